@@ -91,31 +91,31 @@ final class SqlDatabase
     }
 
     /**
-     * What there is to do since the last call: a hook to call with a visit (0 when its connection is closed) and the
-     * server's number of the session, a visit that is over, or a holder (see above) that is a leak.
+     * What there is to do since the last call: a hook to call, with the number of the call (0 when its connection is closed) and the
+     * server's number of the session, a call that is cancelled, or a holder (see above) that is a leak.
      *
-     * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', visit, session]`,
-     *     `['abandon', visit]`, `['leak', holder]`
+     * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', call, session]`,
+     *     `['abandon', call]`, `['leak', holder]`
      */
     public function work(): array
     {
     }
 
     /**
-     * Outcome: as of {@see execute()}, on the connection of the visit.
+     * Outcome: as of {@see execute()}, on the connection of the hook's call.
      *
      * @param array<int|string, mixed> $params
      */
-    public function executeInHook(int $visit, string $sql, array $params): int
+    public function executeInHook(int $call, string $sql, array $params): int
     {
     }
 
-    public function hookReturned(int $visit): void
+    public function hookReturned(int $call): void
     {
     }
 
     /** @param int $thrown number of the exception, for {@see \Weft\Pool\Internal\Thrown} */
-    public function hookThrew(int $visit, int $thrown, string $message): void
+    public function hookThrew(int $call, int $thrown, string $message): void
     {
     }
 

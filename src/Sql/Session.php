@@ -16,7 +16,7 @@ final class Session
      *
      * @param int $id the server's number of the session: `pg_backend_pid()`, `CONNECTION_ID()`
      */
-    public function __construct(private readonly SqlDatabase $native, private readonly int $visit, public readonly int $id)
+    public function __construct(private readonly SqlDatabase $native, private readonly int $call, public readonly int $id)
     {
     }
 
@@ -30,6 +30,6 @@ final class Session
      */
     public function execute(string $sql, array $params = []): Result
     {
-        return new Result(Scheduler::await($this->native->executeInHook($this->visit, $sql, $params)));
+        return new Result(Scheduler::await($this->native->executeInHook($this->call, $sql, $params)));
     }
 }

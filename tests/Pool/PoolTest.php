@@ -175,7 +175,7 @@ final class PoolTest extends TestCase
                 self::fail('lent twice');
             } catch (PoolExhaustedException $exhausted) {
                 self::assertMatchesRegularExpression(
-                    '~^pool "tools" had no free connection within 50ms: 1 of 1 in use, 1 waiting; held by task #' . $holder->id() . ' for \d+\.\d+ s from ' . __FILE__ . ":$line$~",
+                    '~^pool "tools" is exhausted: 1 of 1 connections in use, 1 waiting, timed out after 50ms; held by task #' . $holder->id() . ' for \d+\.\d+ s from ' . __FILE__ . ":$line$~",
                     $exhausted->getMessage(),
                 );
             }

@@ -153,7 +153,7 @@ final class RunTimeTest extends PoolTestCase
             [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
             self::assertInstanceOf(PoolExhaustedException::class, $thrown);
             self::assertGreaterThanOrEqual(0.1, $seconds);
-            self::assertStringContainsString('pool "books" had no free connection within 100ms: 2 of 2 in use, 1 waiting; held by task #', $thrown->getMessage());
+            self::assertStringContainsString('pool "books" is exhausted: 2 of 2 connections in use, 1 waiting, timed out after 100ms; held by task #', $thrown->getMessage());
             self::assertMatchesRegularExpression('~for \d+\.\d+ s from ' . \preg_quote(__FILE__, '~') . ":$line, last statement: " . \preg_quote($server->sleepSql, '~') . '; task~', $thrown->getMessage());
             foreach ($holders as $holder) {
                 $holder->cancel();

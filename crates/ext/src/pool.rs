@@ -349,9 +349,9 @@ impl Pool {
         let Some(queued) = handle.queue() else {
             return start(async move { outcome(handle.borrow().await) }).map(i64::wrapping_neg);
         };
-        let delivered = queued.delivered();
+        let acquired = queued.on_acquired();
         let (op, promise) = expect(queued)?;
-        delivered.to(move |lent| promise.keep(outcome(lent)));
+        acquired.then(move |lent| promise.keep(outcome(lent)));
         Ok(-op)
     }
 

@@ -8,8 +8,8 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use weft_core::sql::{
-    Call, Calls, Database, Error, Hooks, Moment, Params, ParseCache, Pending, PoolChange,
-    RowStream, Statement, Transaction, Value,
+    Database, Error, HookPoint, Hooks, Params, ParseCache, Pending, PoolChange, PoolEvent,
+    PoolEvents, RowStream, Statement, Transaction, Value,
 };
 
 use crate::array::values;
@@ -40,7 +40,7 @@ const MOST_BYTES: usize = 8 << 20;
 pub struct SqlDatabase {
     database: Database,
     /// `None` for SQLite, which has no pool.
-    calls: Option<Rc<Calls>>,
+    events: Option<Rc<PoolEvents>>,
     /// Leaks are looked for: borrowers leave their stack.
     traces: bool,
     parsed: Rc<RefCell<ParseCache>>,
@@ -157,10 +157,10 @@ impl SqlDatabase {
     }
 
     pub fn work_waits(&self) -> PhpResult<i64> {
-        let calls = self.calls.clone();
+        let events = self.events.clone();
         start(async move {
-            match calls {
-                Some(calls) => calls.wait().await,
+            match events {
+                Some(events) => events.wait().await,
                 None => std::future::pending().await,
             }
             Ok(Payload::Null)
@@ -169,34 +169,34 @@ impl SqlDatabase {
 
     pub fn work(&self) -> PhpResult<Zval> {
         let mut list = ZendHashTable::new();
-        for call in self.calls.iter().flat_map(|calls| calls.take()) {
-            list.push(work(&call)?)?;
+        for event in self.events.iter().flat_map(|events| events.take()) {
+            list.push(event_row(&event)?)?;
         }
         Ok(convert::array_zval(list))
     }
 
     pub fn execute_in_hook(
         &self,
-        visit: i64,
+        call: i64,
         sql: Text<'_>,
         params: &ZendHashTable,
     ) -> PhpResult<i64> {
         let statement = statement(&self.parsed, sql, params)?;
-        let running = self.database.execute_in_hook(visit as u64, statement);
+        let running = self.database.execute_in_hook(call as u64, statement);
         start(async move {
             let result = running.await.map_err(failure)?;
             Ok(Payload::build(move || sql_values::result_set(result)))
         })
     }
 
-    pub fn hook_returned(&self, visit: i64) {
-        self.database.end_hook(visit as u64, Ok(()));
+    pub fn hook_returned(&self, call: i64) {
+        self.database.end_hook(call as u64, Ok(()));
     }
 
-    pub fn hook_threw(&self, visit: i64, thrown: i64, message: Text<'_>) {
+    pub fn hook_threw(&self, call: i64, thrown: i64, message: Text<'_>) {
         let message = message.lossy();
         let error = Error::Hook { message, thrown };
-        self.database.end_hook(visit as u64, Err(error));
+        self.database.end_hook(call as u64, Err(error));
     }
 
     pub fn resize(&self, size: i64, minimum_idle: i64) -> PhpResult<()> {
@@ -241,7 +241,7 @@ impl SqlDatabase {
     fn new(database: Database, traces: bool) -> Self {
         let parsed = ParseCache::new(database.dialect(), PARSED_STATEMENTS);
         Self {
-            calls: database.calls(),
+            events: database.events(),
             database,
             traces,
             parsed: Rc::new(RefCell::new(parsed)),
@@ -260,30 +260,30 @@ fn hooks(names: &ZendHashTable) -> Hooks {
     }
 }
 
-/// `[kind, visit, session]`, for a leak `["leak", holder]`.
-fn work(call: &Call) -> PhpResult<Zval> {
+/// `[kind, call, session]`, for a leak `["leak", holder]`.
+fn event_row(event: &PoolEvent) -> PhpResult<Zval> {
     let mut row = ZendHashTable::new();
-    match call {
-        Call::Hook {
-            moment,
-            visit,
+    match event {
+        PoolEvent::Hook {
+            point,
+            call,
             session,
         } => {
-            row.push(match moment {
-                Moment::Created => "created",
-                Moment::Renewed => "renewed",
-                Moment::Borrowed => "borrowed",
-                Moment::Returned => "returned",
-                Moment::Closed => "closed",
+            row.push(match point {
+                HookPoint::Created => "created",
+                HookPoint::Renewed => "renewed",
+                HookPoint::Borrowed => "borrowed",
+                HookPoint::Returned => "returned",
+                HookPoint::Closed => "closed",
             })?;
-            row.push(*visit as i64)?;
+            row.push(*call as i64)?;
             row.push(*session)?;
         }
-        Call::Abandon { visit } => {
+        PoolEvent::Abandon { call } => {
             row.push("abandon")?;
-            row.push(*visit as i64)?;
+            row.push(*call as i64)?;
         }
-        Call::Leak(holder) => {
+        PoolEvent::Leak(holder) => {
             row.push("leak")?;
             row.push(pool::holder(holder)?)?;
         }

@@ -80,7 +80,7 @@ final class HookRunner implements WorkHandler
     }
 
     /**
-     * @param int|array{?int, float, ?string, int, ?string, ?string} $subject a visit, or the holder of a leak
+     * @param int|array{?int, float, ?string, int, ?string, ?string} $subject the number of a call, or the holder of a leak
      * @param int $session the server's number of it; 0 for a leak
      */
     private function work(string $kind, int|array $subject, int $session): void
@@ -93,26 +93,26 @@ final class HookRunner implements WorkHandler
         }
     }
 
-    /** @param int $visit the connection's stay with the hook; 0 when it is gone already */
-    private function call(string $moment, int $visit, int $session): void
+    /** @param int $call the number of the call; 0 when the connection is closed already */
+    private function call(string $point, int $call, int $session): void
     {
-        $hook = $moment === 'renewed' ? 'created' : $moment;
-        /** @var \Closure(mixed): void $call the extension asks for hooks that there are */
-        $call = $this->hooks->{$hook};
+        $hook = $point === 'renewed' ? 'created' : $point;
+        /** @var \Closure(mixed): void $run the extension asks only for hooks that are set */
+        $run = $this->hooks->{$hook};
         try {
-            $call(new Session($this->native, $visit, $session));
+            $run(new Session($this->native, $call, $session));
         } catch (\Throwable $thrown) {
             $message = \sprintf('pool "%s": the hook "%s" threw %s: %s', $this->pool, $hook, $thrown::class, $thrown->getMessage());
-            $this->native->hookThrew($visit, Thrown::keep($thrown), $message);
-            $isReported = $moment === 'created' || $moment === 'borrowed' || $thrown instanceof CancelledException;
+            $this->native->hookThrew($call, Thrown::keep($thrown), $message);
+            $isReported = $point === 'created' || $point === 'borrowed' || $thrown instanceof CancelledException;
             if (!$isReported) {
                 \trigger_error("$message; the connection is closed", \E_USER_WARNING);
             }
 
             return;
         } finally {
-            unset($this->running[$visit], $this->closing[Scheduler::$current?->running->id ?? 0]);
+            unset($this->running[$call], $this->closing[Scheduler::$current?->running->id ?? 0]);
         }
-        $this->native->hookReturned($visit);
+        $this->native->hookReturned($call);
     }
 }

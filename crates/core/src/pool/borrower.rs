@@ -3,36 +3,36 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who borrows, as error messages and leak reports name it.
+/// A borrower, as error messages and leak reports name it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Borrower {
-    /// The task, 0 for a program without tasks. `None` when unknown: such a borrower is never held to wait for itself.
+    /// The task, 0 for code outside of tasks. `None` when unknown: such a borrower is never considered self-blocked.
     pub task: Option<u64>,
     /// The line of the borrow.
     pub file: Option<Rc<str>>,
     pub line: u32,
-    /// The calls that led to it, one a line; only where leaks are looked for.
+    /// The call stack, one call per line. Only with a leak threshold.
     pub stack: Option<Rc<str>>,
 }
 
-/// Somebody who holds a connection.
+/// A borrower that holds a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub borrower: Borrower,
     pub held: Duration,
-    /// What it ran last.
+    /// The last statement on the connection.
     pub statement: Option<Arc<str>>,
 }
 
-/// How much of a statement a message shows.
-const SHOWN: usize = 80;
+/// Characters of a statement that a message shows.
+const STATEMENT_LIMIT: usize = 80;
 
 impl fmt::Display for Holder {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.borrower.task {
             Some(0) => out.write_str("code outside of tasks")?,
             Some(task) => write!(out, "task #{task}")?,
-            None => out.write_str("somebody")?,
+            None => out.write_str("an unknown task")?,
         }
         write!(out, " for {:.3} s", self.held.as_secs_f64())?;
         if let Some(file) = &self.borrower.file {
@@ -47,13 +47,13 @@ impl fmt::Display for Holder {
 
 fn shorten(statement: &str) -> String {
     let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(STATEMENT_LIMIT) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
 }
 
-/// All holders in a message, the oldest first; of many only some.
+/// Holders in an error message, the longest first, at most ten.
 pub(super) struct Holders<'a>(pub(super) &'a [Holder]);
 
 impl fmt::Display for Holders<'_> {

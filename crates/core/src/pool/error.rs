@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use super::borrower::{Holder, Holders};
 
-/// Why [`Pool::borrow`](super::Pool::borrow) lent nothing.
+/// Why a borrow failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error<E> {
-    /// All are in use, and none came back in time.
+    /// All connections are in use, and none was returned within the borrow timeout.
     #[error(
-        "pool \"{pool}\" had no free connection within {waited:?}: {in_use} of {size} in use, {waiting} waiting{}",
+        "pool \"{pool}\" is exhausted: {in_use} of {size} connections in use, {waiting} waiting, timed out after {waited:?}{}",
         Holders(.holders)
     )]
     Exhausted {
@@ -16,15 +16,15 @@ pub enum Error<E> {
         waited: Duration,
         size: usize,
         in_use: usize,
-        /// Borrowers in the queue when this one gave up, itself included.
+        /// Borrowers in the queue at the timeout, this one included.
         waiting: usize,
-        /// The oldest first.
+        /// The longest first.
         holders: Vec<Holder>,
     },
 
-    /// There was room, but no new connection was ready in time.
+    /// The pool has room, but no new connection was ready within the borrow timeout.
     #[error(
-        "pool \"{pool}\" had no connection ready within {waited:?}: {creating} being opened for {age:?}, {failed} attempts have failed before, {in_use} of {size} in use, {waiting} waiting{}",
+        "pool \"{pool}\" has no connection ready after {waited:?}: {creating} connecting for {age:?}, {failed} failed attempts before, {in_use} of {size} in use, {waiting} waiting{}",
         LastFailure(.error)
     )]
     Slow {
@@ -33,19 +33,19 @@ pub enum Error<E> {
         size: usize,
         in_use: usize,
         creating: usize,
-        /// Since when the oldest is being opened, or in vain.
+        /// How long the oldest attempt, or the row of failed ones, has taken.
         age: Duration,
-        /// Attempts in a row.
+        /// Failed attempts in a row.
         failed: u32,
-        /// Of the last of them.
+        /// Why the last one failed.
         error: Option<E>,
         waiting: usize,
     },
 
-    /// Nobody who could give a connection back can go on: they all wait for one themselves.
+    /// A deadlock: each task that holds a connection waits for another one.
     #[error(
-        "pool \"{pool}\" would never have a free connection: all {size} are held by tasks that wait for another one, this one included{}. \
-         Use the connection that is held, or raise the size above the number of connections a task holds at a time",
+        "pool \"{pool}\" is deadlocked: each of the tasks that hold its {size} connections waits for another one, this task included{}. \
+         Use the connection that the task holds, or make the pool larger than the number of connections a task needs at a time",
         Holders(.holders)
     )]
     SelfBlocked {
@@ -54,9 +54,9 @@ pub enum Error<E> {
         holders: Vec<Holder>,
     },
 
-    /// Refused at once because the last attempts to connect have failed.
+    /// Refused at once, because the last attempts to connect failed.
     #[error(
-        "pool \"{pool}\" has no server: {error}; down for {since:?}, {attempts} attempts failed, the next is due in {retry_in:?}"
+        "pool \"{pool}\" cannot connect: {error}; down for {since:?}, {attempts} failed attempts, the next one in {retry_in:?}"
     )]
     Down {
         pool: String,
@@ -69,7 +69,7 @@ pub enum Error<E> {
     #[error("pool \"{pool}\" is closed")]
     Closed { pool: String },
 
-    /// The attempt this borrower waited for failed, or the last look at what it was to get.
+    /// The connection that was opened for this borrower failed, or its borrow hook did.
     #[error("{0}")]
     Connect(E),
 }
@@ -79,7 +79,7 @@ struct LastFailure<'a, E>(&'a Option<E>);
 impl<E: fmt::Display> fmt::Display for LastFailure<'_, E> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(error) => write!(out, "; the last one with: {error}"),
+            Some(error) => write!(out, "; last failure: {error}"),
             None => Ok(()),
         }
     }

@@ -1,21 +1,21 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// How the pool makes, judges and ends its connections.
+/// Opens, checks, cleans and closes the connections of a pool.
 pub trait Manage: 'static {
     type Connection: 'static;
     type Error: Clone + 'static;
 
     fn connect(&self) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
 
-    /// Whether [`lend`](Self::lend) is to see every connection before its borrower does.
-    fn sees_lending(&self) -> bool {
+    /// Whether the pool calls [`on_borrow`](Self::on_borrow) before it lends a connection.
+    fn has_borrow_hook(&self) -> bool {
         false
     }
 
-    /// Has a last look at a connection that is lent; after an error it is gone. The borrower waits, and counts on an answer
-    /// `within` that time (zero: any).
-    fn lend(
+    /// Prepares a connection for its borrower, who waits; after an error the connection is closed. `within` is the time the
+    /// borrower waits, zero for unlimited.
+    fn on_borrow(
         &self,
         connection: Self::Connection,
         within: Duration,
@@ -24,24 +24,24 @@ pub trait Manage: 'static {
         std::future::ready(Ok(connection))
     }
 
-    /// Whether [`recover`](Self::recover) is to see what comes back clean, too.
-    fn sees_returns(&self) -> bool {
+    /// Whether the pool calls [`recover`](Self::recover) also for connections that are returned clean.
+    fn has_return_hook(&self) -> bool {
         false
     }
 
-    /// Asked before a connection is lent and when it comes back. Must be cheap: no round trip.
+    /// The condition of a connection, before it is lent and when it is returned. Must not make a round trip.
     fn condition(&self, connection: &mut Self::Connection) -> Condition;
 
-    /// Makes a dirty connection clean again; `None` when that is impossible. The connection counts as in use meanwhile; the
-    /// pool drops the future after its return timeout.
+    /// Cleans a returned connection; `None` when that is impossible. The connection counts as in use meanwhile. The pool drops
+    /// the future after the return timeout.
     fn recover(
         &self,
         connection: Self::Connection,
     ) -> impl Future<Output = Option<Self::Connection>>;
 
-    /// Asked before [`recover`](Self::recover): what ends, on the server, the work of a connection whose recovery does not end
-    /// within the return timeout. It runs beside the pool after the recovery was dropped, has to limit its own time, and is
-    /// dropped unused when the recovery ends in time. `None` where closing the connection is enough.
+    /// Makes a future that ends a connection's work on the server. The pool calls this before [`recover`](Self::recover) and
+    /// runs the future only when recovery exceeds the return timeout. The future must limit its own time. `None` where closing
+    /// the connection is enough.
     fn terminate(
         &self,
         connection: &mut Self::Connection,
@@ -50,7 +50,7 @@ pub trait Manage: 'static {
         None::<std::future::Ready<()>>
     }
 
-    /// A round trip that shows whether the peer still answers; `None` when it does not. The pool drops the future after its
+    /// Checks with a round trip whether the server still answers; `None` when it does not. The pool drops the future after the
     /// validation timeout.
     fn validate(
         &self,
@@ -59,22 +59,22 @@ pub trait Manage: 'static {
         std::future::ready(Some(connection))
     }
 
-    /// Whether the error means that no server answers: then nobody can be served, and lent connections are no hope either.
+    /// Whether the error means that no server answers, so that waiting for lent connections is useless too.
     fn is_down(&self, _error: &Self::Error) -> bool {
         false
     }
 
-    /// Says good-bye without waiting.
+    /// Closes a connection without waiting.
     fn close(&self, connection: Self::Connection);
 }
 
-/// What a connection is good for.
+/// Whether a connection can be lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// Can be lent as it is.
+    /// It can be lent.
     Clean,
-    /// Its borrower left in the middle of something.
+    /// Its borrower has left a statement, a transaction or session state unfinished; it must be cleaned first.
     Dirty,
-    /// Of no use to anybody.
+    /// It must be closed.
     Broken,
 }

@@ -1,42 +1,37 @@
 //! One pool for every kind of connection.
 //!
-//! [`Pool`] is what callers see, `inner` does the waiting, `state` is the bookkeeping: a machine without `await`, so that
-//! each of its steps is indivisible on the one thread that uses it, and which is told the time, so that a model can explore
-//! it. `care` and `upkeep` are what happens beside the borrowers.
+//! [`Pool`] is the public handle. `state` is the bookkeeping: a state machine without `await`, each call of which is atomic
+//! and is passed the time, so a model test explores it. `inner` joins it to the [`Manage`] implementation: `acquire` borrows,
+//! `maintenance` opens, cleans and validates connections, and `reaper` does the periodic work.
 
-mod api;
+mod acquire;
+mod backoff;
 mod borrower;
-mod care;
-mod delivery;
+mod conn;
 mod error;
-mod held;
-mod histogram;
+mod handle;
 mod inner;
-mod loans;
+mod lease;
+mod leases;
+mod maintenance;
 mod manage;
-mod nursery;
+mod metrics;
+mod oneshot;
 mod options;
-mod outage;
-mod place;
-mod published;
+mod reaper;
+mod socket_check;
+mod spawner;
 mod state;
 mod stats;
-mod upkeep;
 
-#[cfg(test)]
-mod bugs;
-#[cfg(test)]
-mod cancellation;
-#[cfg(test)]
-mod model;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Lease, Pool};
+pub use acquire::{OnAcquired, Queued};
 pub use borrower::{Borrower, Holder};
 pub use error::Error;
-pub use histogram::Histogram;
+pub use handle::Pool;
+pub use lease::Lease;
 pub use manage::{Condition, Manage};
 pub use options::PoolOptions;
-pub use place::{Delivered, Queued};
-pub use stats::Stats;
+pub use stats::{Histogram, Stats};

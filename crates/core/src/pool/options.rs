@@ -1,41 +1,42 @@
 use std::time::Duration;
 
-/// How a pool behaves. Durations of zero switch a feature off unless said otherwise.
+/// The configuration of a pool. A duration of zero disables its feature unless stated otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolOptions {
-    /// Stands in every error message. Default `default`.
+    /// Names the pool in error messages and metrics. Default `default`.
     pub name: String,
-    /// The most connections, opened when somebody needs them. At least 1, default 10.
+    /// Maximum of connections. They are opened on demand. At least 1, default 10.
     pub size: usize,
-    /// Idle connections that are kept ready, opened without anybody waiting. At most `size`; default 0.
+    /// Idle connections that are kept open in advance. At most `size`, default 0.
     pub minimum_idle: usize,
-    /// Connections beyond `minimum_idle` that were not used for so long are closed. Default 10 min.
+    /// Idle connections beyond `minimum_idle` are closed after this time. Default 10 min.
     pub idle_timeout: Duration,
-    /// A connection is not used beyond this age. Default 30 min.
+    /// Maximum age of a connection. Default 30 min.
     pub max_lifetime: Duration,
-    /// The part of `max_lifetime`, 0 to 1, over which the ends of connections opened together are spread. Default 0.4.
+    /// Fraction of `max_lifetime`, 0 to 1, over which the ends of connections are spread that were opened together.
+    /// Default 0.4.
     pub lifetime_jitter: f64,
-    /// How long past its lifetime a connection still goes from one borrower to the next while somebody waits. With zero it
-    /// is renewed when it comes back next. Default 1 s.
+    /// How long after its lifetime a connection may still be lent while borrowers wait. With zero it is closed at its next
+    /// return. Default 1 s.
     pub renewal_timeout: Duration,
-    /// How long a borrower waits. Zero: only for a connection that can be opened for it. Default 30 s.
+    /// How long a borrow waits. With zero it waits only for a connection that is being opened for it. Default 30 s.
     pub borrow_timeout: Duration,
-    /// How long the cleaning of a returned connection may take before it is closed instead. Zero: only what needs no
-    /// cleaning is kept. Default 5 s.
+    /// How long cleaning a returned connection may take; then it is closed. With zero, only connections that need no cleaning
+    /// are kept. Default 5 s.
     pub return_timeout: Duration,
-    /// How long opening one may take before that counts as a failure. Default 30 s; zero: as long as it takes.
+    /// How long opening a connection may take. Default 30 s; zero: unlimited.
     pub create_timeout: Duration,
-    /// An idle connection is asked so often whether it still works. Default off.
+    /// How often an idle connection is validated. Default off.
     pub keepalive_interval: Duration,
-    /// One that nobody has heard from for longer is asked before it is lent. Default 30 s.
+    /// A connection that was unused for this time is validated before it is lent. Default 30 s.
     pub validate_after: Duration,
-    /// How long such a question may take. Default 1 s.
+    /// How long a validation may take. Default 1 s.
     pub validation_timeout: Duration,
-    /// A connection lent for longer is reported. Default off.
+    /// A connection that is lent for longer is reported as a leak. Default off.
     pub leak_threshold: Duration,
-    /// How many are opened at a time. At least 1, default 8.
+    /// How many connections are opened at a time. At least 1, default 8.
     pub connect_limit: usize,
-    /// While the server is down, refuse borrowers at once instead of letting them wait for it. Default true.
+    /// Whether borrows are refused at once while the server is down, instead of waiting for it. Default true.
     pub fail_fast: bool,
 }
 
@@ -62,7 +63,7 @@ impl Default for PoolOptions {
     }
 }
 
-/// `None` where zero means off.
+/// `None` when the duration is zero.
 pub(super) fn enabled(duration: Duration) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }

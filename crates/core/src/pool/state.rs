@@ -1,5 +1,5 @@
-mod due;
 mod queue;
+mod reap;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,52 +7,54 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
 use super::borrower::{Borrower, Holder};
-use super::delivery::Sender;
-use super::held::{Held, Parcel, Vitals};
-use super::loans::{LoanId, Loans};
+use super::conn::{Checkout, Conn, ConnMeta};
+use super::leases::{LeaseId, Leases};
+use super::oneshot::Sender;
 use super::options::enabled;
-use super::outage::Outage;
 use super::{Error, PoolOptions, Stats};
 
-/// What a waiter gets.
-pub(super) type Delivery<C, E> = Result<Parcel<C>, Error<E>>;
+/// The outcome of a borrow that waited.
+pub(super) type Acquired<C, E> = Result<Checkout<C>, Error<E>>;
 
-/// Names a waiter in the queue; never reused.
+/// Identifies a waiter in the queue. Never reused.
 pub(super) type Ticket = u64;
 
 struct Waiter<C, E> {
     ticket: Ticket,
     borrower: Borrower,
     since: Instant,
-    delivery: Sender<Delivery<C, E>>,
+    acquired: Sender<Acquired<C, E>>,
 }
 
-/// The connection used last.
-pub(super) enum Offer<C> {
-    Lent(Parcel<C>),
-    Retire(C),
+/// The idle connection that was used last.
+pub(super) enum IdleOffer<C> {
+    Lent(Checkout<C>),
+    /// Past its lifetime; the caller closes it.
+    Expired(C),
 }
 
-/// What is to be done with an idle connection for somebody who waits.
-pub(super) enum Step<C> {
-    /// Validate it, then [`State::tended`] or [`State::lost`].
-    Check(Held<C>),
-    Retire(C),
+/// An idle connection that a waiter may get.
+pub(super) enum IdleCheck<C> {
+    /// The caller validates it and calls [`State::finish_maintenance`] or [`State::fail_maintenance`].
+    Validate(Conn<C>),
+    /// Past its lifetime; the caller closes it.
+    Expired(C),
 }
 
-/// Where among the idle ones a connection belongs.
+/// Where a connection goes among the idle ones.
 #[derive(Debug, Clone, Copy)]
-enum Use {
-    /// To be lent next.
-    Recent,
-    /// To be lent last: one that was opened to have it ready must not take the place of one whose caches are warm.
-    None,
+enum Reuse {
+    /// It is lent next, because the server's caches for it are warm.
+    Next,
+    /// It is lent last: a connection that was opened in advance must not displace one that is in use.
+    Last,
 }
 
 /// Room for a connection that is being opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct ConnectSlot {
     number: u64,
     since: Instant,
     generation: u64,
@@ -61,46 +63,46 @@ pub(super) struct Room {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Borrowers wait, nothing is opened.
+    /// Borrowers wait, and no connection is opened.
     Suspended,
     Closed,
 }
 
-/// The bookkeeping of one pool. Without `await` and without a clock of its own: each step is indivisible and is told what
-/// time it is.
+/// The bookkeeping of one pool: a state machine without `await` and without a clock. Each call is atomic and is passed the
+/// current time, so a model test can explore all orders of events.
 ///
-/// Every step keeps `idle + in use + creating <= size` (after a reduction of the size, as soon as loans end), and in an open
-/// pool nobody waits while something is idle.
+/// Invariants: `idle + in use + creating <= size`, after a reduction of the size as soon as leases end; in an open pool, no
+/// borrower waits while a connection is idle.
 pub(super) struct State<C, E> {
     options: PoolOptions,
-    /// A stack: the connection used last is lent next, so that surplus ones stay idle.
-    idle: Vec<Held<C>>,
-    loans: Loans,
-    /// Being cleaned or checked.
-    tended: usize,
-    /// Those of them that are being checked and will most likely be lent.
-    checking: usize,
-    /// How many idle connections are validated for one waiter: doubled by each that does not answer, 1 again after one that
-    /// does. A pool whose peers have all vanished so needs few rounds, and one that is in order never validates more than it
-    /// lends.
-    checks_per_waiter: usize,
-    /// Being opened, by number.
+    /// A stack: the connection that was used last is lent next, so surplus connections stay idle until they are closed.
+    idle: Vec<Conn<C>>,
+    leases: Leases,
+    /// Connections that are being cleaned or validated.
+    in_maintenance: usize,
+    /// Those that are being validated; most of them will be lent.
+    validating: usize,
+    /// How many idle connections are validated at a time for each waiter. It doubles with each failed validation and returns
+    /// to 1 with a successful one: a pool whose server has gone finds that out in few rounds, and a healthy pool validates no
+    /// more connections than it lends.
+    validations_per_waiter: usize,
+    /// Connections that are being opened: since when, by slot number.
     creating: BTreeMap<u64, Instant>,
-    next_room: u64,
-    /// First come, first served.
+    next_slot: u64,
+    /// In the order in which they are served.
     waiters: VecDeque<Waiter<C, E>>,
     next_ticket: Ticket,
     phase: Phase,
     generation: u64,
-    outage: Option<Outage<E>>,
-    /// Spreads the ends of lifetimes: fractions of multiples of the golden ratio never crowd.
-    spread: f64,
-    luck: u64,
+    backoff: Option<Backoff<E>>,
+    /// The last fraction of a multiple of the golden ratio. These fractions are evenly spread, and so are lifetimes.
+    lifetime_spread: f64,
+    random: u64,
     totals: Stats,
 }
 
 impl<C, E: Clone> State<C, E> {
-    /// `seed` makes pauses after failures differ between pools.
+    /// `seed` makes the back-off delays of several pools differ.
     pub(super) fn new(mut options: PoolOptions, seed: u64) -> Self {
         options.size = options.size.max(1);
         options.minimum_idle = options.minimum_idle.min(options.size);
@@ -108,19 +110,19 @@ impl<C, E: Clone> State<C, E> {
         Self {
             options,
             idle: Vec::new(),
-            loans: Loans::default(),
-            tended: 0,
-            checking: 0,
-            checks_per_waiter: 1,
+            leases: Leases::default(),
+            in_maintenance: 0,
+            validating: 0,
+            validations_per_waiter: 1,
             creating: BTreeMap::new(),
-            next_room: 0,
+            next_slot: 0,
             waiters: VecDeque::new(),
             next_ticket: 0,
             phase: Phase::Open,
             generation: 0,
-            outage: None,
-            spread: 0.0,
-            luck: seed | 1,
+            backoff: None,
+            lifetime_spread: 0.0,
+            random: seed | 1,
             totals: Stats::default(),
         }
     }
@@ -141,7 +143,7 @@ impl<C, E: Clone> State<C, E> {
     }
 
     pub(super) fn in_use(&self) -> usize {
-        self.loans.len() + self.tended
+        self.leases.len() + self.in_maintenance
     }
 
     fn total(&self) -> usize {
@@ -152,48 +154,51 @@ impl<C, E: Clone> State<C, E> {
         self.phase == Phase::Closed
     }
 
-    /// True once the pool is closed and nothing of it is left.
+    /// Whether the pool is closed and has no connection left.
     pub(super) fn is_drained(&self) -> bool {
         self.is_closed() && self.total() == 0
     }
 
-    /// Offers the connection used last. Whoever gets `None` has to [`enqueue`](Self::enqueue): there is none, or nobody has
-    /// heard from it for longer than `validate_after`.
-    pub(super) fn lend_idle(&mut self, borrower: &Borrower, now: Instant) -> Option<Offer<C>> {
+    /// Lends the connection that was used last. Returns `None` when no connection is idle, when it must be validated first, or
+    /// when others wait: the caller then calls [`enqueue`](Self::enqueue).
+    pub(super) fn lend_idle(&mut self, borrower: &Borrower, now: Instant) -> Option<IdleOffer<C>> {
         if self.phase != Phase::Open || !self.waiters.is_empty() {
             return None;
         }
-        let held = self
+        let conn = self
             .idle
-            .pop_if(|held| !is_silent(held, &self.options, now))?;
-        if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
-            return Some(Offer::Retire(self.end(held)));
+            .pop_if(|conn| !needs_validation(conn, &self.options, now))?;
+        if self.is_stale(&conn.meta) || conn.meta.is_expired(now) {
+            return Some(IdleOffer::Expired(self.retire(conn)));
         }
-        let loan = self.loans.open(borrower.clone(), now);
+        let lease = self.leases.open(borrower.clone(), now);
         self.totals.borrowed += 1;
-        Some(Offer::Lent(Parcel { held, loan }))
+        Some(IdleOffer::Lent(Checkout { conn, lease }))
     }
 
-    /// The next idle connection to validate for those who wait: one for each waiter that has none under way.
-    pub(super) fn check_idle(&mut self, now: Instant) -> Option<Step<C>> {
-        let wanted = self.waiters.len().saturating_mul(self.checks_per_waiter);
-        if self.phase != Phase::Open || self.checking >= wanted {
+    /// The next idle connection to validate for a waiter that has none under way.
+    pub(super) fn next_validation(&mut self, now: Instant) -> Option<IdleCheck<C>> {
+        let wanted = self
+            .waiters
+            .len()
+            .saturating_mul(self.validations_per_waiter);
+        if self.phase != Phase::Open || self.validating >= wanted {
             return None;
         }
-        let held = self.idle.pop()?;
-        if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
-            return Some(Step::Retire(self.end(held)));
+        let conn = self.idle.pop()?;
+        if self.is_stale(&conn.meta) || conn.meta.is_expired(now) {
+            return Some(IdleCheck::Expired(self.retire(conn)));
         }
-        self.tended += 1;
-        self.checking += 1;
-        Some(Step::Check(held))
+        self.in_maintenance += 1;
+        self.validating += 1;
+        Some(IdleCheck::Validate(conn))
     }
 
-    /// Claims room for one more connection where one is wanted: for a waiter that has none under way, or to have the
-    /// minimum ready. Ends in [`connected`](Self::connected) or [`connect_failed`](Self::connect_failed).
-    pub(super) fn claim_connect(&mut self, now: Instant) -> Option<Room> {
-        let limit = match &self.outage {
-            Some(outage) if now < outage.retry_at => 0,
+    /// Claims room for one more connection, for a waiter that has none under way or for the minimum of idle connections. The
+    /// caller then calls [`connected`](Self::connected) or [`connect_failed`](Self::connect_failed).
+    pub(super) fn claim_connect(&mut self, now: Instant) -> Option<ConnectSlot> {
+        let limit = match &self.backoff {
+            Some(backoff) if now < backoff.retry_at => 0,
             Some(_) => 1,
             None => self.options.connect_limit,
         };
@@ -201,203 +206,218 @@ impl<C, E: Clone> State<C, E> {
         if self.phase != Phase::Open || !fits || !self.wants_connection() {
             return None;
         }
-        let room = Room {
-            number: self.next_room,
+        let slot = ConnectSlot {
+            number: self.next_slot,
             since: now,
             generation: self.generation,
         };
-        self.next_room += 1;
-        self.creating.insert(room.number, now);
-        Some(room)
+        self.next_slot += 1;
+        self.creating.insert(slot.number, now);
+        Some(slot)
     }
 
     fn wants_connection(&self) -> bool {
-        let under_way = self.creating.len() + self.checking;
+        let under_way = self.creating.len() + self.validating;
         let missing = self.options.minimum_idle.saturating_sub(self.idle.len());
-        let asked = self.outage.as_ref().is_some_and(|outage| outage.asked);
-        under_way < self.waiters.len() + missing || asked && under_way == 0
-    }
-
-    /// When the next attempt to connect is due, if one is wanted and waits for its time.
-    pub(super) fn retry_at(&self, now: Instant) -> Option<Instant> {
-        let outage = self
-            .outage
+        let was_requested = self
+            .backoff
             .as_ref()
-            .filter(|outage| now < outage.retry_at)?;
-        (self.phase == Phase::Open && self.wants_connection()).then_some(outage.retry_at)
+            .is_some_and(|backoff| backoff.was_requested);
+        under_way < self.waiters.len() + missing || was_requested && under_way == 0
     }
 
-    /// A claimed connection is open. Returns it when it is not wanted any more: the caller closes it.
-    pub(super) fn connected(&mut self, room: Room, connection: C, now: Instant) -> Option<C> {
-        self.creating.remove(&room.number);
-        self.outage = None;
+    /// When the next attempt to connect is due, if a connection is wanted and the back-off delay has not passed.
+    pub(super) fn retry_at(&self, now: Instant) -> Option<Instant> {
+        let backoff = self
+            .backoff
+            .as_ref()
+            .filter(|backoff| now < backoff.retry_at)?;
+        (self.phase == Phase::Open && self.wants_connection()).then_some(backoff.retry_at)
+    }
+
+    /// Adds a connection that was opened. Returns it when the pool no longer wants it; the caller closes it.
+    pub(super) fn connected(
+        &mut self,
+        slot: ConnectSlot,
+        connection: C,
+        now: Instant,
+    ) -> Option<C> {
+        self.creating.remove(&slot.number);
+        self.backoff = None;
         self.totals.created += 1;
         self.totals
             .creation
-            .record(now.saturating_duration_since(room.since));
-        let vitals = Vitals {
-            expires: self.end_of_life(now),
-            seen: now,
+            .record(now.saturating_duration_since(slot.since));
+        let meta = ConnMeta {
+            expires_at: self.end_of_lifetime(now),
+            last_seen: now,
             idle_since: now,
-            generation: room.generation,
+            generation: slot.generation,
         };
-        self.place(Held { connection, vitals }, now, Use::None)
+        self.hand_over(Conn { connection, meta }, now, Reuse::Last)
     }
 
-    fn end_of_life(&mut self, now: Instant) -> Option<Instant> {
+    fn end_of_lifetime(&mut self, now: Instant) -> Option<Instant> {
         const GOLDEN: f64 = 0.618_033_988_749_895;
         let lifetime = enabled(self.options.max_lifetime)?;
-        self.spread = (self.spread + GOLDEN).fract();
-        let part = 1.0 - self.options.lifetime_jitter.clamp(0.0, 1.0) * self.spread;
+        self.lifetime_spread = (self.lifetime_spread + GOLDEN).fract();
+        let part = 1.0 - self.options.lifetime_jitter.clamp(0.0, 1.0) * self.lifetime_spread;
         let age = Duration::try_from_secs_f64(lifetime.as_secs_f64() * part).ok()?;
         now.checked_add(age)
     }
 
-    /// A claimed connection could not be opened; without an error its opener vanished.
+    /// Records that a connection could not be opened, without an error when the attempt timed out or was dropped.
     ///
-    /// Those who have nothing else to hope for learn why.
+    /// Fails the waiters that no other connection can serve.
     pub(super) fn connect_failed(
         &mut self,
-        room: Room,
+        slot: ConnectSlot,
         error: Option<E>,
-        down: bool,
+        is_down: bool,
         now: Instant,
     ) {
-        self.creating.remove(&room.number);
+        self.creating.remove(&slot.number);
         self.totals.connect_failures += 1;
-        if room.generation == self.generation || self.outage.is_some() {
-            let luck = self.draw();
-            let outage = self.outage.get_or_insert_with(|| Outage::begin(now));
-            outage.prolong(error, down, now, luck);
+        if slot.generation == self.generation || self.backoff.is_some() {
+            let jitter = self.next_random();
+            let backoff = self.backoff.get_or_insert_with(|| Backoff::start(now));
+            backoff.record_failure(error, is_down, now, jitter);
         }
-        self.fail_hopeless(now);
+        self.fail_stranded(now);
     }
 
-    /// A lent connection came back clean. Returns it when it is not wanted any more.
-    pub(super) fn give_back(&mut self, parcel: Parcel<C>, now: Instant) -> Option<C> {
-        self.end_loan(parcel.loan, now);
-        let mut held = parcel.held;
-        held.vitals.seen = now;
-        self.place(held, now, Use::Recent)
+    /// Takes back a clean connection. Returns it when the pool no longer wants it; the caller closes it.
+    pub(super) fn check_in(&mut self, checkout: Checkout<C>, now: Instant) -> Option<C> {
+        self.end_lease(checkout.lease, now);
+        let mut conn = checkout.conn;
+        conn.meta.last_seen = now;
+        self.hand_over(conn, now, Reuse::Next)
     }
 
-    /// A lent connection is broken; its room is free again.
-    pub(super) fn discard(&mut self, parcel: Parcel<C>, now: Instant) -> C {
-        self.end_loan(parcel.loan, now);
+    /// Ends the lease of a broken connection; the caller closes it.
+    pub(super) fn discard(&mut self, checkout: Checkout<C>, now: Instant) -> C {
+        self.end_lease(checkout.lease, now);
         self.totals.broken += 1;
-        self.end(parcel.held)
+        self.retire(checkout.conn)
     }
 
-    /// A lent connection is gone; its room is free again.
-    pub(super) fn vanished(&mut self, loan: LoanId, now: Instant) {
-        self.end_loan(loan, now);
-        self.totals.broken += 1;
-        self.totals.closed += 1;
-    }
-
-    /// A lent connection goes into care; ends in [`tended`](Self::tended) or [`lost`](Self::lost).
-    pub(super) fn tend(&mut self, parcel: Parcel<C>, now: Instant) -> Held<C> {
-        self.end_loan(parcel.loan, now);
-        self.tended += 1;
-        parcel.held
-    }
-
-    /// A connection comes out of care, in order. Returns it when it is not wanted any more.
-    pub(super) fn tended(&mut self, mut held: Held<C>, checked: bool, now: Instant) -> Option<C> {
-        self.leave_care(checked);
-        if checked {
-            self.checks_per_waiter = 1;
-        }
-        held.vitals.seen = now;
-        self.place(held, now, Use::Recent)
-    }
-
-    /// A connection did not survive its care.
-    pub(super) fn lost(&mut self, checked: bool) {
-        self.leave_care(checked);
-        if checked {
-            self.checks_per_waiter = (self.checks_per_waiter * 2).min(self.options.size);
-        }
+    /// Ends the lease of a connection that was dropped.
+    pub(super) fn lease_lost(&mut self, lease: LeaseId, now: Instant) {
+        self.end_lease(lease, now);
         self.totals.broken += 1;
         self.totals.closed += 1;
     }
 
-    fn leave_care(&mut self, checked: bool) {
-        self.tended -= 1;
-        self.checking -= usize::from(checked);
+    /// Takes a returned connection out for cleaning. The caller then calls [`finish_maintenance`](Self::finish_maintenance)
+    /// or [`fail_maintenance`](Self::fail_maintenance).
+    pub(super) fn begin_maintenance(&mut self, checkout: Checkout<C>, now: Instant) -> Conn<C> {
+        self.end_lease(checkout.lease, now);
+        self.in_maintenance += 1;
+        checkout.conn
     }
 
-    fn end_loan(&mut self, loan: LoanId, now: Instant) {
-        let used = self.loans.end(loan, now);
+    /// Takes back a connection that was cleaned or validated. Returns it when the pool no longer wants it.
+    pub(super) fn finish_maintenance(
+        &mut self,
+        mut conn: Conn<C>,
+        was_validated: bool,
+        now: Instant,
+    ) -> Option<C> {
+        self.end_maintenance(was_validated);
+        if was_validated {
+            self.validations_per_waiter = 1;
+        }
+        conn.meta.last_seen = now;
+        self.hand_over(conn, now, Reuse::Next)
+    }
+
+    /// Records that a connection was closed because it could not be cleaned or did not answer.
+    pub(super) fn fail_maintenance(&mut self, was_validated: bool) {
+        self.end_maintenance(was_validated);
+        if was_validated {
+            self.validations_per_waiter = (self.validations_per_waiter * 2).min(self.options.size);
+        }
+        self.totals.broken += 1;
+        self.totals.closed += 1;
+    }
+
+    fn end_maintenance(&mut self, was_validated: bool) {
+        self.in_maintenance -= 1;
+        self.validating -= usize::from(was_validated);
+    }
+
+    fn end_lease(&mut self, lease: LeaseId, now: Instant) {
+        let used = self.leases.end(lease, now);
         self.totals.usage.record(used);
     }
 
-    fn end(&mut self, held: Held<C>) -> C {
+    fn retire(&mut self, conn: Conn<C>) -> C {
         self.totals.closed += 1;
-        held.connection
+        conn.connection
     }
 
-    /// To the first waiter, else to the idle ones. Returns it when it has to be closed.
-    fn place(&mut self, mut held: Held<C>, now: Instant, used: Use) -> Option<C> {
+    /// Lends a connection to the first waiter, or adds it to the idle ones. Returns it when the caller has to close it.
+    fn hand_over(&mut self, mut conn: Conn<C>, now: Instant, reuse: Reuse) -> Option<C> {
         let surplus = self.total() >= self.options.size;
-        if self.is_closed() || surplus || self.is_stale(&held.vitals) || self.is_spent(&held, now) {
-            return Some(self.end(held));
+        if self.is_closed() || surplus || self.is_stale(&conn.meta) || self.has_expired(&conn, now)
+        {
+            return Some(self.retire(conn));
         }
         while self.phase == Phase::Open {
             let Some(waiter) = self.waiters.pop_front() else {
                 break;
             };
-            let loan = self.loans.open(waiter.borrower, now);
-            match waiter.delivery.send(Ok(Parcel { held, loan })) {
+            let lease = self.leases.open(waiter.borrower, now);
+            match waiter.acquired.send(Ok(Checkout { conn, lease })) {
                 Ok(()) => {
                     self.totals.borrowed += 1;
                     self.totals
-                        .note_wait(now.saturating_duration_since(waiter.since));
+                        .record_wait(now.saturating_duration_since(waiter.since));
                     return None;
                 }
                 Err(Ok(unclaimed)) => {
-                    self.loans.end(unclaimed.loan, now);
-                    held = unclaimed.held;
+                    self.leases.end(unclaimed.lease, now);
+                    conn = unclaimed.conn;
                 }
                 Err(Err(_)) => return None,
             }
         }
-        held.vitals.idle_since = now;
-        match used {
-            Use::Recent => self.idle.push(held),
-            Use::None => self.idle.insert(0, held),
+        conn.meta.idle_since = now;
+        match reuse {
+            Reuse::Next => self.idle.push(conn),
+            Reuse::Last => self.idle.insert(0, conn),
         }
         None
     }
 
-    fn is_stale(&self, vitals: &Vitals) -> bool {
-        vitals.generation != self.generation
+    fn is_stale(&self, meta: &ConnMeta) -> bool {
+        meta.generation != self.generation
     }
 
-    /// Past its lifetime, and nobody waits or it has been long enough.
-    fn is_spent(&mut self, held: &Held<C>, now: Instant) -> bool {
-        let Some(expires) = held.vitals.expires else {
+    /// Whether a connection is past its lifetime; while borrowers wait, it stays in use for `renewal_timeout` more.
+    fn has_expired(&mut self, conn: &Conn<C>, now: Instant) -> bool {
+        let Some(expires_at) = conn.meta.expires_at else {
             return false;
         };
-        let patience = match self.waiters.is_empty() {
+        let grace = match self.waiters.is_empty() {
             true => Duration::ZERO,
             false => self.options.renewal_timeout,
         };
-        let spent = expires.checked_add(patience).is_some_and(|end| now >= end);
-        self.totals.expired += u64::from(spent);
-        spent
+        let has_expired = expires_at.checked_add(grace).is_some_and(|end| now >= end);
+        self.totals.expired += u64::from(has_expired);
+        has_expired
     }
 
     pub(super) fn holders(&self, now: Instant) -> Vec<Holder> {
-        self.loans.holders(now)
+        self.leases.holders(now)
     }
 
-    pub(super) fn note(&mut self, loan: LoanId, statement: &Arc<str>) {
-        self.loans.note(loan, statement);
+    pub(super) fn set_statement(&mut self, lease: LeaseId, statement: &Arc<str>) {
+        self.leases.set_statement(lease, statement);
     }
 
-    /// Changes the size. Idle connections that do not fit any more are the caller's to close; lent ones go when they come
-    /// back.
+    /// Changes the size. Returns surplus idle connections for the caller to close; surplus lent ones are closed when they are
+    /// returned.
     pub(super) fn resize(&mut self, size: usize, minimum_idle: usize) -> Vec<C> {
         self.options.size = size.max(1);
         self.options.minimum_idle = minimum_idle.min(self.options.size);
@@ -406,17 +426,17 @@ impl<C, E: Clone> State<C, E> {
             .saturating_sub(self.options.size)
             .min(self.idle.len());
         let gone: Vec<_> = self.idle.drain(..surplus).collect();
-        gone.into_iter().map(|held| self.end(held)).collect()
+        gone.into_iter().map(|conn| self.retire(conn)).collect()
     }
 
-    /// Nothing is lent or opened from now on; borrowers wait.
+    /// Stops lending and connecting; borrowers wait.
     pub(super) fn suspend(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Suspended;
         }
     }
 
-    /// Serves who waits from what is idle. Returns what had to be closed.
+    /// Lends idle connections to waiters again. Returns connections for the caller to close.
     pub(super) fn resume(&mut self, now: Instant) -> Vec<C> {
         let mut gone = Vec::new();
         if self.phase != Phase::Suspended {
@@ -424,48 +444,48 @@ impl<C, E: Clone> State<C, E> {
         }
         self.phase = Phase::Open;
         while !self.waiters.is_empty() {
-            let Some(held) = self.idle.pop() else { break };
-            gone.extend(self.place(held, now, Use::Recent));
+            let Some(conn) = self.idle.pop() else { break };
+            gone.extend(self.hand_over(conn, now, Reuse::Next));
         }
         gone
     }
 
-    /// Replaces every connection: the idle ones are the caller's to close, the others go when they come back.
+    /// Replaces every connection. Returns the idle ones for the caller to close; lent ones are closed when they are returned.
     pub(super) fn reset(&mut self) -> Vec<C> {
         self.generation += 1;
-        self.outage = None;
-        self.give_up_idle()
+        self.backoff = None;
+        self.take_idle()
     }
 
-    /// Refuses everybody from now on; the idle connections are the caller's to close.
+    /// Refuses all borrowers from now on. Returns the idle connections for the caller to close.
     pub(super) fn close(&mut self) -> Vec<C> {
         self.phase = Phase::Closed;
         let pool = &self.options.name;
         for waiter in self.waiters.drain(..) {
-            // A waiter that is just leaving does not need the news.
+            // Fails only when the waiter has just left.
             let _ = waiter
-                .delivery
+                .acquired
                 .send(Err(Error::Closed { pool: pool.clone() }));
         }
-        self.give_up_idle()
+        self.take_idle()
     }
 
-    fn give_up_idle(&mut self) -> Vec<C> {
+    fn take_idle(&mut self) -> Vec<C> {
         let idle = std::mem::take(&mut self.idle);
-        idle.into_iter().map(|held| self.end(held)).collect()
+        idle.into_iter().map(|conn| self.retire(conn)).collect()
     }
 
-    /// The next of a row of numbers from 0 to 1 (xorshift64).
-    fn draw(&mut self) -> f64 {
-        self.luck ^= self.luck << 13;
-        self.luck ^= self.luck >> 7;
-        self.luck ^= self.luck << 17;
-        (self.luck >> 11) as f64 / (1_u64 << 53) as f64
+    /// A pseudo-random number from 0 to 1 (xorshift64).
+    fn next_random(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Whether nobody has heard from it for so long that it must answer before it is lent.
-fn is_silent<C>(held: &Held<C>, options: &PoolOptions, now: Instant) -> bool {
-    let silence = now.saturating_duration_since(held.vitals.seen);
+/// Whether a connection was unused for so long that it must be validated before it is lent.
+fn needs_validation<C>(conn: &Conn<C>, options: &PoolOptions, now: Instant) -> bool {
+    let silence = now.saturating_duration_since(conn.meta.last_seen);
     enabled(options.validate_after).is_some_and(|most| silence >= most)
 }

@@ -12,16 +12,16 @@ use super::error::excerpt;
 use super::{Error, Statement};
 
 /// Pieces on their way: one is sent while the next is made.
-const PIECES: usize = 2;
+const CHANNEL_CAPACITY: usize = 2;
 
 /// What a driver reads or writes.
 pub(super) enum CopyData {
     /// Ends early when whoever makes the data has gone.
-    In(mpsc::Receiver<Piece>),
+    In(mpsc::Receiver<CopyChunk>),
     Out(mpsc::Sender<Bytes>),
 }
 
-pub(super) enum Piece {
+pub(super) enum CopyChunk {
     Data(Bytes),
     /// There is no more.
     End,
@@ -33,7 +33,7 @@ pub(super) enum Piece {
 /// has returned, nothing of it is stored.
 #[derive(Clone)]
 pub struct CopyIn {
-    pieces: mpsc::Sender<Piece>,
+    pieces: mpsc::Sender<CopyChunk>,
     work: Rc<Work>,
 }
 
@@ -46,7 +46,7 @@ pub struct CopyOut {
 
 impl CopyIn {
     pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>) -> Self {
-        let (pieces, receiver) = mpsc::channel(PIECES);
+        let (pieces, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
             pieces,
             work: Work::new(copy(CopyData::In(receiver))),
@@ -62,7 +62,7 @@ impl CopyIn {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.pieces.send(Piece::Data(piece)).await {
+            match copy.pieces.send(CopyChunk::Data(piece)).await {
                 Ok(()) => Ok(()),
                 Err(_) => Err(copy.work.failure().await),
             }
@@ -77,7 +77,7 @@ impl CopyIn {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.pieces.send(Piece::End).await {
+            match copy.pieces.send(CopyChunk::End).await {
                 Ok(()) => copy.work.outcome().await,
                 Err(_) => Err(copy.work.failure().await),
             }
@@ -87,7 +87,7 @@ impl CopyIn {
 
 impl CopyOut {
     pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>) -> Self {
-        let (sender, pieces) = mpsc::channel(PIECES);
+        let (sender, pieces) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
             pieces: Rc::new(Mutex::new(pieces)),
             work: Work::new(copy(CopyData::Out(sender))),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::copy::{self, CopyData, CopyIn, CopyOut};
 use super::{
-    Calls, Column, Dialect, Error, Hooks, ResultSet, Statement, Value, mysql, postgres, sqlite,
+    Column, Dialect, Error, Hooks, PoolEvents, ResultSet, Statement, Value, mysql, postgres, sqlite,
 };
 use crate::pool::{Borrower, Holder, Manage, Pool, PoolOptions, Stats};
 
@@ -69,7 +69,7 @@ impl Database {
             "postgres" | "postgresql" | "pgsql" => {
                 let config = postgres::Config::parse(dsn)?;
                 if pool.name.is_empty() {
-                    config.access.database_or_user().clone_into(&mut pool.name);
+                    config.connect.database_or_user().clone_into(&mut pool.name);
                 }
                 Ok(Box::pin(async move {
                     let database = postgres::Database::with_hooks(config, pool, hooks);
@@ -80,7 +80,7 @@ impl Database {
             "mysql" | "mariadb" => {
                 let config = mysql::Config::parse(dsn)?;
                 if pool.name.is_empty() {
-                    config.access.database_or_user().clone_into(&mut pool.name);
+                    config.connect.database_or_user().clone_into(&mut pool.name);
                 }
                 Ok(Box::pin(async move {
                     let database = mysql::Database::with_hooks(config, pool, hooks);
@@ -252,33 +252,33 @@ impl Database {
     }
 
     /// What the program is to do for its hooks, and the leaks it is to know of. `None` for SQLite.
-    pub fn calls(&self) -> Option<Rc<Calls>> {
-        let calls = match self {
-            Self::Postgres(database) => database.calls(),
-            Self::Mysql(database) => database.calls(),
+    pub fn events(&self) -> Option<Rc<PoolEvents>> {
+        let events = match self {
+            Self::Postgres(database) => database.events(),
+            Self::Mysql(database) => database.events(),
             Self::Sqlite(_) => return None,
         };
-        Some(calls)
+        Some(events)
     }
 
     /// Runs a statement of a hook on the connection the hook was called for.
-    pub fn execute_in_hook(&self, visit: u64, statement: Statement) -> Pending<ResultSet> {
+    pub fn execute_in_hook(&self, call: u64, statement: Statement) -> Pending<ResultSet> {
         match self {
             Self::Postgres(database) => {
-                Box::pin(Rc::clone(database.visits()).execute(visit, statement))
+                Box::pin(Rc::clone(database.hook_calls()).execute(call, statement))
             }
             Self::Mysql(database) => {
-                Box::pin(Rc::clone(database.visits()).execute(visit, statement))
+                Box::pin(Rc::clone(database.hook_calls()).execute(call, statement))
             }
             Self::Sqlite(database) => Box::pin(database.execute(statement)),
         }
     }
 
     /// A hook has returned, or thrown.
-    pub fn end_hook(&self, visit: u64, outcome: Result<(), Error>) {
+    pub fn end_hook(&self, call: u64, outcome: Result<(), Error>) {
         match self {
-            Self::Postgres(database) => database.visits().finish(visit, outcome),
-            Self::Mysql(database) => database.visits().finish(visit, outcome),
+            Self::Postgres(database) => database.hook_calls().finish(call, outcome),
+            Self::Mysql(database) => database.hook_calls().finish(call, outcome),
             Self::Sqlite(_) => {}
         }
     }

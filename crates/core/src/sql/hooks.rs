@@ -1,7 +1,7 @@
-//! What the user's program does with connections at the turning points of their lives.
+//! Hooks of the user's program in the life cycle of connections.
 //!
-//! The program reads of them in [`Calls`], a queue it empties when it comes by. A connection it may use meanwhile is kept
-//! with its visit until the program says that it is done.
+//! The program takes the calls of its hooks from [`PoolEvents`]. Until it reports the end of a call, the connection is kept with
+//! the [`HookCall`], so that the hook can run statements on it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Error, ResultSet, Statement};
 use crate::pool::Holder;
 
-/// Which hooks there are.
+/// Which hooks are set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hooks {
     pub created: bool,
@@ -24,166 +24,166 @@ pub struct Hooks {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum HookPoint {
     Created,
-    /// Cleaning its session has undone what the hook for new ones had set: it is called again.
+    /// Cleaning the session has undone the settings of the hook for new connections, which is called again.
     Renewed,
     Borrowed,
     Returned,
     Closed,
 }
 
-/// Something the program is to do or to know.
+/// Work or news for the program.
 #[derive(Debug)]
-pub enum Call {
+pub enum PoolEvent {
     Hook {
-        moment: Moment,
-        /// Names the visit; 0 where the connection is gone and nobody waits.
-        visit: u64,
-        /// The server's number of the session.
+        point: HookPoint,
+        /// Identifies the call; 0 when the connection is closed and no answer is awaited.
+        call: u64,
+        /// The server's id of the session.
         session: i64,
     },
-    /// Nobody waits for the visit any more.
-    Abandon { visit: u64 },
+    /// The borrower no longer waits for the call.
+    Abandon { call: u64 },
     /// A connection is held for longer than the leak threshold.
     Leak(Holder),
 }
 
-/// What waits for the program.
+/// The queue of events for the program.
 #[derive(Default)]
-pub struct Calls {
-    queue: RefCell<VecDeque<Call>>,
-    bell: Notify,
+pub struct PoolEvents {
+    queue: RefCell<VecDeque<PoolEvent>>,
+    wake: Notify,
 }
 
-impl Calls {
-    /// Resolves when there are any.
+impl PoolEvents {
+    /// Resolves when the queue is not empty.
     pub async fn wait(&self) {
         while self.queue.borrow().is_empty() {
-            self.bell.notified().await;
+            self.wake.notified().await;
         }
     }
 
-    pub fn take(&self) -> VecDeque<Call> {
+    pub fn take(&self) -> VecDeque<PoolEvent> {
         self.queue.take()
     }
 
-    pub(crate) fn push(&self, call: Call) {
+    pub(crate) fn push(&self, call: PoolEvent) {
         self.queue.borrow_mut().push_back(call);
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 }
 
-/// What a connection that hooks may use can do.
-pub trait Guest {
-    /// The server's number of the session.
+/// A connection on which hooks can run statements.
+pub trait HookedConnection {
+    /// The server's id of the session.
     fn session(&self) -> i64;
 
     fn execute(&mut self, statement: &Statement) -> impl Future<Output = Result<ResultSet, Error>>;
 
-    /// Neither an answer nor the end of a transaction is outstanding.
-    fn is_in_order(&self) -> bool;
+    /// Whether no answer is outstanding and no transaction is open.
+    fn is_ready(&self) -> bool;
 
-    /// What was set in the session up to now belongs to it.
-    fn keep_residue(&mut self);
+    /// Makes the present session state part of the connection, so that cleaning does not remove it.
+    fn keep_session_state(&mut self);
 
-    fn mark(&mut self) -> &mut Mark;
+    fn mark(&mut self) -> &mut HookState;
 }
 
-/// What hooks have to know about a connection.
+/// The state of hooks on one connection.
 #[derive(Default)]
-pub struct Mark {
-    /// The hook for new connections has run since the session was made as new.
+pub struct HookState {
+    /// The hook for new connections has run since the session was reset.
     pub(crate) is_set_up: bool,
-    farewell: Option<Farewell>,
+    close_notice: Option<CloseNotice>,
 }
 
-/// Tells that a connection is no more, however it has ended.
-struct Farewell {
-    calls: Weak<Calls>,
+/// Calls the hook for closed connections when it is dropped with its connection.
+struct CloseNotice {
+    events: Weak<PoolEvents>,
     session: i64,
 }
 
-impl Drop for Farewell {
+impl Drop for CloseNotice {
     fn drop(&mut self) {
-        if let Some(calls) = self.calls.upgrade() {
-            calls.push(Call::Hook {
-                moment: Moment::Closed,
-                visit: 0,
+        if let Some(events) = self.events.upgrade() {
+            events.push(PoolEvent::Hook {
+                point: HookPoint::Closed,
+                call: 0,
                 session: self.session,
             });
         }
     }
 }
 
-/// Connections on their way through the hooks of one pool.
-pub struct Visits<C> {
+/// The running hook calls of one pool, with their connections.
+pub struct HookCalls<C> {
     pub(crate) hooks: Hooks,
-    pub(crate) calls: Rc<Calls>,
-    open: RefCell<HashMap<u64, Visit<C>>>,
+    pub(crate) events: Rc<PoolEvents>,
+    open: RefCell<HashMap<u64, HookCall<C>>>,
     last: Cell<u64>,
 }
 
-struct Visit<C> {
-    /// Taken out while a statement runs on it.
+struct HookCall<C> {
+    /// `None` while a statement runs on it.
     connection: Option<C>,
     done: oneshot::Sender<Result<C, Error>>,
 }
 
-impl<C: Guest> Visits<C> {
+impl<C: HookedConnection> HookCalls<C> {
     pub(crate) fn new(hooks: Hooks) -> Rc<Self> {
         Rc::new(Self {
             hooks,
-            calls: Rc::default(),
+            events: Rc::default(),
             open: RefCell::default(),
             last: Cell::new(0),
         })
     }
 
-    /// A connection was opened.
+    /// Runs the hook for a connection that was opened.
     ///
     /// # Errors
-    /// What the hook threw; the connection is closed then.
+    /// The hook's exception; the connection is then closed.
     pub(crate) async fn created(&self, mut connection: C) -> Result<C, Error> {
         if self.hooks.closed {
-            connection.mark().farewell = Some(Farewell {
-                calls: Rc::downgrade(&self.calls),
+            connection.mark().close_notice = Some(CloseNotice {
+                events: Rc::downgrade(&self.events),
                 session: connection.session(),
             });
         }
-        self.set_up(Moment::Created, connection).await
+        self.set_up(HookPoint::Created, connection).await
     }
 
-    /// A connection was cleaned. `None` when it has to be closed.
+    /// Runs the hook for new connections again after cleaning. `None` when the connection has to be closed.
     pub(crate) async fn cleaned(&self, connection: C) -> Option<C> {
-        self.set_up(Moment::Renewed, connection).await.ok()
+        self.set_up(HookPoint::Renewed, connection).await.ok()
     }
 
-    async fn set_up(&self, moment: Moment, mut connection: C) -> Result<C, Error> {
+    async fn set_up(&self, point: HookPoint, mut connection: C) -> Result<C, Error> {
         if !self.hooks.created || connection.mark().is_set_up {
             return Ok(connection);
         }
-        connection = self.visit(moment, connection).await?;
-        if !connection.is_in_order() {
+        connection = self.call(point, connection).await?;
+        if !connection.is_ready() {
             return Err(unfinished());
         }
-        connection.keep_residue();
+        connection.keep_session_state();
         connection.mark().is_set_up = true;
         Ok(connection)
     }
 
-    /// A connection is about to be lent. `within` zero is no limit.
+    /// Runs the hook for a connection that is borrowed. `within` zero is unlimited.
     ///
     /// # Errors
-    /// What the hook threw, or that it took too long; the connection is closed then.
+    /// The hook's exception or its timeout; the connection is then closed.
     pub(crate) async fn borrowed(&self, connection: C, within: Duration) -> Result<C, Error> {
         let limit = if within.is_zero() {
             Duration::MAX
         } else {
             within
         };
-        let visit = self.visit(Moment::Borrowed, connection);
-        let connection = tokio::time::timeout(limit, visit)
+        let call = self.call(HookPoint::Borrowed, connection);
+        let connection = tokio::time::timeout(limit, call)
             .await
             .unwrap_or_else(|_| {
                 Err(Error::Hook {
@@ -191,33 +191,34 @@ impl<C: Guest> Visits<C> {
                     thrown: 0,
                 })
             })?;
-        match connection.is_in_order() {
+        match connection.is_ready() {
             true => Ok(connection),
             false => Err(unfinished()),
         }
     }
 
-    /// A connection came back and is clean; it may be dirty afterwards. `None` when it has to be closed.
+    /// Runs the hook for a connection that was returned, after cleaning; it may leave the connection dirty. `None` when the
+    /// connection has to be closed.
     pub(crate) async fn returned(&self, connection: C) -> Option<C> {
-        self.visit(Moment::Returned, connection).await.ok()
+        self.call(HookPoint::Returned, connection).await.ok()
     }
 
-    async fn visit(&self, moment: Moment, connection: C) -> Result<C, Error> {
+    async fn call(&self, point: HookPoint, connection: C) -> Result<C, Error> {
         let (done, answered) = oneshot::channel();
-        let visit = self.last.get() + 1;
-        self.last.set(visit);
+        let call = self.last.get() + 1;
+        self.last.set(call);
         let session = connection.session();
         let connection = Some(connection);
         self.open
             .borrow_mut()
-            .insert(visit, Visit { connection, done });
+            .insert(call, HookCall { connection, done });
         let _absence = Absence {
-            visits: self,
-            visit,
+            hook_calls: self,
+            call,
         };
-        self.calls.push(Call::Hook {
-            moment,
-            visit,
+        self.events.push(PoolEvent::Hook {
+            point,
+            call,
             session,
         });
         answered.await.unwrap_or_else(|_| Err(unfinished()))
@@ -225,20 +226,20 @@ impl<C: Guest> Visits<C> {
 
     /// Runs a statement of a hook.
     ///
-    /// Dropping the future leaves the connection in the middle of it, and the visit ends in an error.
+    /// Dropping the future leaves the statement unfinished, and the call ends in an error.
     ///
     /// # Errors
     /// As `Database::execute`; [`Error::Usage`] when the hook has ended.
     pub(crate) async fn execute(
         self: Rc<Self>,
-        visit: u64,
+        call: u64,
         statement: Statement,
     ) -> Result<ResultSet, Error> {
         let connection = self
             .open
             .borrow_mut()
-            .get_mut(&visit)
-            .and_then(|visit| visit.connection.take());
+            .get_mut(&call)
+            .and_then(|call| call.connection.take());
         let Some(connection) = connection else {
             return Err(Error::Usage {
                 message: "the session of a hook is used by one statement at a time, and not after the hook has returned"
@@ -246,8 +247,8 @@ impl<C: Guest> Visits<C> {
             });
         };
         let mut use_of_it = Use {
-            visits: &self,
-            visit,
+            hook_calls: &self,
+            call,
             connection: Some(connection),
         };
         match &mut use_of_it.connection {
@@ -256,14 +257,14 @@ impl<C: Guest> Visits<C> {
         }
     }
 
-    /// The program is done with a visit; an error closes the connection.
-    pub(crate) fn finish(&self, visit: u64, outcome: Result<(), Error>) {
-        let Some(visit) = self.open.borrow_mut().remove(&visit) else {
+    /// Ends a call; an error closes the connection.
+    pub(crate) fn finish(&self, call: u64, outcome: Result<(), Error>) {
+        let Some(call) = self.open.borrow_mut().remove(&call) else {
             return;
         };
-        let answer = outcome.and_then(|()| visit.connection.ok_or_else(unfinished));
-        // Whoever waited may have left; then the connection is closed here.
-        let _ = visit.done.send(answer);
+        let answer = outcome.and_then(|()| call.connection.ok_or_else(unfinished));
+        // Fails when the borrower no longer waits; then the connection is closed here.
+        let _ = call.done.send(answer);
     }
 }
 
@@ -274,32 +275,34 @@ fn unfinished() -> Error {
     }
 }
 
-/// A visit ends with whoever waits for it.
+/// Ends a call when the borrower no longer waits.
 struct Absence<'a, C> {
-    visits: &'a Visits<C>,
-    visit: u64,
+    hook_calls: &'a HookCalls<C>,
+    call: u64,
 }
 
 impl<C> Drop for Absence<'_, C> {
     fn drop(&mut self) {
-        let abandoned = self.visits.open.borrow_mut().remove(&self.visit);
+        let abandoned = self.hook_calls.open.borrow_mut().remove(&self.call);
         if abandoned.is_some() {
-            self.visits.calls.push(Call::Abandon { visit: self.visit });
+            self.hook_calls
+                .events
+                .push(PoolEvent::Abandon { call: self.call });
         }
     }
 }
 
-/// A connection goes back to its visit when a statement ends, and is closed when that is over.
+/// Returns the connection to its call when a statement ends; closes it when the call has ended.
 struct Use<'a, C> {
-    visits: &'a Visits<C>,
-    visit: u64,
+    hook_calls: &'a HookCalls<C>,
+    call: u64,
     connection: Option<C>,
 }
 
 impl<C> Drop for Use<'_, C> {
     fn drop(&mut self) {
-        if let Some(visit) = self.visits.open.borrow_mut().get_mut(&self.visit) {
-            visit.connection = self.connection.take();
+        if let Some(call) = self.hook_calls.open.borrow_mut().get_mut(&self.call) {
+            call.connection = self.connection.take();
         }
     }
 }

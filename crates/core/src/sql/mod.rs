@@ -1,26 +1,26 @@
 //! SQL clients behind one vocabulary: a [`Statement`] goes in, a [`ResultSet`] or an [`Error`] comes out.
 
-mod access;
-mod book;
 mod cache;
+mod connect_options;
 mod copy;
 mod database;
+mod deferred_statements;
 mod dsn;
 mod error;
 mod hooks;
 mod json;
 pub mod mysql;
 mod placeholder;
+mod pooled_database;
 pub mod postgres;
-mod served;
 pub mod sqlite;
 mod value;
 
-pub use access::Access;
+pub use connect_options::ConnectOptions;
 pub use copy::{CopyIn, CopyOut};
 pub use database::{Database, Pending, PoolChange, RowStream, Transaction};
 pub use dsn::{Endpoint, SslMode};
 pub use error::{ConnectFailure, Error, ServerError};
-pub use hooks::{Call, Calls, Hooks, Moment};
+pub use hooks::{HookPoint, Hooks, PoolEvent, PoolEvents};
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};

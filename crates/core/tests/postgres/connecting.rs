@@ -50,17 +50,17 @@ fn a_password_is_proved_by_scram() {
 fn wrong_credentials_say_so_without_repeating_the_password() {
     run(async {
         let (cause, message) =
-            failure(altered(|c| c.access.password = Some("hunter2".into()))).await;
+            failure(altered(|c| c.connect.password = Some("hunter2".into()))).await;
         assert_eq!(cause, ConnectFailure::Authentication);
         assert!(
             message.contains("28P01") && !message.contains("hunter2"),
             "{message}"
         );
-        let (cause, message) = failure(altered(|c| c.access.password = None)).await;
+        let (cause, message) = failure(altered(|c| c.connect.password = None)).await;
         assert_eq!(cause, ConnectFailure::Authentication);
         assert!(message.contains("the DSN has none"), "{message}");
         let (cause, message) =
-            failure(altered(|c| c.access.database = Some("no_such".into()))).await;
+            failure(altered(|c| c.connect.database = Some("no_such".into()))).await;
         assert_eq!(cause, ConnectFailure::Database);
         assert!(message.contains("\"no_such\" does not exist"), "{message}");
     });
@@ -117,9 +117,9 @@ fn the_unix_socket_works_as_well() {
         let config = config();
         let dsn = format!(
             "postgres://{}:{}@/{}?host={folder}&port={port}&sslmode=require",
-            config.access.user,
-            config.access.password.as_deref().unwrap(),
-            config.access.database_or_user()
+            config.connect.user,
+            config.connect.password.as_deref().unwrap(),
+            config.connect.database_or_user()
         );
         let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
         assert_eq!(
@@ -201,11 +201,11 @@ fn a_large_exchange_and_a_cancellation_work_over_tls() {
 fn a_certificate_that_is_not_trusted_or_of_another_host_is_refused() {
     run(async {
         let mut untrusted = Config::parse(&tls_url()).unwrap();
-        untrusted.access.ssl_root_cert = None;
+        untrusted.connect.ssl_root_cert = None;
         let (cause, message) = failure(untrusted).await;
         assert_eq!(cause, ConnectFailure::Tls, "{message}");
         let mut missing = Config::parse(&tls_url()).unwrap();
-        missing.access.ssl_root_cert = Some("/no/such/file.pem".into());
+        missing.connect.ssl_root_cert = Some("/no/such/file.pem".into());
         let (cause, message) = failure(missing).await;
         assert_eq!(cause, ConnectFailure::Tls);
         assert!(message.contains("/no/such/file.pem"), "{message}");

@@ -1,62 +1,62 @@
-//! Those who wait, and what ends their wait other than a connection.
+//! The queue of waiters, and what ends a wait other than a connection.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Delivery, Phase, State, Ticket, Waiter};
+use super::{Acquired, Phase, State, Ticket, Waiter};
 use crate::pool::Error;
 use crate::pool::borrower::Borrower;
-use crate::pool::delivery::{Receiver, channel};
+use crate::pool::oneshot::{Receiver, channel};
 use crate::pool::options::enabled;
 
 impl<C, E: Clone> State<C, E> {
-    /// A place at the end of the queue.
+    /// Adds a borrower to the end of the queue.
     pub(in crate::pool) fn enqueue(
         &mut self,
         borrower: Borrower,
         now: Instant,
-    ) -> (Ticket, Receiver<Delivery<C, E>>) {
-        let (delivery, receiver) = channel();
+    ) -> (Ticket, Receiver<Acquired<C, E>>) {
+        let (acquired, receiver) = channel();
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiters.push_back(Waiter {
             ticket,
             borrower,
             since: now,
-            delivery,
+            acquired,
         });
         self.totals.waited += 1;
         (ticket, receiver)
     }
 
-    /// Takes a waiter out of the queue, if it is still there.
-    pub(in crate::pool) fn forget(&mut self, ticket: Ticket) {
-        // Those who give up after a time are the first.
+    /// Removes a waiter from the queue, if it is still there.
+    pub(in crate::pool) fn remove_waiter(&mut self, ticket: Ticket) {
+        // A waiter that times out is the first.
         match self.waiters.front() {
             Some(first) if first.ticket == ticket => drop(self.waiters.pop_front()),
             _ => self.waiters.retain(|waiter| waiter.ticket != ticket),
         }
     }
 
-    /// Fails those who have waited for long enough, the first in the queue. Returns when the next will have.
-    pub(in crate::pool) fn expire(&mut self, now: Instant) -> Option<Instant> {
-        let patience = enabled(self.options.borrow_timeout)?;
+    /// Fails the waiters whose borrow timeout has passed. Returns when the next one's passes.
+    pub(in crate::pool) fn expire_waiters(&mut self, now: Instant) -> Option<Instant> {
+        let timeout = enabled(self.options.borrow_timeout)?;
         loop {
-            let end = self.waiters.front()?.since.checked_add(patience)?;
+            let end = self.waiters.front()?.since.checked_add(timeout)?;
             if now < end {
                 return Some(end);
             }
-            let error = self.timed_out(now);
+            let error = self.timeout_error(now);
             if let Some(waiter) = self.waiters.pop_front() {
-                // A waiter that is just leaving does not need the news.
-                let _ = waiter.delivery.send(Err(error));
+                // Fails only when the waiter has just left.
+                let _ = waiter.acquired.send(Err(error));
             }
         }
     }
 
-    /// What somebody is told who has waited for long enough, and counts him.
-    pub(in crate::pool) fn timed_out(&mut self, now: Instant) -> Error<E> {
+    /// The error of a borrower whose timeout has passed; counts it.
+    pub(in crate::pool) fn timeout_error(&mut self, now: Instant) -> Error<E> {
         self.totals.timeouts += 1;
         let (pool, waited) = (self.options.name.clone(), self.options.borrow_timeout);
         let (size, in_use) = (self.options.size, self.in_use());
@@ -70,7 +70,10 @@ impl<C, E: Clone> State<C, E> {
                 creating,
                 age,
                 failed,
-                error: self.outage.as_ref().and_then(|outage| outage.error.clone()),
+                error: self
+                    .backoff
+                    .as_ref()
+                    .and_then(|backoff| backoff.error.clone()),
                 waiting,
             },
             None => Error::Exhausted {
@@ -84,47 +87,51 @@ impl<C, E: Clone> State<C, E> {
         }
     }
 
-    /// Since when the oldest connection is being opened, and how many attempts have failed before, if that is what
-    /// borrowers wait for.
+    /// How long the oldest connection has been opening and how many attempts failed before it, if borrowers wait for a new
+    /// connection.
     fn slowest_creation(&self, now: Instant) -> Option<(Duration, u32)> {
-        let attempts = self.outage.as_ref().map_or(0, |outage| outage.attempts);
+        let attempts = self.backoff.as_ref().map_or(0, |backoff| backoff.attempts);
         let has_room = self.in_use() < self.options.size;
-        let between_attempts = self.outage.as_ref().filter(|_| has_room);
+        let between_attempts = self.backoff.as_ref().filter(|_| has_room);
         let creating = self.creating.first_key_value().map(|(_, since)| *since);
-        let since = creating.or(between_attempts.map(|outage| outage.since))?;
+        let since = creating.or(between_attempts.map(|backoff| backoff.since))?;
         Some((now.saturating_duration_since(since), attempts))
     }
 
-    /// Whether every waiter, the last one included, has a connection under way.
-    pub(in crate::pool) fn opens_for_everybody(&self) -> bool {
-        self.creating.len() + self.checking >= self.waiters.len()
+    /// Whether a connection is being opened or validated for every waiter.
+    pub(in crate::pool) fn serves_every_waiter(&self) -> bool {
+        self.creating.len() + self.validating >= self.waiters.len()
     }
 
-    /// Fails waiters that no connection can reach: none under way, and none that could come back.
-    pub(in crate::pool) fn fail_hopeless(&mut self, now: Instant) {
+    /// Fails the waiters if no connection is being opened for them and none can be returned.
+    pub(in crate::pool) fn fail_stranded(&mut self, now: Instant) {
         if !self.is_failing_fast(now) {
             return;
         }
-        let Some(error) = self.outage.as_ref().and_then(|outage| outage.error.clone()) else {
+        let Some(error) = self
+            .backoff
+            .as_ref()
+            .and_then(|backoff| backoff.error.clone())
+        else {
             return;
         };
         for waiter in self.waiters.drain(..) {
-            // A waiter that is just leaving does not need the news.
-            let _ = waiter.delivery.send(Err(Error::Connect(error.clone())));
+            // Fails only when the waiter has just left.
+            let _ = waiter.acquired.send(Err(Error::Connect(error.clone())));
         }
     }
 
-    /// Whether a borrower would wait for a server that is known to be down.
+    /// Whether a borrower is refused because the server is known to be down.
     pub(in crate::pool) fn is_failing_fast(&self, now: Instant) -> bool {
-        let Some(outage) = &self.outage else {
+        let Some(backoff) = &self.backoff else {
             return false;
         };
-        let hopeless = self.idle.is_empty() && (outage.down || self.in_use() == 0);
+        let is_stranded = self.idle.is_empty() && (backoff.is_down || self.in_use() == 0);
         self.phase == Phase::Open
             && self.options.fail_fast
-            && hopeless
+            && is_stranded
             && self.creating.is_empty()
-            && now < outage.retry_at
+            && now < backoff.retry_at
     }
 
     /// Refuses a borrower while the server is known to be down.
@@ -132,29 +139,29 @@ impl<C, E: Clone> State<C, E> {
         if !self.is_failing_fast(now) {
             return None;
         }
-        let outage = self.outage.as_mut()?;
-        let error = outage.error.clone()?;
-        outage.asked = true;
+        let backoff = self.backoff.as_mut()?;
+        let error = backoff.error.clone()?;
+        backoff.was_requested = true;
         self.totals.refused += 1;
         Some(Error::Down {
             pool: self.options.name.clone(),
             error,
-            since: now.saturating_duration_since(outage.since),
-            attempts: outage.attempts,
-            retry_in: outage.retry_at - now,
+            since: now.saturating_duration_since(backoff.since),
+            attempts: backoff.attempts,
+            retry_in: backoff.retry_at - now,
         })
     }
 
-    /// Whether a task that waits would wait for itself: everything is held by tasks that are in the queue, or by it.
+    /// Whether a task would wait for itself: all connections are held by this task and by tasks that are in the queue.
     pub(in crate::pool) fn is_self_blocked(&self, task: Option<u64>) -> bool {
         let Some(task) = task else { return false };
         let full = self.phase == Phase::Open
             && self.idle.is_empty()
-            && self.tended == 0
+            && self.in_maintenance == 0
             && self.creating.is_empty()
-            && self.loans.len() >= self.options.size;
-        full && self.loans.is_held_by(task)
-            && self.loans.all_wait(|holder| {
+            && self.leases.len() >= self.options.size;
+        full && self.leases.is_held_by(task)
+            && self.leases.all_wait(|holder| {
                 let waits = |waiter: &Waiter<C, E>| waiter.borrower.task == Some(holder);
                 holder == task || self.waiters.iter().any(waits)
             })

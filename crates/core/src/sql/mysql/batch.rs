@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::reply::{Answer, UNEXPECTED_DESCRIPTION};
 use super::run::{Unprepared, fits};
-use super::session::Nature;
+use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement};
 
@@ -79,7 +79,7 @@ impl Connection {
                 return self.run_alone(&statements[0], outcome).await;
             }
         }
-        let (sent, misfit) = self.send_all(statements);
+        let (sent, mismatch) = self.send_all(statements);
         for statement in &statements[..sent] {
             let answer = self.answer(&statement.source).await?;
             match answer {
@@ -95,7 +95,7 @@ impl Connection {
             }
         }
         if outcome.failure.is_none() {
-            outcome.failure = misfit;
+            outcome.failure = mismatch;
         }
         Ok(())
     }
@@ -114,8 +114,8 @@ impl Connection {
             if let Err(error) = written {
                 return (at, Some(error));
             }
-            if prepared.nature.soils {
-                self.soil();
+            if prepared.kind.changes_session {
+                self.mark_session_changed();
             }
         }
         (statements.len(), None)
@@ -171,10 +171,10 @@ impl Connection {
 fn together(statements: &[Statement]) -> usize {
     let mut behind_others = false;
     let goes_along = |statement: &&Statement| {
-        let nature = Nature::of(&statement.sql);
-        let stops = nature.savepoint && behind_others;
-        behind_others |= !nature.savepoint;
-        nature.plain && !stops
+        let kind = StatementKind::of(&statement.sql);
+        let stops = kind.is_savepoint && behind_others;
+        behind_others |= !kind.is_savepoint;
+        kind.is_batchable && !stops
     };
     statements.iter().take_while(goes_along).count()
 }

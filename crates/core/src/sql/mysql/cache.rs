@@ -3,13 +3,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::session::Nature;
+use super::statement_kind::StatementKind;
 
 /// A statement the server keeps under a number.
 pub(super) struct Prepared {
     pub(super) id: u32,
     pub(super) parameters: u16,
-    pub(super) nature: Nature,
+    pub(super) kind: StatementKind,
     used: Cell<u64>,
 }
 
@@ -41,7 +41,7 @@ impl StatementCache {
         let prepared = Prepared {
             id,
             parameters,
-            nature: Nature::of(&sql),
+            kind: StatementKind::of(&sql),
             used: Cell::new(self.clock),
         };
         self.entries.insert(sql, Rc::new(prepared));

@@ -36,9 +36,9 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
             Err(_) => stop(connection, connector).await?,
         }
     }
-    if connection.is_soiled() {
+    if connection.has_changed_session() {
         // Rolls back as well. Without a database of its own the session could not leave the one it was sent to.
-        if connector.config.access.database.is_none() {
+        if connector.config.connect.database.is_none() {
             return Err(connection.give_up("its session cannot be made as new"));
         }
         return connector.reset(connection).await;

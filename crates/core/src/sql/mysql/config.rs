@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use crate::sql::Error;
-use crate::sql::access::{Access, Kind};
+use crate::sql::connect_options::{ConnectOptions, Kind};
 
 const MYSQL: Kind = Kind {
     schemes: &["mysql", "mariadb"],
@@ -15,7 +15,7 @@ const MYSQL: Kind = Kind {
 pub struct Config {
     /// The application's name is shown by `performance_schema.session_connect_attrs` as `program_name`. Without a statement
     /// cache each statement is prepared for one use.
-    pub access: Access,
+    pub connect: ConnectOptions,
     /// Whether `LOAD DATA LOCAL INFILE` may read files of this machine. Default no.
     pub local_infile: bool,
     /// PEM file with the RSA public key of the server, which encrypts the password where there is no TLS.
@@ -26,7 +26,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads what [`Access`] does, with the scheme `mysql` or `mariadb`, and `local_infile` (`on`, `off` = default),
+    /// Reads what [`ConnectOptions`] does, with the scheme `mysql` or `mariadb`, and `local_infile` (`on`, `off` = default),
     /// `server_public_key` (a PEM file), `allow_unverified_server` (`on`, `off` = default).
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Config {
     pub fn parse(dsn: &str) -> Result<Self, Error> {
         let (mut local_infile, mut allow_unverified_server) = (false, false);
         let mut server_public_key = None;
-        let access = Access::parse(dsn, &MYSQL, |name, value| {
+        let connect = ConnectOptions::parse(dsn, &MYSQL, |name, value| {
             match name {
                 "local_infile" => local_infile = read_switch(name, value)?,
                 "allow_unverified_server" => allow_unverified_server = read_switch(name, value)?,
@@ -47,7 +47,7 @@ impl Config {
             Ok(true)
         })?;
         Ok(Self {
-            access,
+            connect,
             local_infile,
             server_public_key,
             allow_unverified_server,
@@ -76,15 +76,15 @@ mod tests {
             "mariadb://us%40er:p%3Aw%2Fd@db.example:3307/my%20db?sslmode=verify-ca&sslrootcert=/ca.pem&connect_timeout=2.5&application_name=a&statement_cache=0&local_infile=on&server_public_key=/key.pem&allow_unverified_server=on",
         )
         .unwrap();
-        assert_eq!(config.access.user, "us@er");
-        assert_eq!(config.access.password.as_deref(), Some("p:w/d"));
-        assert_eq!(config.access.endpoint.to_string(), "db.example:3307");
-        assert_eq!(config.access.database.as_deref(), Some("my db"));
-        assert_eq!(config.access.ssl_mode, SslMode::VerifyCa);
-        assert_eq!(config.access.ssl_root_cert, Some(PathBuf::from("/ca.pem")));
-        assert_eq!(config.access.connect_timeout, Duration::from_millis(2500));
-        assert_eq!(config.access.application_name, "a");
-        assert_eq!(config.access.statement_cache, 0);
+        assert_eq!(config.connect.user, "us@er");
+        assert_eq!(config.connect.password.as_deref(), Some("p:w/d"));
+        assert_eq!(config.connect.endpoint.to_string(), "db.example:3307");
+        assert_eq!(config.connect.database.as_deref(), Some("my db"));
+        assert_eq!(config.connect.ssl_mode, SslMode::VerifyCa);
+        assert_eq!(config.connect.ssl_root_cert, Some(PathBuf::from("/ca.pem")));
+        assert_eq!(config.connect.connect_timeout, Duration::from_millis(2500));
+        assert_eq!(config.connect.application_name, "a");
+        assert_eq!(config.connect.statement_cache, 0);
         assert!(config.local_infile && config.allow_unverified_server);
         assert_eq!(config.server_public_key, Some(PathBuf::from("/key.pem")));
     }
@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn what_is_left_out_has_a_default() {
         let config = Config::parse("mysql://app@localhost").unwrap();
-        assert_eq!(config.access.database, None);
-        assert_eq!(config.access.endpoint.to_string(), "localhost:3306");
-        assert_eq!(config.access.ssl_mode, SslMode::Prefer);
+        assert_eq!(config.connect.database, None);
+        assert_eq!(config.connect.endpoint.to_string(), "localhost:3306");
+        assert_eq!(config.connect.ssl_mode, SslMode::Prefer);
         assert!(!config.local_infile && !config.allow_unverified_server);
         assert_eq!(config.server_public_key, None);
     }
@@ -103,7 +103,7 @@ mod tests {
     fn a_host_that_is_a_path_is_a_socket() {
         let config = Config::parse("mysql://app@/db?host=/run/mysqld/mysqld.sock").unwrap();
         assert_eq!(
-            config.access.endpoint.to_string(),
+            config.connect.endpoint.to_string(),
             "/run/mysqld/mysqld.sock"
         );
     }

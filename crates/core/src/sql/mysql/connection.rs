@@ -10,24 +10,24 @@ use super::cache::StatementCache;
 use super::config::Config;
 use super::encode;
 use super::failure::ServerFailure;
-use super::infile::Infile;
+use super::local_infile::Infile;
 use super::reply::{
-    AUTOCOMMIT, Answer, Command, IN_TRANSACTION, Manner, NO_BACKSLASH_ESCAPES, Reply, Step,
+    AUTOCOMMIT, Answer, Capabilities, Command, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Reply, Step,
 };
 use super::startup::Connector;
 use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
 use crate::net::BufferedStream;
 use crate::pool::Condition;
-use crate::sql::book::SentCommit;
+use crate::sql::deferred_statements::SentCommit;
 use crate::sql::error::excerpt;
-use crate::sql::hooks::Mark;
+use crate::sql::hooks::HookState;
 use crate::sql::{Error, Statement};
 
 /// Bytes received in one go before other tasks and sockets have a turn.
-const TURN: usize = 256 * 1024;
+const BYTES_PER_TURN: usize = 256 * 1024;
 
 /// The longest packet a server can be told to send (`max_allowed_packet`), with its headers.
-const ANSWER_LIMIT: usize = (1 << 30) + 1024;
+const ANSWER_BYTES: usize = (1 << 30) + 1024;
 
 const COM_QUIT: u8 = 0x01;
 const COM_INIT_DB: u8 = 0x02;
@@ -49,10 +49,10 @@ pub struct Connection {
     answers: VecDeque<Answer>,
     reply: Reply,
     /// Whoever waited for the rows has gone.
-    discarding: bool,
-    broken: bool,
+    is_discarding: bool,
+    is_broken: bool,
     /// It ran something that may have left a trace in the session.
-    soiled: bool,
+    session_touched: bool,
     target: Rc<str>,
     /// The server's number of this session, for `KILL`.
     pub(super) id: u32,
@@ -62,10 +62,10 @@ pub struct Connection {
     /// The longest packet the server accepts, in bytes.
     pub(super) max_packet: usize,
     /// `LOAD DATA LOCAL`: what is allowed, and what is going on.
-    pub(super) infile: Infile,
+    pub(super) local_infile: Infile,
     /// A commit was written, or a statement that commits by itself, whose answer may never come.
     pub(super) commit_sent: Rc<Cell<bool>>,
-    pub(super) mark: Mark,
+    pub(super) mark: HookState,
 }
 
 impl Connection {
@@ -81,25 +81,25 @@ impl Connection {
         link: BufferedStream,
         target: Rc<str>,
         config: &Config,
-        manner: Manner,
+        capabilities: Capabilities,
         (id, status): (u32, u16),
     ) -> Self {
         Self {
             link,
             commands: VecDeque::new(),
             answers: VecDeque::new(),
-            reply: Reply::new(manner, status),
-            discarding: false,
-            broken: false,
-            soiled: false,
+            reply: Reply::new(capabilities, status),
+            is_discarding: false,
+            is_broken: false,
+            session_touched: false,
             target,
             id,
-            cache: StatementCache::new(config.access.statement_cache),
+            cache: StatementCache::new(config.connect.statement_cache),
             evicted: Vec::new(),
             max_packet: 16 << 20,
-            infile: Infile::new(config.local_infile),
+            local_infile: Infile::new(config.local_infile),
             commit_sent: Rc::default(),
-            mark: Mark::default(),
+            mark: HookState::default(),
         }
     }
 
@@ -112,25 +112,25 @@ impl Connection {
         self.reply.status & IN_TRANSACTION != 0
     }
 
-    pub(super) fn soil(&mut self) {
-        self.soiled = true;
+    pub(super) fn mark_session_changed(&mut self) {
+        self.session_touched = true;
     }
 
-    pub(super) fn is_soiled(&self) -> bool {
-        self.soiled || self.reply.session_changed
+    pub(super) fn has_changed_session(&self) -> bool {
+        self.session_touched || self.reply.session_changed
     }
 
     /// Whether the connection can be lent; looks for a death notice without a round trip.
     pub(super) fn condition(&mut self) -> Condition {
-        if self.broken || self.infile.is_sending() {
+        if self.is_broken || self.local_infile.is_sending() {
             return Condition::Broken;
         }
-        if self.is_busy() || !self.is_idle() || self.is_soiled() {
+        if self.is_busy() || !self.is_idle() || self.has_changed_session() {
             return Condition::Dirty;
         }
         let mut cx = Context::from_waker(Waker::noop());
         match self.poll_exchange(&mut cx, usize::MAX) {
-            Poll::Pending if !self.broken => Condition::Clean,
+            Poll::Pending if !self.is_broken => Condition::Clean,
             _ => Condition::Broken,
         }
     }
@@ -238,9 +238,10 @@ impl Connection {
 
     /// A part of what `LOAD DATA LOCAL` reads; an empty one ends it.
     pub(super) fn push_file_part(&mut self, part: &[u8]) {
-        self.infile.sequence = push_packet(&mut self.link.out, self.infile.sequence, |out| {
-            out.extend_from_slice(part);
-        });
+        self.local_infile.sequence =
+            push_packet(&mut self.link.out, self.local_infile.sequence, |out| {
+                out.extend_from_slice(part);
+            });
     }
 
     /// The next answer. `sql` is the statement it belongs to.
@@ -273,22 +274,22 @@ impl Connection {
 
     /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
     pub(super) async fn drain(&mut self) -> Result<(), Error> {
-        self.discarding = true;
+        self.is_discarding = true;
         while !self.commands.is_empty() {
             self.answers.clear();
             self.exchange(usize::MAX).await?;
-            if self.infile.is_asked() {
+            if self.local_infile.is_asked() {
                 return Err(self.give_up("nobody is left to send the file it asks for"));
             }
         }
         self.answers.clear();
-        self.discarding = false;
+        self.is_discarding = false;
         Ok(())
     }
 
     /// Sends what is written and reads until an answer is complete, `rows` rows are there or a file is asked for.
     pub(super) async fn exchange(&mut self, rows: usize) -> Result<(), Error> {
-        if self.broken {
+        if self.is_broken {
             return Err(self.lost("it was lost before"));
         }
         while !poll_fn(|cx| self.poll_exchange(cx, rows)).await? {
@@ -304,15 +305,15 @@ impl Connection {
         let mut received = 0;
         let outcome = loop {
             match self.read_packets(rows) {
-                Ok(false) if received < TURN => {}
+                Ok(false) if received < BYTES_PER_TURN => {}
                 done => break done,
             }
             let missing = match frame(&self.link.input) {
-                Framing::Missing(bytes) if self.link.input.len() + bytes > ANSWER_LIMIT => {
+                Framing::Missing(bytes) if self.link.input.len() + bytes > ANSWER_BYTES => {
                     break Err(self.lost_while("it announced a packet longer than any may be"));
                 }
                 // Twice what has come at most: a packet may announce much that never comes.
-                Framing::Missing(bytes) => bytes.min(self.link.input.len().max(TURN)),
+                Framing::Missing(bytes) => bytes.min(self.link.input.len().max(BYTES_PER_TURN)),
                 Framing::Whole { .. } => 0,
             };
             match ready!(self.link.poll_transfer(cx, missing)) {
@@ -320,7 +321,7 @@ impl Connection {
                 Err(error) => break Err(self.lost_while(&error.to_string())),
             }
         };
-        self.broken |= outcome.is_err();
+        self.is_broken |= outcome.is_err();
         Poll::Ready(outcome)
     }
 
@@ -348,11 +349,11 @@ impl Connection {
                 ))
             });
             match step? {
-                Step::More if self.discarding => self.reply.rows.clear(),
+                Step::More if self.is_discarding => self.reply.rows.clear(),
                 Step::More if self.reply.rows.len() >= rows => return Ok(true),
                 Step::More => {}
                 Step::File(name) => {
-                    self.infile.ask(name, sequence.wrapping_add(1));
+                    self.local_infile.ask(name, sequence.wrapping_add(1));
                     return Ok(true);
                 }
                 Step::Complete(Answer::Failed(failure)) if failure.is_fatal() => {
@@ -388,7 +389,7 @@ impl Connection {
 
     /// Gives up on a server that does not keep to the protocol.
     pub(super) fn give_up(&mut self, message: &str) -> Error {
-        self.broken = true;
+        self.is_broken = true;
         self.lost(message)
     }
 
@@ -412,13 +413,13 @@ impl Connection {
 
     /// The session is as new.
     pub(super) fn mark_clean(&mut self) {
-        self.soiled = false;
+        self.session_touched = false;
         self.reply.session_changed = false;
     }
 
     /// Says good-bye as far as the socket takes it at once.
     pub(super) fn quit(&mut self) {
-        if self.broken || self.is_busy() || !self.reply.is_fresh() {
+        if self.is_broken || self.is_busy() || !self.reply.is_fresh() {
             return;
         }
         push_packet(&mut self.link.out, 0, |out| out.put_u8(COM_QUIT));

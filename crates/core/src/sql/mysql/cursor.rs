@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::decode::RowShape;
 use super::reply::{Answer, UNEXPECTED_DESCRIPTION, UNEXPECTED_RESULT};
 use super::run::fits;
-use super::session::Nature;
+use super::statement_kind::StatementKind;
 use super::transaction::Transaction;
 use crate::sql::{Column, Error, Statement, Value};
 
@@ -125,8 +125,8 @@ impl Connection {
         if let Err(error) = sendable {
             return Ok(Err(error));
         }
-        if Nature::of(&statement.sql).soils {
-            self.soil();
+        if StatementKind::of(&statement.sql).changes_session {
+            self.mark_session_changed();
         }
         match self.answer(&statement.source).await? {
             Answer::Done(_) if self.reply().has_cursor() => {

@@ -5,18 +5,18 @@ use super::cancel;
 use super::config::Config;
 use super::connection::Connection;
 use super::rows::RowStream;
-use super::session::Nature;
 use super::startup::Connector;
+use super::statement_kind::StatementKind;
 use super::transaction::Transaction;
 use crate::pool::{Condition, Manage};
-use crate::sql::hooks::{Guest, Mark, Visits};
-use crate::sql::served::{Served, Server};
+use crate::sql::hooks::{HookCalls, HookState, HookedConnection};
+use crate::sql::pooled_database::{PooledDatabase, Server};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One MySQL or MariaDB database behind a pool of connections.
-pub type Database = Served<Mysql>;
+pub type Database = PooledDatabase<Mysql>;
 
-impl Served<Mysql> {
+impl PooledDatabase<Mysql> {
     /// Begins a transaction that costs nothing until its first flush.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.pool.clone())
@@ -31,28 +31,28 @@ impl Served<Mysql> {
 /// What the pool needs to know about MySQL.
 pub struct Mysql {
     connector: Rc<Connector>,
-    visits: Rc<Visits<Box<Connection>>>,
+    hook_calls: Rc<HookCalls<Box<Connection>>>,
 }
 
 impl Mysql {
     async fn clean(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let connection = cancel::recover(connection, &self.connector).await?;
-        self.visits.cleaned(connection).await
+        self.hook_calls.cleaned(connection).await
     }
 }
 
 impl Server for Mysql {
     type Config = Config;
 
-    fn new(config: Config, visits: Rc<Visits<Box<Connection>>>) -> Self {
+    fn new(config: Config, hook_calls: Rc<HookCalls<Box<Connection>>>) -> Self {
         Self {
             connector: Rc::new(Connector::new(config)),
-            visits,
+            hook_calls,
         }
     }
 
-    fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
-        &self.visits
+    fn hook_calls(&self) -> &Rc<HookCalls<Box<Connection>>> {
+        &self.hook_calls
     }
 
     fn target(&self) -> &str {
@@ -60,7 +60,7 @@ impl Server for Mysql {
     }
 
     fn is_boundary(sql: &str) -> bool {
-        Nature::of(sql).controls
+        StatementKind::of(sql).controls_transaction
     }
 }
 
@@ -71,23 +71,23 @@ impl Manage for Mysql {
 
     async fn connect(&self) -> Result<Box<Connection>, Error> {
         let connection = self.connector.connect().await.map(Box::new)?;
-        self.visits.created(connection).await
+        self.hook_calls.created(connection).await
     }
 
-    fn sees_lending(&self) -> bool {
-        self.visits.hooks.borrowed
+    fn has_borrow_hook(&self) -> bool {
+        self.hook_calls.hooks.borrowed
     }
 
-    async fn lend(
+    async fn on_borrow(
         &self,
         connection: Box<Connection>,
         within: Duration,
     ) -> Result<Box<Connection>, Error> {
-        self.visits.borrowed(connection, within).await
+        self.hook_calls.borrowed(connection, within).await
     }
 
-    fn sees_returns(&self) -> bool {
-        self.visits.hooks.returned
+    fn has_return_hook(&self) -> bool {
+        self.hook_calls.hooks.returned
     }
 
     fn condition(&self, connection: &mut Box<Connection>) -> Condition {
@@ -96,8 +96,8 @@ impl Manage for Mysql {
 
     async fn recover(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let mut connection = self.clean(connection).await?;
-        if self.visits.hooks.returned {
-            connection = self.visits.returned(connection).await?;
+        if self.hook_calls.hooks.returned {
+            connection = self.hook_calls.returned(connection).await?;
             if connection.condition() == Condition::Dirty {
                 connection = self.clean(connection).await?;
             }
@@ -126,7 +126,7 @@ impl Manage for Mysql {
     }
 }
 
-impl Guest for Box<Connection> {
+impl HookedConnection for Box<Connection> {
     fn session(&self) -> i64 {
         self.id.into()
     }
@@ -141,15 +141,15 @@ impl Guest for Box<Connection> {
         outcome
     }
 
-    fn is_in_order(&self) -> bool {
+    fn is_ready(&self) -> bool {
         !self.is_busy() && self.is_idle()
     }
 
-    fn keep_residue(&mut self) {
+    fn keep_session_state(&mut self) {
         self.mark_clean();
     }
 
-    fn mark(&mut self) -> &mut Mark {
+    fn mark(&mut self) -> &mut HookState {
         &mut self.mark
     }
 }

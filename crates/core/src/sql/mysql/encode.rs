@@ -18,7 +18,7 @@ const BLOB: u8 = 252;
 const VAR_STRING: u8 = 253;
 
 /// Why a parameter cannot be sent; completes "parameter 1 …".
-type Misfit = String;
+type TypeMismatch = String;
 
 /// Writes the body of `COM_STMT_EXECUTE`; with a `cursor` the server keeps the rows.
 ///
@@ -49,9 +49,9 @@ pub(super) fn execute(
         out.put_slice(&[type_of(value), 0]);
     }
     for (at, value) in params.iter().enumerate() {
-        put(value, out).map_err(|misfit| Error::Parameter {
+        put(value, out).map_err(|mismatch| Error::Parameter {
             statement: excerpt(&statement.source),
-            message: format!("parameter {} {misfit}", at + 1),
+            message: format!("parameter {} {mismatch}", at + 1),
         })?;
     }
     Ok(())
@@ -70,7 +70,7 @@ fn type_of(value: &Value) -> u8 {
     }
 }
 
-fn put(value: &Value, out: &mut BytesMut) -> Result<(), Misfit> {
+fn put(value: &Value, out: &mut BytesMut) -> Result<(), TypeMismatch> {
     match value {
         Value::Null => {}
         Value::Bool(flag) => out.put_u8((*flag).into()),
@@ -92,7 +92,7 @@ fn put_string(bytes: &[u8], out: &mut BytesMut) {
 }
 
 /// The wall clock of an ISO 8601 text: no type of MySQL has an offset.
-fn put_time(text: &str, out: &mut BytesMut) -> Result<(), Misfit> {
+fn put_time(text: &str, out: &mut BytesMut) -> Result<(), TypeMismatch> {
     let time = WallClock::read(text)
         .ok_or("is a date MySQL cannot hold: the years are 0000 to 9999".to_owned())?;
     out.put_u8(11);

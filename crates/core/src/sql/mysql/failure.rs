@@ -1,4 +1,4 @@
-use super::infile::HINT;
+use super::local_infile::HINT;
 use super::wire::{Malformed, Reader};
 use crate::sql::error::excerpt;
 use crate::sql::{ConnectFailure, Error, ServerError};

@@ -17,7 +17,7 @@ use mysql_common::proto::{MyDeserialize, MySerialize};
 
 use super::connection::Connection;
 use super::failure::ServerFailure;
-use super::reply::Manner;
+use super::reply::Capabilities;
 use super::startup::Connector;
 use super::wire::{Framing, Reader, frame, push_packet, take_packet};
 use crate::net::{self, BufferedStream, DialError, Stream, TlsConnector};
@@ -25,11 +25,11 @@ use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
 /// The longest packet we accept, in bytes: as much as the protocol allows a server to be told.
-const LONGEST_PACKET: u32 = 1 << 30;
+const PACKET_BYTES: u32 = 1 << 30;
 /// `utf8mb4_general_ci`, which every server knows.
 const COLLATION: u8 = 45;
 /// A handshake is a few hundred bytes.
-const HANDSHAKE_LIMIT: usize = 1 << 20;
+const HANDSHAKE_BYTES: usize = 1 << 20;
 /// `caching_sha2_password` does not know the hash: the server asks for the password itself.
 const FULL_AUTHENTICATION: &[u8] = &[4];
 
@@ -53,7 +53,7 @@ impl Connector {
         };
         wire = self.secure(wire, &mut capabilities, extensions).await?;
         let mut login = Login {
-            password: self.config.access.password.as_deref().unwrap_or_default(),
+            password: self.config.connect.password.as_deref().unwrap_or_default(),
             channel: self.channel(wire.link.stream())?,
             scramble: greeting.nonce(),
         };
@@ -68,7 +68,10 @@ impl Connector {
         let response = procedure.run(&login, &login.scramble);
         let response = response.map_err(|error| self.refused_plugin(&plugin, &error))?;
         let attributes = [
-            ("program_name", self.config.access.application_name.as_str()),
+            (
+                "program_name",
+                self.config.connect.application_name.as_str(),
+            ),
             ("_client_name", "weft"),
         ];
         let attributes: HashMap<String, String> = attributes
@@ -78,17 +81,17 @@ impl Connector {
         let answer = HandshakeResponse::new(
             Some(response.data().unwrap_or_default()),
             (8, 0, 0),
-            Some(self.config.access.user.as_bytes()),
-            self.config.access.database.as_ref().map(String::as_bytes),
+            Some(self.config.connect.user.as_bytes()),
+            self.config.connect.database.as_ref().map(String::as_bytes),
             Some(plugin.borrow()),
             capabilities,
             has_attributes.then_some(attributes),
-            LONGEST_PACKET,
+            PACKET_BYTES,
         )
         .with_mariadb_ext_capabilities(extensions);
         self.send(&mut wire, &answer).await?;
         let status = self.authenticate(&mut wire, &mut login, procedure).await?;
-        let manner = Manner {
+        let capabilities = Capabilities {
             without_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
             tracks_session: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
             extended: extensions.contains(extended),
@@ -97,7 +100,7 @@ impl Connector {
             wire.link,
             Rc::clone(&self.target),
             &self.config,
-            manner,
+            capabilities,
             (greeting.connection_id(), status),
         ))
     }
@@ -120,14 +123,14 @@ impl Connector {
         if self.config.local_infile {
             wanted |= CapabilityFlags::CLIENT_LOCAL_FILES;
         }
-        if self.config.access.ssl_mode != SslMode::Disable {
+        if self.config.connect.ssl_mode != SslMode::Disable {
             wanted |= CapabilityFlags::CLIENT_SSL;
         }
         wanted
     }
 
     async fn open(&self) -> Result<Stream, Error> {
-        match &self.config.access.endpoint {
+        match &self.config.connect.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
@@ -152,12 +155,12 @@ impl Connector {
         capabilities: &mut CapabilityFlags,
         extensions: MariadbCapabilities,
     ) -> Result<Wire, Error> {
-        let Endpoint::Tcp { host, .. } = &self.config.access.endpoint else {
+        let Endpoint::Tcp { host, .. } = &self.config.connect.endpoint else {
             capabilities.remove(CapabilityFlags::CLIENT_SSL);
             return Ok(wire);
         };
         if !capabilities.contains(CapabilityFlags::CLIENT_SSL) {
-            return match self.config.access.ssl_mode {
+            return match self.config.connect.ssl_mode {
                 SslMode::Disable | SslMode::Prefer => Ok(wire),
                 _ => Err(self.failed(
                     ConnectFailure::Tls,
@@ -165,7 +168,7 @@ impl Connector {
                 )),
             };
         }
-        let request = SslRequest::new(*capabilities, LONGEST_PACKET, COLLATION)
+        let request = SslRequest::new(*capabilities, PACKET_BYTES, COLLATION)
             .with_mariadb_capabilities(extensions);
         self.send(&mut wire, &request).await?;
         // What a man in the middle might append to the greeting must not pass for encrypted.
@@ -182,7 +185,7 @@ impl Connector {
         if let Some(connector) = self.tls.get() {
             return Ok(connector);
         }
-        let connector = TlsConnector::new(&self.config.access.client_tls())
+        let connector = TlsConnector::new(&self.config.connect.client_tls())
             .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
         Ok(self.tls.get_or_init(|| connector))
     }
@@ -285,7 +288,7 @@ impl Connector {
         let key = self.config.server_public_key.as_deref();
         Ok(match (stream, key) {
             (Stream::Unix(_), _) => Channel::Proven,
-            (Stream::Tls(_), _) if self.config.access.proves_server() => Channel::Proven,
+            (Stream::Tls(_), _) if self.config.connect.proves_server() => Channel::Proven,
             (Stream::Tls(_), _) => Channel::UnprovenTls,
             (Stream::Tcp(_), Some(file)) => Channel::Key(self.read_key(file)?),
             (Stream::Tcp(_), None) => Channel::Plain,
@@ -384,7 +387,7 @@ impl Wire {
                     self.sequence = sequence.wrapping_add(1);
                     return Ok(packet);
                 }
-                Framing::Missing(bytes) if bytes > HANDSHAKE_LIMIT => {
+                Framing::Missing(bytes) if bytes > HANDSHAKE_BYTES => {
                     return Err(io::Error::other(
                         "the peer does not speak the MySQL protocol",
                     ));

@@ -18,16 +18,16 @@ mod database;
 mod decode;
 mod encode;
 mod failure;
-#[cfg(test)]
-mod hostile;
-mod infile;
-mod infile_name;
+mod local_infile;
+mod local_infile_name;
 mod login;
+#[cfg(test)]
+mod malformed_input_tests;
 mod reply;
 mod rows;
 mod run;
-mod session;
 mod startup;
+mod statement_kind;
 mod transaction;
 mod wire;
 

@@ -71,7 +71,7 @@ pub(super) enum Step {
 
 /// How this server writes its packets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Manner {
+pub(super) struct Capabilities {
     /// `CLIENT_DEPRECATE_EOF`: no packet between definitions and rows, and an OK packet after them.
     pub(super) without_eof: bool,
     /// `CLIENT_SESSION_TRACK`
@@ -83,7 +83,7 @@ pub(super) struct Manner {
 /// The answer that is being received.
 #[derive(Default)]
 pub(super) struct Reply {
-    manner: Manner,
+    capabilities: Capabilities,
     phase: Phase,
     definitions: Vec<Definition>,
     pub(super) shape: RowShape,
@@ -116,9 +116,9 @@ enum Phase {
 }
 
 impl Reply {
-    pub(super) fn new(manner: Manner, status: u16) -> Self {
+    pub(super) fn new(capabilities: Capabilities, status: u16) -> Self {
         Self {
-            manner,
+            capabilities,
             status,
             ..Self::default()
         }
@@ -183,9 +183,9 @@ impl Reply {
                 Ok(Step::More)
             }
             Phase::Definitions { left } => {
-                let definition = Definition::read(packet, self.manner.extended)?;
+                let definition = Definition::read(packet, self.capabilities.extended)?;
                 self.definitions.push(definition);
-                self.phase = match (left, self.manner.without_eof) {
+                self.phase = match (left, self.capabilities.without_eof) {
                     (1, without_eof) => {
                         self.shape = RowShape::new(std::mem::take(&mut self.definitions));
                         if without_eof {
@@ -216,7 +216,7 @@ impl Reply {
         let packets = [columns, parameters]
             .into_iter()
             .filter(|count| *count > 0)
-            .map(|count| usize::from(count) + usize::from(!self.manner.without_eof))
+            .map(|count| usize::from(count) + usize::from(!self.capabilities.without_eof))
             .sum();
         if packets == 0 {
             return Ok(self.complete(Answer::Prepared { id, parameters }));
@@ -256,14 +256,14 @@ impl Reply {
     }
 
     fn row(&mut self, command: &Command, packet: &[u8]) -> Result<Step, Malformed> {
-        let limit = if self.manner.without_eof {
-            super::wire::FULL
+        let limit = if self.capabilities.without_eof {
+            super::wire::LONGEST_PACKET_PART
         } else {
             9
         };
         if packet.first() == Some(&EOF) && packet.len() < limit {
             let mut reader = Reader(&packet[1..]);
-            let more = if self.manner.without_eof {
+            let more = if self.capabilities.without_eof {
                 reader.length()?;
                 reader.length()?;
                 self.read_status(command, &mut reader)?
@@ -297,7 +297,7 @@ impl Reply {
     ) -> Result<bool, Malformed> {
         self.status = reader.u16()?;
         reader.u16()?;
-        let told = self.manner.tracks_session && self.status & SESSION_CHANGED != 0;
+        let told = self.capabilities.tracks_session && self.status & SESSION_CHANGED != 0;
         self.session_changed |= told && !matches!(command, Command::Control | Command::Silent);
         Ok(self.status & MORE_RESULTS != 0)
     }

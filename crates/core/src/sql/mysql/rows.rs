@@ -73,7 +73,7 @@ impl RowStream {
 
     async fn open(&self) -> Result<Lease<Mysql>, Error> {
         let mut lease = self.pool.borrow().await?;
-        lease.note(&self.statement.source);
+        lease.set_statement(&self.statement.source);
         lease.start(&self.statement).await??;
         Ok(lease)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::failure::ServerFailure;
 use super::reply::{Answer, UNEXPECTED_DESCRIPTION, UNEXPECTED_RESULT};
-use super::session::Nature;
+use super::statement_kind::StatementKind;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// Why a statement could not be prepared.
@@ -60,7 +60,7 @@ impl Connection {
             return Ok(Err(error));
         }
         self.push_closes();
-        let nature = match self.prepare(std::slice::from_ref(&statement.sql)).await? {
+        let kind = match self.prepare(std::slice::from_ref(&statement.sql)).await? {
             None => {
                 let Some(prepared) = self.cache.get(&statement.sql) else {
                     return Err(self.give_up("it prepared another statement than it was asked to"));
@@ -71,14 +71,14 @@ impl Connection {
                 if let Err(error) = self.push_execute(prepared.id, statement, false) {
                     return Ok(Err(error));
                 }
-                prepared.nature
+                prepared.kind
             }
             Some((_, Unprepared::Failed(failure))) => {
                 return Ok(Err(failure.into_error(&statement.source)));
             }
             Some((_, Unprepared::TextOnly)) if statement.params.is_empty() => {
                 self.push_query(&statement.sql);
-                Nature::of(&statement.sql)
+                StatementKind::of(&statement.sql)
             }
             Some((_, Unprepared::TextOnly)) => {
                 return Ok(Err(Error::parameter(
@@ -88,8 +88,8 @@ impl Connection {
             }
         };
         self.commit_sent.set(true);
-        if nature.soils {
-            self.soil();
+        if kind.changes_session {
+            self.mark_session_changed();
         }
         Ok(Ok(()))
     }

@@ -12,9 +12,10 @@ use crate::sql::{ConnectFailure, Error, Value};
 
 /// What every session begins with. A loop over a stream may pause for longer than the minute that servers wait by
 /// default for their client to read on.
-const SETUP: &str = "SET NAMES utf8mb4, @@session.net_write_timeout = 3600, @@session.session_track_state_change = 1";
+const SESSION_SETUP: &str = "SET NAMES utf8mb4, @@session.net_write_timeout = 3600, @@session.session_track_state_change = 1";
 /// The same for servers that have no session tracking.
-const PLAIN_SETUP: &str = "SET NAMES utf8mb4, @@session.net_write_timeout = 3600";
+const SESSION_SETUP_WITHOUT_TRACKING: &str =
+    "SET NAMES utf8mb4, @@session.net_write_timeout = 3600";
 const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Opens connections to one database.
@@ -28,7 +29,7 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(config: Config) -> Self {
         Self {
-            target: config.access.target().into(),
+            target: config.connect.target().into(),
             config,
             tls: OnceCell::new(),
         }
@@ -43,7 +44,7 @@ impl Connector {
     pub(super) async fn connect(&self) -> Result<Connection, Error> {
         self.within_timeout(async {
             let mut connection = self.log_in().await?;
-            connection.push_control(SETUP);
+            connection.push_control(SESSION_SETUP);
             connection.push_query("SELECT @@max_allowed_packet");
             let ready = self.read_setup(&mut connection).await;
             ready.map_err(|error| self.while_logging_in(error))?;
@@ -55,10 +56,10 @@ impl Connector {
     /// Makes a used session as good as new.
     pub(super) async fn reset(&self, connection: &mut Connection) -> Result<(), Error> {
         connection.push_reset();
-        if let Some(database) = &self.config.access.database {
+        if let Some(database) = &self.config.connect.database {
             connection.push_database(database);
         }
-        connection.push_control(SETUP);
+        connection.push_control(SESSION_SETUP);
         while connection.awaited() > 1 {
             if let Answer::Failed(failure) = connection.answer("").await? {
                 return Err(connection.give_up(&failure.summary()));
@@ -84,7 +85,7 @@ impl Connector {
     }
 
     async fn read_setup(&self, connection: &mut Connection) -> Result<(), Error> {
-        let set_up = connection.answer(SETUP).await?;
+        let set_up = connection.answer(SESSION_SETUP).await?;
         if let Answer::Done(result) = connection.answer("").await?
             && let Some([Value::Int(bytes)]) = result.rows.first().map(Vec::as_slice)
         {
@@ -94,15 +95,15 @@ impl Connector {
     }
 
     async fn read_session_setup(&self, connection: &mut Connection) -> Result<(), Error> {
-        let set_up = connection.answer(SETUP).await?;
+        let set_up = connection.answer(SESSION_SETUP).await?;
         self.finish_setup(connection, set_up).await
     }
 
     async fn finish_setup(&self, connection: &mut Connection, answer: Answer) -> Result<(), Error> {
         let failure = match answer {
             Answer::Failed(failure) if failure.code == UNKNOWN_VARIABLE => {
-                connection.push_control(PLAIN_SETUP);
-                match connection.answer(PLAIN_SETUP).await? {
+                connection.push_control(SESSION_SETUP_WITHOUT_TRACKING);
+                match connection.answer(SESSION_SETUP_WITHOUT_TRACKING).await? {
                     Answer::Failed(failure) => failure,
                     _ => return Ok(()),
                 }
@@ -117,7 +118,7 @@ impl Connector {
         &self,
         attempt: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let limit = self.config.access.connect_timeout;
+        let limit = self.config.connect.connect_timeout;
         match tokio::time::timeout(limit, attempt).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.failed(

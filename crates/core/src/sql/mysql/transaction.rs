@@ -7,13 +7,13 @@ use tokio::sync::Mutex;
 use super::batch::Outcome;
 use super::cursor::{Fetched, Handle};
 use super::database::Mysql;
-use super::session::Nature;
+use super::statement_kind::StatementKind;
 use crate::pool::{Lease, Pool};
-use crate::sql::book::{Abandoned, Book, ended};
+use crate::sql::deferred_statements::{Abandoned, DeferredStatements, ended};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
-const UNDO_DEADLINE: Duration = Duration::from_secs(5);
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A transaction whose statements travel together.
 ///
@@ -26,7 +26,7 @@ const UNDO_DEADLINE: Duration = Duration::from_secs(5);
 /// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction.
 pub struct Transaction {
     pool: Pool<Mysql>,
-    book: RefCell<Book>,
+    deferred: RefCell<DeferredStatements>,
     session: Mutex<Session>,
     /// Numbers of statements whose cursors nobody reads any more.
     dropped: Rc<RefCell<Vec<u32>>>,
@@ -42,7 +42,7 @@ impl Transaction {
     pub(super) fn new(pool: Pool<Mysql>) -> Self {
         Self {
             pool,
-            book: RefCell::default(),
+            deferred: RefCell::default(),
             session: Mutex::default(),
             dropped: Rc::default(),
         }
@@ -54,36 +54,36 @@ impl Transaction {
     /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. The transaction
     /// is as it was before.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
-        if Nature::of(&statement.sql).controls {
+        if StatementKind::of(&statement.sql).controls_transaction {
             return Err(Error::boundary(&statement.source));
         }
-        self.book.borrow_mut().push(statement)
+        self.deferred.borrow_mut().push(statement)
     }
 
     /// Forgets what is noted; the results of those statements are errors.
     pub fn discard(&self) {
-        self.book.borrow_mut().discard();
+        self.deferred.borrow_mut().discard();
     }
 
     /// Whether it was neither committed nor rolled back yet.
     pub fn is_open(&self) -> bool {
-        !self.book.borrow().ended
+        !self.deferred.borrow().ended
     }
 
     /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
     pub fn failed(&self) -> Option<usize> {
-        self.book.borrow().failed()
+        self.deferred.borrow().failed()
     }
 
     /// # Errors
     /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
     pub fn check_outcome(&self) -> Result<(), Error> {
-        self.book.borrow().check_outcome()
+        self.deferred.borrow().check_outcome()
     }
 
     /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
-        self.book.borrow_mut().take_result(index)
+        self.deferred.borrow_mut().take_result(index)
     }
 
     /// Sends what is noted.
@@ -93,7 +93,7 @@ impl Transaction {
     /// result. From then on every flush fails with it, except one that begins with `ROLLBACK TO`.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        if self.book.borrow_mut().is_idle()? {
+        if self.deferred.borrow_mut().is_idle()? {
             return Ok(());
         }
         self.send(&mut session).await
@@ -107,7 +107,7 @@ impl Transaction {
     /// when the future was dropped then. [`Error::Usage`] when it had ended before.
     pub async fn commit(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        let settled = self.book.borrow().is_settled();
+        let settled = self.deferred.borrow().is_settled();
         match settled {
             Err(_) => {}
             Ok(true) if session.lease.is_none() => {}
@@ -117,15 +117,15 @@ impl Transaction {
             Ok(true) => return self.finish(&mut session).await,
             Ok(false) => {
                 if let Err(error) = self.send(&mut session).await {
-                    self.book.borrow_mut().ended = true;
-                    self.undo(session.lease.take()).await;
+                    self.deferred.borrow_mut().ended = true;
+                    self.roll_back(session.lease.take()).await;
                     return Err(error);
                 }
                 return self.finish(&mut session).await;
             }
         }
-        let outcome = self.book.borrow_mut().end();
-        self.undo(session.lease.take()).await;
+        let outcome = self.deferred.borrow_mut().end();
+        self.roll_back(session.lease.take()).await;
         outcome
     }
 
@@ -135,18 +135,18 @@ impl Transaction {
     /// None so far: a connection that cannot roll back is closed, which rolls back as well.
     pub async fn rollback(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        self.book.borrow_mut().abandon();
+        self.deferred.borrow_mut().abandon();
         let lease = session.lease.take();
-        self.undo(lease).await;
+        self.roll_back(lease).await;
         Ok(())
     }
 
     /// A transaction of one statement that commits nothing by itself is what the server makes of it anyway.
     fn is_one_statement(&self) -> bool {
-        match self.book.borrow().pending() {
+        match self.deferred.borrow().pending() {
             [only] => {
-                let nature = Nature::of(&only.sql);
-                nature.plain && !nature.savepoint
+                let kind = StatementKind::of(&only.sql);
+                kind.is_batchable && !kind.is_savepoint
             }
             _ => false,
         }
@@ -154,17 +154,17 @@ impl Transaction {
 
     async fn commit_alone(&self) -> Result<(), Error> {
         let mut lease = self.borrow().await?;
-        let statements = self.book.borrow_mut().depart()?;
-        self.book.borrow_mut().ended = true;
-        lease.note(&statements[0].source);
-        let abandoned = Abandoned::committing(&self.book, lease.sent_commit());
+        let statements = self.deferred.borrow_mut().depart()?;
+        self.deferred.borrow_mut().ended = true;
+        lease.set_statement(&statements[0].source);
+        let abandoned = Abandoned::committing(&self.deferred, lease.sent_commit());
         let outcome = abandoned.settle(lease.run_one(&statements[0]).await);
-        let mut book = self.book.borrow_mut();
+        let mut deferred = self.deferred.borrow_mut();
         match outcome {
-            Ok(Ok(result)) => book.settle(1, vec![result], None),
-            Ok(Err(error)) => book.settle(1, Vec::new(), Some(error)),
+            Ok(Ok(result)) => deferred.settle(1, vec![result], None),
+            Ok(Err(error)) => deferred.settle(1, Vec::new(), Some(error)),
             Err(error) => {
-                book.fail(&error);
+                deferred.fail(&error);
                 Err(error)
             }
         }
@@ -177,13 +177,13 @@ impl Transaction {
         chunk: u32,
     ) -> Result<Fetched, Error> {
         let mut session = self.session.lock().await;
-        let idle = self.book.borrow_mut().is_idle()?;
+        let idle = self.deferred.borrow_mut().is_idle()?;
         if !idle || session.lease.is_none() {
             self.send(&mut session).await?;
         }
         let mut lease = self.held(&mut session)?;
-        lease.note(&statement.source);
-        let abandoned = Abandoned::new(&self.book);
+        lease.set_statement(&statement.source);
+        let abandoned = Abandoned::new(&self.deferred);
         let opened = abandoned.settle(lease.open_cursor(statement, &self.dropped, chunk).await);
         self.keep(&mut session, lease, opened)
     }
@@ -197,7 +197,7 @@ impl Transaction {
     ) -> Result<Fetched, Error> {
         let mut session = self.session.lock().await;
         let mut lease = self.held(&mut session)?;
-        let abandoned = Abandoned::new(&self.book);
+        let abandoned = Abandoned::new(&self.deferred);
         let fetched = abandoned.settle(lease.fetch(statement, handle, chunk).await);
         self.keep(&mut session, lease, fetched)
     }
@@ -215,9 +215,9 @@ impl Transaction {
         lease: Lease<Mysql>,
         outcome: Result<Result<Fetched, Error>, Error>,
     ) -> Result<Fetched, Error> {
-        let outcome = outcome.inspect_err(|error| self.book.borrow_mut().fail(error))?;
+        let outcome = outcome.inspect_err(|error| self.deferred.borrow_mut().fail(error))?;
         session.lease = Some(lease);
-        outcome.inspect_err(|error| self.book.borrow_mut().fail(error))
+        outcome.inspect_err(|error| self.deferred.borrow_mut().fail(error))
     }
 
     async fn send(&self, session: &mut Session) -> Result<(), Error> {
@@ -232,21 +232,21 @@ impl Transaction {
                 lease
             }
         };
-        let statements = self.book.borrow_mut().depart()?;
+        let statements = self.deferred.borrow_mut().depart()?;
         if let Some(statement) = statements.last() {
-            lease.note(&statement.source);
+            lease.set_statement(&statement.source);
         }
-        let abandoned = Abandoned::new(&self.book);
+        let abandoned = Abandoned::new(&self.deferred);
         let outcome = abandoned.settle(lease.run_all(&statements).await);
         match outcome {
             Ok(Outcome { results, failure }) => {
                 session.lease = Some(lease);
-                self.book
+                self.deferred
                     .borrow_mut()
                     .settle(statements.len(), results, failure)
             }
             Err(error) => {
-                self.book.borrow_mut().fail(&error);
+                self.deferred.borrow_mut().fail(&error);
                 Err(error)
             }
         }
@@ -257,30 +257,30 @@ impl Transaction {
         let Ok(mut lease) = self.held(session) else {
             return Ok(());
         };
-        self.book.borrow_mut().ended = true;
-        let abandoned = Abandoned::committing(&self.book, lease.sent_commit());
+        self.deferred.borrow_mut().ended = true;
+        let abandoned = Abandoned::committing(&self.deferred, lease.sent_commit());
         let outcome = abandoned.settle(lease.commit().await);
         outcome
             .and_then(|committed| committed)
             .inspect_err(|error| {
-                self.book.borrow_mut().fail(error);
+                self.deferred.borrow_mut().fail(error);
             })
     }
 
     /// The connection of the transaction. Nothing noted is lost when the wait for a new one is given up.
     async fn borrow(&self) -> Result<Lease<Mysql>, Error> {
         let lease = self.pool.borrow().await.map_err(Error::from);
-        lease.inspect_err(|error| self.book.borrow_mut().fail(error))
+        lease.inspect_err(|error| self.deferred.borrow_mut().fail(error))
     }
 
-    async fn undo(&self, lease: Option<Lease<Mysql>>) {
+    async fn roll_back(&self, lease: Option<Lease<Mysql>>) {
         let Some(mut lease) = lease else {
             return;
         };
         lease.evicted.append(&mut self.dropped.borrow_mut());
         if !lease.is_idle() || lease.is_busy() {
             // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
-            let _ = tokio::time::timeout(UNDO_DEADLINE, lease.rollback()).await;
+            let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.rollback()).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use bytes::{Buf, BufMut, BytesMut};
 /// Three bytes of length and a sequence number.
 pub(super) const HEADER: usize = 4;
 /// A packet this long is continued by the next.
-pub(super) const FULL: usize = 0xff_ffff;
+pub(super) const LONGEST_PACKET_PART: usize = 0xff_ffff;
 
 /// The peer does not keep to the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub(super) fn push_packet(
     out.put_bytes(0, HEADER);
     write(out);
     let length = out.len() - start - HEADER;
-    if length < FULL {
+    if length < LONGEST_PACKET_PART {
         patch_header(&mut out[start..], length, sequence);
         return sequence.wrapping_add(1);
     }
     let mut payload = out.split_off(start + HEADER);
     out.truncate(start);
     loop {
-        let part = payload.len().min(FULL);
+        let part = payload.len().min(LONGEST_PACKET_PART);
         out.reserve(HEADER + part);
         let at = out.len();
         out.put_bytes(0, HEADER);
@@ -36,7 +36,7 @@ pub(super) fn push_packet(
         out.extend_from_slice(&payload[..part]);
         payload.advance(part);
         sequence = sequence.wrapping_add(1);
-        if part < FULL {
+        if part < LONGEST_PACKET_PART {
             return sequence;
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn frame(input: &[u8]) -> Framing {
         if at > input.len() {
             return Framing::Missing(at - input.len());
         }
-        if length < FULL {
+        if length < LONGEST_PACKET_PART {
             return Framing::Whole { total: at };
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn frame(input: &[u8]) -> Framing {
 /// Takes a packet that is there as a whole; the second value is the sequence number of its last part.
 pub(super) fn take_packet(input: &mut BytesMut, total: usize) -> (BytesMut, u8) {
     let mut packet = input.split_to(total);
-    if total < HEADER + FULL {
+    if total < HEADER + LONGEST_PACKET_PART {
         let sequence = packet[3];
         packet.advance(HEADER);
         return (packet, sequence);
@@ -86,7 +86,7 @@ pub(super) fn take_packet(input: &mut BytesMut, total: usize) -> (BytesMut, u8) 
     while packet.len() >= HEADER {
         sequence = packet[3];
         packet.advance(HEADER);
-        let part = packet.len().min(FULL);
+        let part = packet.len().min(LONGEST_PACKET_PART);
         payload.extend_from_slice(&packet[..part]);
         packet.advance(part);
     }
@@ -180,11 +180,20 @@ mod tests {
 
     #[test]
     fn packets_of_every_length_come_back_as_they_went() {
-        for length in [0, 1, 250, FULL - 1, FULL, FULL + 1, 2 * FULL, 2 * FULL + 7] {
+        for length in [
+            0,
+            1,
+            250,
+            LONGEST_PACKET_PART - 1,
+            LONGEST_PACKET_PART,
+            LONGEST_PACKET_PART + 1,
+            2 * LONGEST_PACKET_PART,
+            2 * LONGEST_PACKET_PART + 7,
+        ] {
             let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let mut wire = BytesMut::new();
             let next = push_packet(&mut wire, 0, |out| out.extend_from_slice(&payload));
-            assert_eq!(usize::from(next), length / FULL + 1);
+            assert_eq!(usize::from(next), length / LONGEST_PACKET_PART + 1);
             let Framing::Whole { total } = frame(&wire) else {
                 panic!("{length}")
             };

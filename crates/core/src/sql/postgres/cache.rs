@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::decode::RowShape;
-use super::residue::Residue;
+use super::session_state::SessionState;
 use super::types::Type;
 
 /// A statement the server keeps under a name of ours.
@@ -13,7 +13,7 @@ pub(super) struct Prepared {
     pub(super) name: String,
     pub(super) parameters: Box<[Type]>,
     pub(super) shape: RowShape,
-    pub(super) residue: Residue,
+    pub(super) session_state: SessionState,
     used: Cell<u64>,
 }
 
@@ -22,13 +22,13 @@ impl Prepared {
         name: String,
         parameters: Vec<Type>,
         shape: RowShape,
-        residue: Residue,
+        session_state: SessionState,
     ) -> Self {
         Self {
             name,
             parameters: parameters.into(),
             shape,
-            residue,
+            session_state,
             used: Cell::new(0),
         }
     }
@@ -125,7 +125,7 @@ mod tests {
             name.clone(),
             vec![],
             RowShape::default(),
-            Residue::default(),
+            SessionState::default(),
         );
         cache.insert(sql.into(), prepared);
         name

@@ -57,7 +57,7 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
     if connection.status() != TransactionStatus::Idle {
         connection.rollback().await?;
     }
-    connection.cleanse().await
+    connection.reset_session().await
 }
 
 async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::auth::{BindingMode, RequireAuth};
 use crate::sql::Error;
-use crate::sql::access::{Access, Kind};
+use crate::sql::connect_options::{ConnectOptions, Kind};
 
 const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
@@ -15,7 +15,7 @@ const POSTGRES: Kind = Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Without a statement cache every statement is sent unnamed and in text, as poolers without prepared statements need it.
-    pub access: Access,
+    pub connect: ConnectOptions,
     /// Server settings as `-c name=value`, handed over as they are.
     pub options: Option<String>,
     /// Which ways to authenticate the server may ask for.
@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads what [`Access`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`, `require_auth`,
+    /// Reads what [`ConnectOptions`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`, `require_auth`,
     /// `channel_binding`. A host that is a path is the folder of a socket; without a database it is the one with the user's
     /// name.
     ///
@@ -35,7 +35,7 @@ impl Config {
         let mut options = None;
         let mut require_auth = RequireAuth::default();
         let mut channel_binding = BindingMode::default();
-        let mut access = Access::parse(dsn, &POSTGRES, |name, value| {
+        let mut connect = ConnectOptions::parse(dsn, &POSTGRES, |name, value| {
             match name {
                 "options" => options = Some(value.to_owned()),
                 "require_auth" => require_auth = RequireAuth::parse(value)?,
@@ -44,9 +44,9 @@ impl Config {
             }
             Ok(true)
         })?;
-        access.database.get_or_insert_with(|| access.user.clone());
+        connect.database.get_or_insert_with(|| connect.user.clone());
         Ok(Self {
-            access,
+            connect,
             options,
             require_auth,
             channel_binding,
@@ -67,42 +67,42 @@ mod tests {
             "postgres://us%40er:p%3Aw%2Fd@db.example:6543/my%20db?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=2.5&application_name=a&options=-c%20x%3D1&statement_cache=0",
         )
         .unwrap();
-        assert_eq!(config.access.user, "us@er");
-        assert_eq!(config.access.password.as_deref(), Some("p:w/d"));
-        assert_eq!(config.access.endpoint.to_string(), "db.example:6543");
-        assert_eq!(config.access.database_or_user(), "my db");
-        assert_eq!(config.access.ssl_mode, SslMode::VerifyFull);
-        assert_eq!(config.access.ssl_root_cert, Some(PathBuf::from("/ca.pem")));
-        assert_eq!(config.access.connect_timeout, Duration::from_millis(2500));
-        assert_eq!(config.access.application_name, "a");
+        assert_eq!(config.connect.user, "us@er");
+        assert_eq!(config.connect.password.as_deref(), Some("p:w/d"));
+        assert_eq!(config.connect.endpoint.to_string(), "db.example:6543");
+        assert_eq!(config.connect.database_or_user(), "my db");
+        assert_eq!(config.connect.ssl_mode, SslMode::VerifyFull);
+        assert_eq!(config.connect.ssl_root_cert, Some(PathBuf::from("/ca.pem")));
+        assert_eq!(config.connect.connect_timeout, Duration::from_millis(2500));
+        assert_eq!(config.connect.application_name, "a");
         assert_eq!(config.options.as_deref(), Some("-c x=1"));
-        assert_eq!(config.access.statement_cache, 0);
+        assert_eq!(config.connect.statement_cache, 0);
     }
 
     #[test]
     fn what_is_left_out_has_a_default() {
         let config = Config::parse("postgresql://app@localhost").unwrap();
-        assert_eq!(config.access.database_or_user(), "app");
-        assert_eq!(config.access.endpoint.to_string(), "localhost:5432");
-        assert_eq!(config.access.connect_timeout, Duration::from_secs(5));
-        assert_eq!(config.access.ssl_mode, SslMode::Prefer);
+        assert_eq!(config.connect.database_or_user(), "app");
+        assert_eq!(config.connect.endpoint.to_string(), "localhost:5432");
+        assert_eq!(config.connect.connect_timeout, Duration::from_secs(5));
+        assert_eq!(config.connect.ssl_mode, SslMode::Prefer);
     }
 
     #[test]
     fn a_host_that_is_a_folder_means_the_socket_in_it() {
         let config = Config::parse("postgres://app@/db?host=/run/postgresql&port=5433").unwrap();
         assert_eq!(
-            config.access.endpoint.to_string(),
+            config.connect.endpoint.to_string(),
             "/run/postgresql/.s.PGSQL.5433"
         );
         let encoded = Config::parse("postgres://app@%2Frun/db").unwrap();
-        assert_eq!(encoded.access.endpoint.to_string(), "/run/.s.PGSQL.5432");
+        assert_eq!(encoded.connect.endpoint.to_string(), "/run/.s.PGSQL.5432");
     }
 
     #[test]
     fn an_ipv6_host_stands_in_brackets() {
         let config = Config::parse("postgres://app@[::1]:6000/db").unwrap();
-        assert_eq!(config.access.endpoint.to_string(), "[::1]:6000");
+        assert_eq!(config.connect.endpoint.to_string(), "[::1]:6000");
     }
 
     #[test]

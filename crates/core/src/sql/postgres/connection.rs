@@ -14,8 +14,8 @@ use super::cache::StatementCache;
 use super::cancel::CancelKey;
 use super::config::Config;
 use super::failure::ServerFailure;
-use super::replies::{Drain, Errand, Replies, Silence};
-use super::residue::Residue;
+use super::replies::{Drain, ExpectNothing, Replies, SimpleQuery};
+use super::session_state::SessionState;
 use super::startup::Connector;
 use super::text::Malformed;
 use super::types::{Oid, Type};
@@ -23,15 +23,15 @@ use super::wire::Reader;
 use crate::net::{BufferedStream, Stream};
 use crate::pool::Condition;
 use crate::sql::Error;
-use crate::sql::book::SentCommit;
-use crate::sql::hooks::Mark;
+use crate::sql::deferred_statements::SentCommit;
+use crate::sql::hooks::HookState;
 
 /// Bytes received in one go before other tasks and sockets have a turn.
-const TURN: usize = 256 * 1024;
+const BYTES_PER_TURN: usize = 256 * 1024;
 /// The server builds no message beyond this (`MaxAllocSize`).
-const MESSAGE_LIMIT: usize = 0x3fff_ffff;
+const MESSAGE_BYTES: usize = 0x3fff_ffff;
 /// Largest message in bytes before authentication, when the peer may be anybody. libpq takes 30,000.
-const LOG_IN_LIMIT: usize = 64 * 1024;
+const LOG_IN_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// What the last `ReadyForQuery` said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +62,13 @@ pub struct Connection {
     pub(super) cancel_key: CancelKey,
     pub(super) cache: StatementCache,
     /// What its user may have left behind.
-    pub(super) residue: Residue,
+    pub(super) session_state: SessionState,
     /// Types of the database that are not built in, shared by all its connections.
     pub(super) types: Types,
     parameters: HashMap<String, String>,
     /// A commit was written whose answer may never come.
     pub(super) commit_sent: Rc<Cell<bool>>,
-    pub(super) mark: Mark,
+    pub(super) mark: HookState,
 }
 
 pub(super) type Types = Rc<std::cell::RefCell<HashMap<Oid, Type>>>;
@@ -94,11 +94,11 @@ impl Connection {
             target,
             cancel_key: CancelKey::default(),
             cache: StatementCache::new(cache_limit),
-            residue: Residue::default(),
+            session_state: SessionState::default(),
             types,
             parameters: HashMap::new(),
             commit_sent: Rc::default(),
-            mark: Mark::default(),
+            mark: HookState::default(),
         }
     }
 
@@ -116,11 +116,12 @@ impl Connection {
         if self.broken {
             return Condition::Broken;
         }
-        if self.is_busy() || self.status != TransactionStatus::Idle || !self.residue.is_none() {
+        if self.is_busy() || self.status != TransactionStatus::Idle || !self.session_state.is_none()
+        {
             return Condition::Dirty;
         }
         let mut cx = Context::from_waker(Waker::noop());
-        match self.poll_exchange(&mut cx, &mut Silence) {
+        match self.poll_exchange(&mut cx, &mut ExpectNothing) {
             Poll::Pending if !self.broken => Condition::Clean,
             _ => Condition::Broken,
         }
@@ -162,12 +163,12 @@ impl Connection {
     }
 
     /// Ends what the last user may have left in the session, in one round trip; nothing when there is nothing.
-    pub(super) async fn cleanse(&mut self) -> Result<(), Error> {
-        if self.residue.is_none() {
+    pub(super) async fn reset_session(&mut self) -> Result<(), Error> {
+        if self.session_state.is_none() {
             return Ok(());
         }
-        self.push_query(self.residue.remedy())?;
-        let mut answer = Errand::default();
+        self.push_query(self.session_state.reset_sql())?;
+        let mut answer = SimpleQuery::default();
         self.exchange(&mut answer).await?;
         if let Some(failure) = answer.failure {
             return Err(self.give_up(&format!(
@@ -175,10 +176,10 @@ impl Connection {
                 failure.summary()
             )));
         }
-        if self.residue.includes_statements() {
+        if self.session_state.affects_statements() {
             self.cache.clear();
         }
-        self.residue = Residue::default();
+        self.session_state = SessionState::default();
         self.mark.is_set_up = false;
         Ok(())
     }
@@ -227,7 +228,7 @@ impl Connection {
         let mut received = 0;
         let outcome = loop {
             match self.read_messages(replies) {
-                Ok(false) if received < TURN => {}
+                Ok(false) if received < BYTES_PER_TURN => {}
                 done => break done,
             }
             match ready!(self.link.poll_transfer(cx, 0)) {
@@ -248,8 +249,8 @@ impl Connection {
 
     fn dispatch_all(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
         let limit = match replies.is_log_in() {
-            true => LOG_IN_LIMIT,
-            false => MESSAGE_LIMIT,
+            true => LOG_IN_MESSAGE_BYTES,
+            false => MESSAGE_BYTES,
         };
         while let Some(total) = self.next_message(limit, replies)? {
             let tag = self.link.input[0];

@@ -11,19 +11,19 @@ use tokio::sync::mpsc;
 use super::batch::is_copy;
 use super::connection::Connection;
 use super::encode::{self, Encoded};
+use super::extended_query;
 use super::failure::ServerFailure;
 use super::replies::{Replies, affected, read_command};
-use super::step;
 use super::text::Malformed;
-use crate::sql::copy::{CopyData, Piece};
+use crate::sql::copy::{CopyChunk, CopyData};
 use crate::sql::{Error, Statement, Value};
 
 /// Written but not sent, beyond which no more data is taken.
-const WAITING: usize = 256 * 1024;
+const SEND_BUFFER_BYTES: usize = 256 * 1024;
 /// Data of one message to the server.
-const MESSAGE: usize = 1024 * 1024;
+const COPY_DATA_BYTES: usize = 1024 * 1024;
 /// Received data is handed over in pieces of about this length.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Connection {
     /// Runs a `COPY` to its end: the number of rows. The outer error is the connection's, the inner one the statement's.
@@ -45,7 +45,7 @@ impl Connection {
         self.write(&statement.sql, |out| {
             frontend::parse("", &statement.sql, [], out)
         })?;
-        step::bind(&statement.sql, "", &[], [].into_iter(), &mut self.link.out)?;
+        extended_query::bind(&statement.sql, "", &[], [].into_iter(), &mut self.link.out)?;
         self.write(&statement.sql, |out| frontend::execute("", 0, out))?;
         self.push_flush();
         let mut answer = Answer::default();
@@ -75,7 +75,7 @@ impl Connection {
     /// Sends the data as it is made. Anything the server says meanwhile is a refusal.
     async fn feed(
         &mut self,
-        mut pieces: mpsc::Receiver<Piece>,
+        mut pieces: mpsc::Receiver<CopyChunk>,
         answer: &mut Answer,
     ) -> Result<Result<(), Error>, Error> {
         let mut ended = false;
@@ -86,12 +86,12 @@ impl Connection {
                     Ok(false) => {}
                     Err(error) => return Poll::Ready(Err(error)),
                 }
-                while !ended && self.link.out.len() < WAITING {
+                while !ended && self.link.out.len() < SEND_BUFFER_BYTES {
                     match pieces.poll_recv(cx) {
-                        Poll::Ready(Some(Piece::Data(piece))) => {
+                        Poll::Ready(Some(CopyChunk::Data(piece))) => {
                             push_data(&piece, &mut self.link.out)
                         }
-                        Poll::Ready(Some(Piece::End)) => {
+                        Poll::Ready(Some(CopyChunk::End)) => {
                             ended = true;
                             self.copying = false;
                             frontend::copy_done(&mut self.link.out);
@@ -101,7 +101,7 @@ impl Connection {
                         Poll::Pending => break,
                     }
                 }
-                let full = self.link.out.len() >= WAITING;
+                let full = self.link.out.len() >= SEND_BUFFER_BYTES;
                 match self.link.poll_transfer(cx, 0) {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => {
@@ -110,7 +110,7 @@ impl Connection {
                         return Poll::Ready(Err(self.give_up(&problem)));
                     }
                     // What was sent has made room.
-                    Poll::Pending if full && self.link.out.len() < WAITING => {}
+                    Poll::Pending if full && self.link.out.len() < SEND_BUFFER_BYTES => {}
                     Poll::Pending => return Poll::Pending,
                 }
             }
@@ -152,9 +152,9 @@ pub fn write_copy_row(values: &[Value], out: &mut BytesMut) -> Result<(), String
             Ok(Encoded::Text(text)) => write_escaped(text.as_bytes(), out),
             Ok(Encoded::Written(text)) => write_escaped(text.as_bytes(), out),
             Ok(_) => unreachable!("without a type everything is text"),
-            Err(misfit) => {
+            Err(mismatch) => {
                 out.truncate(start);
-                return Err(format!("value {} {misfit}", at + 1));
+                return Err(format!("value {} {mismatch}", at + 1));
             }
         }
     }
@@ -182,7 +182,7 @@ fn write_escaped(text: &[u8], out: &mut BytesMut) {
 }
 
 fn push_data(piece: &[u8], out: &mut BytesMut) {
-    for part in piece.chunks(MESSAGE) {
+    for part in piece.chunks(COPY_DATA_BYTES) {
         out.reserve(5 + part.len());
         out.put_u8(b'd');
         out.put_u32(part.len() as u32 + 4);
@@ -215,7 +215,7 @@ impl Replies for Answer {
             (tag::COPY_OUT_RESPONSE_TAG, None) => self.direction = Some(Direction::Out),
             (tag::COPY_DATA_TAG, Some(Direction::Out)) => {
                 self.data.extend_from_slice(body);
-                return Ok(self.data.len() >= PIECE);
+                return Ok(self.data.len() >= CHUNK_BYTES);
             }
             (tag::COPY_DONE_TAG, Some(Direction::Out)) => return Ok(false),
             (tag::COMMAND_COMPLETE_TAG, direction) if !self.is_complete => {
@@ -320,8 +320,8 @@ mod tests {
     #[test]
     fn long_data_is_cut_into_messages() {
         let mut out = BytesMut::new();
-        push_data(&vec![7; MESSAGE + 3], &mut out);
-        assert_eq!(out.len(), MESSAGE + 3 + 2 * 5);
-        assert_eq!(&out[MESSAGE + 5..], [b'd', 0, 0, 0, 7, 7, 7, 7]);
+        push_data(&vec![7; COPY_DATA_BYTES + 3], &mut out);
+        assert_eq!(out.len(), COPY_DATA_BYTES + 3 + 2 * 5);
+        assert_eq!(&out[COPY_DATA_BYTES + 5..], [b'd', 0, 0, 0, 7, 7, 7, 7]);
     }
 }

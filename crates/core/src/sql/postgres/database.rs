@@ -6,20 +6,20 @@ use super::cancel;
 use super::config::Config;
 use super::connection::{Connection, TransactionStatus};
 use super::listener::Listener;
-use super::residue::Residue;
 use super::rows::RowStream;
+use super::session_state::SessionState;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::pool::{Condition, Manage};
 use crate::sql::copy::CopyData;
-use crate::sql::hooks::{Guest, Mark, Visits};
-use crate::sql::served::{Served, Server};
+use crate::sql::hooks::{HookCalls, HookState, HookedConnection};
+use crate::sql::pooled_database::{PooledDatabase, Server};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
-pub type Database = Served<Postgres>;
+pub type Database = PooledDatabase<Postgres>;
 
-impl Served<Postgres> {
+impl PooledDatabase<Postgres> {
     /// Begins a transaction that costs nothing until its first flush.
     pub fn transaction(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.pool.clone(), options)
@@ -32,7 +32,7 @@ impl Served<Postgres> {
         data: CopyData,
     ) -> Result<u64, Error> {
         let mut lease = self.pool.borrow().await?;
-        lease.note(&statement.source);
+        lease.set_statement(&statement.source);
         lease.copy(&statement, data).await?
     }
 
@@ -53,28 +53,28 @@ impl Served<Postgres> {
 /// What the pool needs to know about PostgreSQL.
 pub struct Postgres {
     pub(super) connector: Rc<Connector>,
-    visits: Rc<Visits<Box<Connection>>>,
+    hook_calls: Rc<HookCalls<Box<Connection>>>,
 }
 
 impl Postgres {
     async fn clean(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let connection = cancel::recover(connection, &self.connector).await?;
-        self.visits.cleaned(connection).await
+        self.hook_calls.cleaned(connection).await
     }
 }
 
 impl Server for Postgres {
     type Config = Config;
 
-    fn new(config: Config, visits: Rc<Visits<Box<Connection>>>) -> Self {
+    fn new(config: Config, hook_calls: Rc<HookCalls<Box<Connection>>>) -> Self {
         Self {
             connector: Rc::new(Connector::new(config)),
-            visits,
+            hook_calls,
         }
     }
 
-    fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
-        &self.visits
+    fn hook_calls(&self) -> &Rc<HookCalls<Box<Connection>>> {
+        &self.hook_calls
     }
 
     fn target(&self) -> &str {
@@ -93,23 +93,23 @@ impl Manage for Postgres {
 
     async fn connect(&self) -> Result<Box<Connection>, Error> {
         let connection = self.connector.connect().await.map(Box::new)?;
-        self.visits.created(connection).await
+        self.hook_calls.created(connection).await
     }
 
-    fn sees_lending(&self) -> bool {
-        self.visits.hooks.borrowed
+    fn has_borrow_hook(&self) -> bool {
+        self.hook_calls.hooks.borrowed
     }
 
-    async fn lend(
+    async fn on_borrow(
         &self,
         connection: Box<Connection>,
         within: Duration,
     ) -> Result<Box<Connection>, Error> {
-        self.visits.borrowed(connection, within).await
+        self.hook_calls.borrowed(connection, within).await
     }
 
-    fn sees_returns(&self) -> bool {
-        self.visits.hooks.returned
+    fn has_return_hook(&self) -> bool {
+        self.hook_calls.hooks.returned
     }
 
     fn condition(&self, connection: &mut Box<Connection>) -> Condition {
@@ -118,8 +118,8 @@ impl Manage for Postgres {
 
     async fn recover(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let mut connection = self.clean(connection).await?;
-        if self.visits.hooks.returned {
-            connection = self.visits.returned(connection).await?;
+        if self.hook_calls.hooks.returned {
+            connection = self.hook_calls.returned(connection).await?;
             if connection.condition() == Condition::Dirty {
                 connection = self.clean(connection).await?;
             }
@@ -154,7 +154,7 @@ impl Manage for Postgres {
     }
 }
 
-impl Guest for Box<Connection> {
+impl HookedConnection for Box<Connection> {
     fn session(&self) -> i64 {
         self.cancel_key.process_id.into()
     }
@@ -172,15 +172,15 @@ impl Guest for Box<Connection> {
         Ok(outcome.results.pop().unwrap_or_default())
     }
 
-    fn is_in_order(&self) -> bool {
+    fn is_ready(&self) -> bool {
         !self.is_busy() && self.status() == TransactionStatus::Idle
     }
 
-    fn keep_residue(&mut self) {
-        self.residue = Residue::default();
+    fn keep_session_state(&mut self) {
+        self.session_state = SessionState::default();
     }
 
-    fn mark(&mut self) -> &mut Mark {
+    fn mark(&mut self) -> &mut HookState {
         &mut self.mark
     }
 }

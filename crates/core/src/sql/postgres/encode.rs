@@ -7,7 +7,7 @@ use crate::sql::Value;
 
 /// Why a value does not fit its parameter. Never tells the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Misfit {
+pub(super) enum TypeMismatch {
     #[error("expects {expected}, got {given}")]
     Kind {
         expected: String,
@@ -71,7 +71,7 @@ impl Encoded<'_> {
 /// Brings a value into the form a parameter of a known type takes.
 ///
 /// Text is left to the server to read, whatever the type, except for `bytea`, where it stands for its own bytes.
-pub(super) fn encode<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+pub(super) fn encode<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match parameter.oid {
         _ if matches!(value, Value::Null) => Ok(Encoded::Null),
         types::BYTEA => encode_bytea(value, parameter),
@@ -93,7 +93,7 @@ pub(super) fn encode<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'
 }
 
 /// The text form for a server that was not asked for the parameters' types.
-pub(super) fn encode_untyped(value: &Value) -> Result<Encoded<'_>, Misfit> {
+pub(super) fn encode_untyped(value: &Value) -> Result<Encoded<'_>, TypeMismatch> {
     let unknown = Type::unknown(0);
     match value {
         Value::Null => Ok(Encoded::Null),
@@ -103,7 +103,7 @@ pub(super) fn encode_untyped(value: &Value) -> Result<Encoded<'_>, Misfit> {
     }
 }
 
-fn encode_written<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_written<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     let text = text_of(value).unwrap_or_default();
     if parameter.oid == types::UUID
         && let Some(bytes) = text::read_uuid(text)
@@ -113,7 +113,7 @@ fn encode_written<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>,
     without_nul(text)
 }
 
-fn encode_bytea<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_bytea<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match value {
         Value::Bytes(bytes) => Ok(Encoded::Bytes(bytes)),
         _ => text_of(value)
@@ -122,7 +122,7 @@ fn encode_bytea<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, M
     }
 }
 
-fn encode_json<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_json<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     if let Some(text) = text_of(value) {
         return without_nul(text);
     }
@@ -131,7 +131,7 @@ fn encode_json<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Mi
     Ok(Encoded::Written(out))
 }
 
-fn encode_bool<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_bool<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match value {
         Value::Bool(bool) => Ok(Encoded::Bool(*bool)),
         Value::Int(0) => Ok(Encoded::Bool(false)),
@@ -141,7 +141,7 @@ fn encode_bool<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfi
     }
 }
 
-fn encode_int<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_int<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     let int = match value {
         Value::Int(int) => *int,
         Value::Bool(bool) => (*bool).into(),
@@ -157,7 +157,7 @@ fn encode_int<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit
     .map_err(|_| out_of_range(parameter))
 }
 
-fn encode_float<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_float<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     let float = match value {
         Value::Float(float) => *float,
         Value::Int(int) => *int as f64,
@@ -173,7 +173,7 @@ fn encode_float<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misf
     Ok(Encoded::Float4(narrow))
 }
 
-fn encode_uuid_bytes<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_uuid_bytes<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match value {
         Value::Bytes(bytes) => bytes
             .as_slice()
@@ -184,19 +184,19 @@ fn encode_uuid_bytes<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>,
     }
 }
 
-fn encode_array<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_array<'a>(value: &Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     let Value::List(list) = value else {
         return Err(wrong_kind(value, parameter));
     };
     let mut literal = String::new();
-    text::write_array(list, &mut literal).map_err(|given| Misfit::Element {
+    text::write_array(list, &mut literal).map_err(|given| TypeMismatch::Element {
         expected: name_of(parameter),
         given,
     })?;
     Ok(Encoded::Written(literal))
 }
 
-fn encode_as_text<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, Misfit> {
+fn encode_as_text<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match value {
         Value::Bool(bool) => Ok(Encoded::Text(if *bool { "true" } else { "false" })),
         Value::Int(int) => Ok(Encoded::Written(int.to_string())),
@@ -208,8 +208,8 @@ fn encode_as_text<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>,
     }
 }
 
-fn write_json(value: &Value, parameter: &Type, out: &mut String) -> Result<(), Misfit> {
-    let refused = |given| Misfit::Element {
+fn write_json(value: &Value, parameter: &Type, out: &mut String) -> Result<(), TypeMismatch> {
+    let refused = |given| TypeMismatch::Element {
         expected: name_of(parameter),
         given,
     };
@@ -244,9 +244,9 @@ fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
-fn without_nul<'a>(text: &'a str) -> Result<Encoded<'a>, Misfit> {
+fn without_nul<'a>(text: &'a str) -> Result<Encoded<'a>, TypeMismatch> {
     if text.contains('\0') {
-        return Err(Misfit::Nul);
+        return Err(TypeMismatch::Nul);
     }
     Ok(Encoded::Text(text))
 }
@@ -258,15 +258,15 @@ fn whole(float: f64) -> Option<i64> {
     (inside && float.fract() == 0.0).then_some(float as i64)
 }
 
-fn wrong_kind(value: &Value, parameter: &Type) -> Misfit {
-    Misfit::Kind {
+fn wrong_kind(value: &Value, parameter: &Type) -> TypeMismatch {
+    TypeMismatch::Kind {
         expected: name_of(parameter),
         given: kind_of(value),
     }
 }
 
-fn out_of_range(parameter: &Type) -> Misfit {
-    Misfit::Range {
+fn out_of_range(parameter: &Type) -> TypeMismatch {
+    TypeMismatch::Range {
         expected: name_of(parameter),
     }
 }
@@ -309,7 +309,7 @@ mod tests {
     fn encoded(value: &Value, oid: Oid) -> Result<Vec<u8>, String> {
         let mut out = BytesMut::new();
         encode(value, &Type::built_in(oid).unwrap())
-            .map_err(|misfit| misfit.to_string())?
+            .map_err(|mismatch| mismatch.to_string())?
             .write(&mut out);
         Ok(out.to_vec())
     }

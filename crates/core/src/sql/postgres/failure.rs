@@ -3,7 +3,7 @@ use super::wire::Reader;
 use crate::sql::{ConnectFailure, Error, ServerError};
 
 /// Longest piece of a statement that an error message shows.
-const STATEMENT_LIMIT: usize = 1_000;
+const STATEMENT_CHARS: usize = 1_000;
 
 /// An `ErrorResponse`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl ServerFailure {
 
 /// At most 1,000 characters of a statement.
 pub(super) fn shorten(statement: &str) -> String {
-    match statement.char_indices().nth(STATEMENT_LIMIT) {
+    match statement.char_indices().nth(STATEMENT_CHARS) {
         Some((end, _)) => format!("{}…", &statement[..end]),
         None => statement.to_owned(),
     }

@@ -17,12 +17,12 @@ use crate::pool::Pool;
 use crate::sql::{ConnectFailure, Error};
 
 /// Notifications taken off the connection ahead of their reader.
-const AHEAD: usize = 1_000;
+const QUEUE_LIMIT: usize = 1_000;
 /// Bytes of a channel's name; the server cuts a longer one.
-const NAME_LIMIT: usize = 63;
+const CHANNEL_NAME_BYTES: usize = 63;
 /// Between two attempts to connect again, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const FIRST_RECONNECT_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_RECONNECT_DELAY: Duration = Duration::from_secs(5);
 
 /// What a [`Listener`] tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Listener {
             connection: None,
             queue: VecDeque::new(),
             lost: None,
-            pause: FIRST_PAUSE,
+            pause: FIRST_RECONNECT_DELAY,
         };
         listener.connection = Some(listener.subscribe().await?);
         Ok(listener)
@@ -142,13 +142,13 @@ impl Listener {
             match self.subscribe().await {
                 Ok(connection) => {
                     self.connection = Some(connection);
-                    self.pause = FIRST_PAUSE;
+                    self.pause = FIRST_RECONNECT_DELAY;
                     return Ok(());
                 }
                 Err(error) if is_final(&error) => return Err(error),
                 Err(_) => {
                     tokio::time::sleep(self.pause).await;
-                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    self.pause = (self.pause * 2).min(LONGEST_RECONNECT_DELAY);
                 }
             }
         }
@@ -253,7 +253,7 @@ impl Replies for Listening<'_> {
             channel: reader.text()?,
             payload: reader.text()?,
         });
-        Ok(self.queue.len() >= AHEAD)
+        Ok(self.queue.len() >= QUEUE_LIMIT)
     }
 }
 
@@ -265,10 +265,10 @@ fn check_names(channels: &[String]) -> Result<(), Error> {
     for name in channels {
         match name.len() {
             0 => return refused("a channel needs a name".to_owned()),
-            1..=NAME_LIMIT if !name.contains('\0') => {}
+            1..=CHANNEL_NAME_BYTES if !name.contains('\0') => {}
             length => {
                 return refused(format!(
-                    "\"{}\" is no name of a channel: it has {length} bytes, at most {NAME_LIMIT} are allowed and none may be NUL",
+                    "\"{}\" is no name of a channel: it has {length} bytes, at most {CHANNEL_NAME_BYTES} are allowed and none may be NUL",
                     name.escape_debug()
                 ));
             }
@@ -316,8 +316,8 @@ mod tests {
         let mut queue = VecDeque::new();
         let mut listening = Listening::onto(&mut queue);
         let body = b"\0\0\0\x07jobs\0new\0";
-        for count in 1..=AHEAD {
-            assert_eq!(listening.notified(body), Ok(count == AHEAD));
+        for count in 1..=QUEUE_LIMIT {
+            assert_eq!(listening.notified(body), Ok(count == QUEUE_LIMIT));
         }
         assert_eq!(queue[0].process, 7);
         assert_eq!((&*queue[0].channel, &*queue[0].payload), ("jobs", "new"));

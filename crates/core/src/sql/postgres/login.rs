@@ -46,7 +46,7 @@ impl<'a> Login<'a> {
         let is_tls = matches!(stream, Stream::Tls(_));
         let is_proven = match stream {
             Stream::Unix(_) => true,
-            Stream::Tls(_) => config.access.proves_server(),
+            Stream::Tls(_) => config.connect.proves_server(),
             Stream::Tcp(_) => false,
         };
         Self {
@@ -73,7 +73,7 @@ impl<'a> Login<'a> {
             }
             Request::Md5(salt) => {
                 self.begin(AuthMethod::Md5)?;
-                let user = self.config.access.user.as_bytes();
+                let user = self.config.connect.user.as_bytes();
                 let hash = md5_hash(user, self.password()?, salt);
                 frontend::password_message(hash.as_bytes(), out)?;
                 self.stage = Stage::Answered;
@@ -208,7 +208,7 @@ impl<'a> Login<'a> {
     }
 
     fn password(&self) -> io::Result<&'a [u8]> {
-        let password = self.config.access.password.as_ref();
+        let password = self.config.connect.password.as_ref();
         password
             .map(String::as_bytes)
             .ok_or_else(|| io::Error::other("the server asks for a password and the DSN has none"))

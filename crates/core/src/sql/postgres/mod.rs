@@ -10,22 +10,21 @@ mod cancel;
 mod config;
 mod connection;
 mod copy;
+mod cursor;
 mod database;
 mod decode;
 mod encode;
+mod extended_query;
 mod failure;
-#[cfg(test)]
-mod hostile;
 mod listener;
 mod login;
-mod portal;
+#[cfg(test)]
+mod malformed_input_tests;
 mod prepare;
 mod replies;
-mod residue;
 mod rows;
-mod run;
+mod session_state;
 mod startup;
-mod step;
 mod text;
 mod transaction;
 mod types;

@@ -9,10 +9,10 @@ use super::cache::Prepared;
 use super::connection::{Connection, TransactionStatus};
 use super::decode::RowShape;
 use super::encode;
+use super::extended_query::{Plan, Step, unsendable};
 use super::failure::ServerFailure;
 use super::replies::{Description, Descriptions, Results};
-use super::residue::Residue;
-use super::step::{Plan, Step, unsendable};
+use super::session_state::SessionState;
 use super::types::{Oid, Type};
 use crate::sql::{Error, ResultSet, Statement, Value};
 
@@ -87,7 +87,7 @@ impl Connection {
             name,
             parameters.collect(),
             RowShape::new(columns, true),
-            Residue::of(sql),
+            SessionState::of(sql),
         )
     }
 
@@ -137,8 +137,8 @@ impl Connection {
             at: 0,
             is_control: false,
         }];
-        if let Some(misfit) = self.write_steps(&mut steps) {
-            return Err(misfit.error);
+        if let Some(mismatch) = self.write_steps(&mut steps) {
+            return Err(mismatch.error);
         }
         self.push_sync();
         let mut results = Results::new(vec![RowShape::default()]);

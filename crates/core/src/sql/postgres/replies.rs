@@ -65,11 +65,11 @@ impl Replies for Drain {
 
 /// Statements of which only success matters, sent as one simple query.
 #[derive(Default)]
-pub(super) struct Errand {
+pub(super) struct SimpleQuery {
     pub(super) failure: Option<ServerFailure>,
 }
 
-impl Replies for Errand {
+impl Replies for SimpleQuery {
     fn message(&mut self, tag: u8, _: &[u8]) -> Result<bool, Malformed> {
         Ok(tag == tag::READY_FOR_QUERY_TAG)
     }
@@ -85,9 +85,9 @@ impl Replies for Errand {
 }
 
 /// Nothing is expected.
-pub(super) struct Silence;
+pub(super) struct ExpectNothing;
 
-impl Replies for Silence {
+impl Replies for ExpectNothing {
     fn message(&mut self, _: u8, _: &[u8]) -> Result<bool, Malformed> {
         Err(Malformed)
     }

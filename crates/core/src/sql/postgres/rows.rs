@@ -79,7 +79,7 @@ impl RowStream {
 
     async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
         let mut lease = self.pool.borrow().await?;
-        lease.note(&self.statement.source);
+        lease.set_statement(&self.statement.source);
         let mut chunk = self.portal(&mut lease, true).await?;
         if chunk
             .failure

@@ -30,7 +30,7 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(config: Config) -> Self {
         Self {
-            target: config.access.target().into(),
+            target: config.connect.target().into(),
             config,
             tls: OnceCell::new(),
             types: Types::default(),
@@ -42,7 +42,7 @@ impl Connector {
     }
 
     pub(super) fn connect_timeout(&self) -> Duration {
-        self.config.access.connect_timeout
+        self.config.connect.connect_timeout
     }
 
     /// # Errors
@@ -77,7 +77,7 @@ impl Connector {
         &self,
         attempt: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let limit = self.config.access.connect_timeout;
+        let limit = self.config.connect.connect_timeout;
         match tokio::time::timeout(limit, attempt).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.failed(
@@ -88,7 +88,7 @@ impl Connector {
     }
 
     async fn open(&self) -> Result<Stream, Error> {
-        match &self.config.access.endpoint {
+        match &self.config.connect.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
@@ -104,7 +104,7 @@ impl Connector {
 
     /// Asks for TLS where the mode wants it (`SSLRequest`).
     async fn secure(&self, host: &str, mut socket: TcpStream) -> Result<Stream, Error> {
-        if self.config.access.ssl_mode == SslMode::Disable {
+        if self.config.connect.ssl_mode == SslMode::Disable {
             return Ok(Stream::Tcp(socket));
         }
         let mut request = BytesMut::new();
@@ -119,7 +119,7 @@ impl Connector {
                 let secured = self.tls()?.handshake(host, socket).await;
                 secured.map_err(|reason| self.failed(ConnectFailure::Tls, reason))
             }
-            b'N' if self.config.access.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
+            b'N' if self.config.connect.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
             b'N' => Err(self.failed(
                 ConnectFailure::Tls,
                 "the server does not offer TLS".to_owned(),
@@ -135,7 +135,7 @@ impl Connector {
         if let Some(connector) = self.tls.get() {
             return Ok(connector);
         }
-        let connector = TlsConnector::new(&self.config.access.client_tls())
+        let connector = TlsConnector::new(&self.config.connect.client_tls())
             .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
         Ok(self.tls.get_or_init(|| connector))
     }
@@ -144,7 +144,7 @@ impl Connector {
         let mut connection = Connection::new(
             stream,
             Rc::clone(&self.target),
-            self.config.access.statement_cache,
+            self.config.connect.statement_cache,
             Rc::clone(&self.types),
         );
         connection
@@ -182,11 +182,11 @@ impl Connector {
     fn settings(&self) -> Vec<(&str, &str)> {
         let config = &self.config;
         let mut settings = vec![
-            ("user", config.access.user.as_str()),
-            ("database", config.access.database_or_user()),
+            ("user", config.connect.user.as_str()),
+            ("database", config.connect.database_or_user()),
             ("client_encoding", "UTF8"),
             ("DateStyle", "ISO"),
-            ("application_name", &config.access.application_name),
+            ("application_name", &config.connect.application_name),
         ];
         if let Some(options) = &config.options {
             settings.push(("options", options));

@@ -8,12 +8,12 @@ use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
 use super::database::Postgres;
 use crate::pool::{Lease, Pool};
-use crate::sql::book::{Abandoned, Book, ended_by_statement};
 use crate::sql::copy::CopyData;
+use crate::sql::deferred_statements::{Abandoned, DeferredStatements, ended_by_statement};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
-const UNDO_DEADLINE: Duration = Duration::from_secs(5);
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a transaction begins. The default leaves everything to the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Transaction {
     begin: Arc<str>,
     /// Whether the wording of `BEGIN` matters.
     has_options: bool,
-    book: RefCell<Book>,
+    deferred: RefCell<DeferredStatements>,
     session: Mutex<Session>,
 }
 
@@ -60,7 +60,7 @@ impl Transaction {
             pool,
             begin: options.begin(),
             has_options: options != TransactionOptions::default(),
-            book: RefCell::default(),
+            deferred: RefCell::default(),
             session: Mutex::default(),
         }
     }
@@ -74,28 +74,28 @@ impl Transaction {
         if is_boundary(&statement.sql) {
             return Err(Error::boundary(&statement.source));
         }
-        self.book.borrow_mut().push(statement)
+        self.deferred.borrow_mut().push(statement)
     }
 
     /// Forgets what is noted; the results of those statements are errors.
     pub fn discard(&self) {
-        self.book.borrow_mut().discard();
+        self.deferred.borrow_mut().discard();
     }
 
     /// How many statements wait for the next flush.
     pub fn pending(&self) -> usize {
-        self.book.borrow().pending().len()
+        self.deferred.borrow().pending().len()
     }
 
     /// Whether it was neither committed nor rolled back yet.
     pub fn is_open(&self) -> bool {
-        !self.book.borrow().ended
+        !self.deferred.borrow().ended
     }
 
     /// # Errors
     /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
     pub fn check_outcome(&self) -> Result<(), Error> {
-        self.book.borrow().check_outcome()
+        self.deferred.borrow().check_outcome()
     }
 
     /// Sends what is noted, in one round trip.
@@ -105,7 +105,7 @@ impl Transaction {
     /// their result. From then on every flush fails with it, except one that begins with `ROLLBACK TO`.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        if self.book.borrow_mut().is_idle()? {
+        if self.deferred.borrow_mut().is_idle()? {
             return Ok(());
         }
         self.send(&mut session).await
@@ -114,7 +114,7 @@ impl Transaction {
     async fn send(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
         let lease = self.lease(session).await?;
-        let statements = self.book.borrow_mut().depart()?;
+        let statements = self.deferred.borrow_mut().depart()?;
         let batch = match is_first {
             true => self.beginning(&statements, End::Open),
             false => Batch::of(&statements),
@@ -125,19 +125,19 @@ impl Transaction {
         // A batch that was refused before it began leaves a connection without a transaction.
         session.lease = left_open.then_some(lease);
         let failure = outcome.failure.map(|failure| failure.error).or(other);
-        self.book
+        self.deferred
             .borrow_mut()
             .settle(statements.len(), outcome.results, failure)
     }
 
     /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
     pub fn failed(&self) -> Option<usize> {
-        self.book.borrow().failed()
+        self.deferred.borrow().failed()
     }
 
     /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
-        self.book.borrow_mut().take_result(index)
+        self.deferred.borrow_mut().take_result(index)
     }
 
     /// Sends the rest and commits. Results can still be taken afterwards.
@@ -149,14 +149,14 @@ impl Transaction {
     /// ended before.
     pub async fn commit(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        let settled = self.book.borrow().is_settled();
+        let settled = self.deferred.borrow().is_settled();
         match settled {
             Ok(true) if session.lease.is_none() => {}
             Ok(_) => return self.finish(&mut session).await,
             Err(_) => {}
         }
-        let outcome = self.book.borrow_mut().end();
-        self.undo(session.lease.take()).await;
+        let outcome = self.deferred.borrow_mut().end();
+        self.roll_back(session.lease.take()).await;
         outcome
     }
 
@@ -164,8 +164,8 @@ impl Transaction {
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
         let lease = self.lease(session).await?;
-        let statements = self.book.borrow_mut().depart()?;
-        self.book.borrow_mut().ended = true;
+        let statements = self.deferred.borrow_mut().depart()?;
+        self.deferred.borrow_mut().ended = true;
         let batch = match is_first {
             true => self.whole(&statements),
             false => Batch {
@@ -175,10 +175,10 @@ impl Transaction {
         };
         let (lease, outcome) = self.run(lease, batch).await?;
         if outcome.failure.is_some() {
-            self.undo(Some(lease)).await;
+            self.roll_back(Some(lease)).await;
         }
         let failure = outcome.failure.map(|failure| failure.error);
-        self.book
+        self.deferred
             .borrow_mut()
             .settle(statements.len(), outcome.results, failure)
     }
@@ -191,17 +191,17 @@ impl Transaction {
         data: CopyData,
     ) -> Result<u64, Error> {
         let mut session = self.session.lock().await;
-        self.book.borrow_mut().is_idle()?;
+        self.deferred.borrow_mut().is_idle()?;
         self.send(&mut session).await?;
         let Some(mut lease) = session.lease.take() else {
             return Err(ended_by_statement());
         };
-        lease.note(&statement.source);
-        let abandoned = Abandoned::new(&self.book);
+        lease.set_statement(&statement.source);
+        let abandoned = Abandoned::new(&self.deferred);
         let outcome = abandoned.settle(lease.copy(&statement, data).await);
-        let copied = outcome.inspect_err(|error| self.book.borrow_mut().fail(error))?;
+        let copied = outcome.inspect_err(|error| self.deferred.borrow_mut().fail(error))?;
         session.lease = Some(lease);
-        copied.inspect_err(|error| self.book.borrow_mut().fail(error))
+        copied.inspect_err(|error| self.deferred.borrow_mut().fail(error))
     }
 
     /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended. A flush that another
@@ -211,9 +211,9 @@ impl Transaction {
     /// None so far: a connection that cannot roll back in time is closed, which rolls back as well.
     pub async fn rollback(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        self.book.borrow_mut().abandon();
+        self.deferred.borrow_mut().abandon();
         let lease = session.lease.take();
-        self.undo(lease).await;
+        self.roll_back(lease).await;
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Transaction {
             return Ok(lease);
         }
         let lease = self.pool.borrow().await.map_err(Error::from);
-        lease.inspect_err(|error| self.book.borrow_mut().fail(error))
+        lease.inspect_err(|error| self.deferred.borrow_mut().fail(error))
     }
 
     async fn run(
@@ -232,28 +232,28 @@ impl Transaction {
         batch: Batch<'_>,
     ) -> Result<(Lease<Postgres>, Outcome), Error> {
         if let Some(statement) = batch.statements.last() {
-            lease.note(&statement.source);
+            lease.set_statement(&statement.source);
         }
-        let abandoned = match self.book.borrow().ended {
-            true => Abandoned::committing(&self.book, lease.sent_commit()),
-            false => Abandoned::new(&self.book),
+        let abandoned = match self.deferred.borrow().ended {
+            true => Abandoned::committing(&self.deferred, lease.sent_commit()),
+            false => Abandoned::new(&self.deferred),
         };
         let outcome = abandoned.settle(lease.run(batch).await);
         match outcome {
             Ok(outcome) => Ok((lease, outcome)),
             Err(error) => {
-                self.book.borrow_mut().fail(&error);
+                self.deferred.borrow_mut().fail(&error);
                 Err(error)
             }
         }
     }
 
-    async fn undo(&self, lease: Option<Lease<Postgres>>) {
+    async fn roll_back(&self, lease: Option<Lease<Postgres>>) {
         if let Some(mut lease) = lease
             && lease.status() != TransactionStatus::Idle
         {
             // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
-            let _ = tokio::time::timeout(UNDO_DEADLINE, lease.rollback()).await;
+            let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.rollback()).await;
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rusqlite::Connection;
 
-use super::hub::CHANGE_INTERVAL;
+use super::engine::CHANGE_INTERVAL;
 use super::mailbox::Mailbox;
 
 /// Counts commits, so that each `Database` can tell the others' from its own.

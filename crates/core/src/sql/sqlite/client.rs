@@ -10,14 +10,14 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 
-use super::hub::Hub;
+use super::engine::Engine;
 use super::jobs;
 use super::mailbox::{Answer, Kind, Mailbox, Reply};
 use crate::sql::Error;
 
 /// One `Database`: its part of the hub and the answers it waits for.
 pub(super) struct Client {
-    pub hub: Arc<Hub>,
+    pub engine: Arc<Engine>,
     mailbox: Arc<Mailbox>,
     slots: RefCell<HashMap<u64, Slot>>,
     dispatcher: Cell<Option<AbortHandle>>,
@@ -33,9 +33,9 @@ enum Slot {
 
 impl Client {
     /// Must be called inside a `LocalSet`, on which the dispatcher of the answers runs.
-    pub(super) fn new(hub: Arc<Hub>) -> Rc<Self> {
+    pub(super) fn new(engine: Arc<Engine>) -> Rc<Self> {
         let client = Rc::new(Self {
-            hub,
+            engine,
             mailbox: Arc::new(Mailbox::default()),
             slots: RefCell::default(),
             dispatcher: Cell::new(None),
@@ -54,7 +54,7 @@ impl Client {
     /// [`Error::Usage`] after `close`.
     pub(super) fn check_open(&self) -> Result<(), Error> {
         match self.left.get() {
-            true => Err(self.hub.closed()),
+            true => Err(self.engine.closed()),
             false => Ok(()),
         }
     }
@@ -74,7 +74,7 @@ impl Client {
     /// Leaves the hub, once.
     pub(super) fn leave(&self, reply: Option<Reply>) {
         if !self.left.replace(true) {
-            self.hub.leave(reply);
+            self.engine.leave(reply);
         }
     }
 
@@ -168,7 +168,7 @@ impl Pending {
             Some(Slot::Answered(answer)) => return Abandoned::Answered(answer),
             Some(Slot::Waiting(_)) | None => {}
         }
-        match self.client.hub.abandon(self.id) {
+        match self.client.engine.abandon(self.id) {
             true => Abandoned::Withdrawn,
             false => Abandoned::Interrupted,
         }

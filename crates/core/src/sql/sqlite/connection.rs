@@ -14,11 +14,11 @@ use super::failure;
 use crate::sql::Error;
 
 /// Virtual machine instructions between two looks at [`Control`]; some 50 µs.
-const INSTRUCTIONS: i32 = 4_000;
+const INSTRUCTIONS_PER_CHECK: i32 = 4_000;
 /// Cancellations remembered per connection.
 const CANCELLED: usize = 64;
 /// Another process holds its lock for about one group commit; SQLite's own steps of up to 100 ms would starve us.
-const BUSY_STEP: Duration = Duration::from_micros(200);
+const BUSY_RETRY_INTERVAL: Duration = Duration::from_micros(200);
 
 /// What other threads ask of a running statement.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ fn open(
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         wait_for_locks(&mut connection, config.busy_timeout)?;
         let control = Arc::clone(control);
-        connection.progress_handler(INSTRUCTIONS, Some(move || control.interrupts()))?;
+        connection.progress_handler(INSTRUCTIONS_PER_CHECK, Some(move || control.interrupts()))?;
         let kibibytes = i64::try_from(config.cache_size / 1024).unwrap_or(i64::MAX);
         connection.pragma_update(None, "cache_size", -kibibytes)?;
         prepare(&connection)?;
@@ -149,7 +149,7 @@ fn wait_for_locks(connection: &mut Connection, limit: Duration) -> rusqlite::Res
         }
         let wait = since.elapsed() < limit;
         if wait {
-            thread::sleep(BUSY_STEP);
+            thread::sleep(BUSY_RETRY_INTERVAL);
         }
         wait
     }))
@@ -171,7 +171,9 @@ fn write_ahead(connection: &Connection, config: &Config) -> rusqlite::Result<()>
                     )),
                 ));
             }
-            Err(error) if is_busy(&error) && Instant::now() < deadline => thread::sleep(BUSY_STEP),
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                thread::sleep(BUSY_RETRY_INTERVAL)
+            }
             Err(error) => return Err(error),
         }
     }

@@ -9,9 +9,9 @@ use super::failure;
 use super::jobs::{Job, Read, Unit, Watcher, Work};
 use super::mailbox::{Answer, Kind};
 use super::registry;
+use super::statement_kind::StatementKind;
 use super::stream::RowStream;
 use super::transaction::Transaction;
-use super::verb::Verb;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// An SQLite database. Clones share it; its threads end some time after the last one is dropped.
@@ -33,7 +33,9 @@ impl Database {
     /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
     pub async fn open(config: Config) -> Result<Self, Error> {
         let client = Client::new(registry::join(config)?);
-        let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
+        let opened = client.submit(Kind::Changes, |reply| {
+            client.engine.push(Job::Marker(reply))
+        });
         client.seen.set(changes(opened.await)?);
         Ok(Self { client })
     }
@@ -52,12 +54,12 @@ impl Database {
         let client = Rc::clone(&self.client);
         async move {
             client.check_open()?;
-            let hub = &client.hub;
-            let reads =
-                hub.config.location != Location::Memory && Verb::of(&statement.sql).may_read();
+            let engine = &client.engine;
+            let reads = engine.config.location != Location::Memory
+                && StatementKind::of(&statement.sql).may_read();
             let pending = client.submit(Kind::Rows, |reply| match reads {
-                true => hub.read(Read { statement, reply }),
-                false => hub.push(Job::Unit(Unit::new(Work::One(statement), reply))),
+                true => engine.read(Read { statement, reply }),
+                false => engine.push(Job::Unit(Unit::new(Work::One(statement), reply))),
             });
             match pending.await {
                 Answer::Rows(result) => result,
@@ -88,7 +90,7 @@ impl Database {
             client.check_open()?;
             let seen = client.seen.get();
             let pending = client.submit(Kind::Changes, |reply| {
-                client.hub.watch(Watcher { seen, reply })
+                client.engine.watch(Watcher { seen, reply })
             });
             client.seen.set(changes(pending.await)?);
             Ok(())

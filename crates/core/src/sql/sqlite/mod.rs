@@ -3,22 +3,22 @@
 //! `Database` and `Transaction` are what a caller sees. Their jobs go through the `hub` of the file to its `writer` or a
 //! `reader`; answers come back through a `mailbox` in batches.
 
-mod boundaries;
 mod changes;
 mod client;
 mod config;
 mod connection;
 mod database;
+mod engine;
 mod failure;
-mod hub;
 mod jobs;
 mod mailbox;
 mod prepared;
 mod reader;
 mod registry;
+mod statement_kind;
 mod stream;
 mod transaction;
-mod verb;
+mod transaction_statements;
 mod writer;
 
 pub use config::{Config, Location, Synchronous};

@@ -7,18 +7,18 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Connection, Row, Rows, StatementStatus, ffi};
 
 use super::failure;
-use super::verb::Verb;
+use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::json;
 use crate::sql::{Column, Error, ResultSet, Value};
 
 /// A longer parameter is not kept by the idle statement.
-const LONGEST_IDLE_PARAMETER: usize = 4096;
+const PARAMETER_BYTES_KEPT: usize = 4096;
 
 pub(super) struct Prepared<'c> {
     connection: &'c Connection,
     sql: Arc<str>,
-    verb: Verb,
+    kind: StatementKind,
     statement: rusqlite::Statement<'c>,
     shape: Arc<Shape>,
     readonly: bool,
@@ -49,7 +49,7 @@ impl<'c> Prepared<'c> {
     pub(super) fn new(
         connection: &'c Connection,
         sql: &Arc<str>,
-        verb: Verb,
+        kind: StatementKind,
     ) -> Result<Self, Error> {
         let mut batch = Batch::new(connection, sql);
         let statement = batch
@@ -66,7 +66,7 @@ impl<'c> Prepared<'c> {
         Ok(Self {
             connection,
             sql: Arc::clone(sql),
-            verb,
+            kind,
             shape: Arc::new(Shape::of(&statement)),
             readonly: statement.readonly(),
             parameters: statement.parameter_count(),
@@ -74,8 +74,8 @@ impl<'c> Prepared<'c> {
         })
     }
 
-    pub(super) fn verb(&self) -> Verb {
-        self.verb
+    pub(super) fn kind(&self) -> StatementKind {
+        self.kind
     }
 
     pub(super) fn is_readonly(&self) -> bool {
@@ -100,9 +100,9 @@ impl<'c> Prepared<'c> {
             }
             Ok(rows)
         })?;
-        let affected = match self.verb {
+        let affected = match self.kind {
             _ if self.readonly => rows.len() as u64,
-            verb if verb.changes_rows() => self.connection.changes(),
+            kind if kind.changes_rows() => self.connection.changes(),
             _ => 0,
         };
         Ok(ResultSet {
@@ -115,7 +115,7 @@ impl<'c> Prepared<'c> {
     }
 
     fn last_insert_id(&self, affected: u64) -> Option<i64> {
-        if affected == 0 || self.readonly || !self.verb.inserts() {
+        if affected == 0 || self.readonly || !self.kind.inserts() {
             return None;
         }
         Some(self.connection.last_insert_rowid()).filter(|id| *id != 0)
@@ -296,8 +296,8 @@ fn encode(value: &Value) -> Result<ToSqlOutput<'_>, String> {
 
 fn is_long(value: &Value) -> bool {
     match value {
-        Value::Text(text) | Value::Json(text) => text.len() > LONGEST_IDLE_PARAMETER,
-        Value::Bytes(bytes) => bytes.len() > LONGEST_IDLE_PARAMETER,
+        Value::Text(text) | Value::Json(text) => text.len() > PARAMETER_BYTES_KEPT,
+        Value::Bytes(bytes) => bytes.len() > PARAMETER_BYTES_KEPT,
         Value::List(_) => true,
         _ => false,
     }

@@ -6,30 +6,30 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::config::{Config, Location};
-use super::hub::{Hub, lock};
+use super::engine::{Engine, lock};
 use super::writer;
 use crate::sql::Error;
 
-static HUBS: Mutex<Vec<Weak<Hub>>> = Mutex::new(Vec::new());
+static ENGINES: Mutex<Vec<Weak<Engine>>> = Mutex::new(Vec::new());
 
 /// The hub of the file, started if this process has none yet. Registers one more client.
-pub(super) fn join(mut config: Config) -> Result<Arc<Hub>, Error> {
+pub(super) fn join(mut config: Config) -> Result<Arc<Engine>, Error> {
     if let Location::File(path) = &config.location {
         config.location = Location::File(resolve(path));
     }
-    let mut hubs = lock(&HUBS);
-    hubs.retain(|hub| hub.strong_count() > 0);
+    let mut hubs = lock(&ENGINES);
+    hubs.retain(|engine| engine.strong_count() > 0);
     let existing = hubs
         .iter()
         .filter_map(Weak::upgrade)
-        .find(|hub| hub.serves(&config.location) && hub.add_client());
-    if let Some(hub) = existing {
-        return Ok(hub);
+        .find(|engine| engine.serves(&config.location) && engine.add_client());
+    if let Some(engine) = existing {
+        return Ok(engine);
     }
-    let hub = Arc::new(Hub::new(config));
-    hub.start_thread("weft-sqlite-writer", writer::run)?;
-    hubs.push(Arc::downgrade(&hub));
-    Ok(hub)
+    let engine = Arc::new(Engine::new(config));
+    engine.start_thread("weft-sqlite-writer", writer::run)?;
+    hubs.push(Arc::downgrade(&engine));
+    Ok(engine)
 }
 
 /// Ends every SQLite thread of this process: what is queued is still run, open transactions are rolled back, running
@@ -38,15 +38,18 @@ pub(super) fn join(mut config: Config) -> Result<Arc<Hub>, Error> {
 /// For hosts that unload this code before the process ends.
 pub fn shutdown(timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
-    let hubs: Vec<Arc<Hub>> = lock(&HUBS).iter().filter_map(Weak::upgrade).collect();
-    let own = |hub: &&Arc<Hub>| hub.is_of_this_process();
-    for hub in hubs.iter().filter(own) {
-        hub.reader_controls
+    let hubs: Vec<Arc<Engine>> = lock(&ENGINES).iter().filter_map(Weak::upgrade).collect();
+    let own = |engine: &&Arc<Engine>| engine.is_of_this_process();
+    for engine in hubs.iter().filter(own) {
+        engine
+            .reader_controls
             .iter()
             .for_each(|control| control.stop());
-        hub.close();
+        engine.close();
     }
-    hubs.iter().filter(own).all(|hub| hub.gone_by(deadline))
+    hubs.iter()
+        .filter(own)
+        .all(|engine| engine.has_ended_by(deadline))
 }
 
 /// The path every `Database` of a file agrees on, whether the file exists or not.

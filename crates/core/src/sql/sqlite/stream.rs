@@ -13,7 +13,7 @@ use super::connection::{self, Control};
 use super::database::Database;
 use super::failure;
 use super::prepared::{Cursor, Prepared};
-use super::verb::Verb;
+use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement, Value};
 
@@ -93,19 +93,19 @@ impl Shared {
     }
 
     async fn start(&self, statement: Statement) -> Result<Source, Error> {
-        let hub = &self.database.client().hub;
+        let engine = &self.database.client().engine;
         self.database.client().check_open()?;
-        if hub.config.location == Location::Memory {
+        if engine.config.location == Location::Memory {
             return self.database.execute(statement).await.map(Source::Rows);
         }
         let (sender, receiver) = mpsc::channel(1);
         let control = Arc::new(Control::new());
         self.stop.replace(Some(Arc::clone(&control)));
-        hub.add_stream(&control);
+        engine.add_stream(&control);
         let chunk = self.chunk;
-        hub.start_thread("weft-sqlite-stream", move |hub| {
+        engine.start_thread("weft-sqlite-stream", move |engine| {
             if let Ok(mut outlet) = Outlet::new(sender, &control) {
-                let read = read(&hub.config, &control, &statement, chunk, &mut outlet);
+                let read = read(&engine.config, &control, &statement, chunk, &mut outlet);
                 match read.map_err(|error| error.in_words_of(&statement)) {
                     Ok(true) => outlet.send(Ok(None)),
                     Ok(false) => false,
@@ -118,7 +118,7 @@ impl Shared {
 
     fn cut(&self) -> Error {
         Error::ConnectionLost {
-            target: self.database.client().hub.target.clone(),
+            target: self.database.client().engine.target.clone(),
             message: "it was closed while rows were streamed".into(),
         }
     }
@@ -181,7 +181,11 @@ fn read(
     outlet: &mut Outlet<'_>,
 ) -> Result<bool, Error> {
     let connection = connection::open_reader(config, control)?;
-    let mut prepared = Prepared::new(&connection, &statement.sql, Verb::of(&statement.sql))?;
+    let mut prepared = Prepared::new(
+        &connection,
+        &statement.sql,
+        StatementKind::of(&statement.sql),
+    )?;
     if !prepared.is_readonly() {
         return Err(failure::usage(format!(
             "only a statement that reads can be streamed [statement: {}]",

@@ -20,7 +20,7 @@ use crate::sql::{Error, ResultSet, Statement};
 /// A transaction that is only committed travels as a whole and shares its commit with others. One that is flushed in
 /// between holds the writer from then on, for at most `transaction_timeout`, and everybody else who writes waits.
 ///
-/// Calls made while another one is under way wait for their turn.
+/// PoolEvents made while another one is under way wait for their turn.
 ///
 /// After a failed statement only `ROLLBACK TO` a savepoint is accepted. Clones are the same transaction; when the last
 /// one is dropped unfinished, it is rolled back.
@@ -189,7 +189,7 @@ impl Shared {
         failure::usage(match phase {
             Phase::Unknown => {
                 return Error::OutcomeUnknown {
-                    target: self.client.hub.target.clone(),
+                    target: self.client.engine.target.clone(),
                     message: "the wait for its answer was cancelled".to_owned(),
                 };
             }
@@ -249,7 +249,7 @@ impl Shared {
 
     fn push_unit(&self, statements: Vec<Statement>, reply: Reply) {
         let work = Work::Transaction(statements);
-        self.client.hub.push(Job::Unit(Unit::new(work, reply)));
+        self.client.engine.push(Job::Unit(Unit::new(work, reply)));
     }
 
     fn push_command(&self, before: Phase, statements: Vec<Statement>, then: Then, reply: Reply) {
@@ -260,14 +260,14 @@ impl Shared {
             reply: Some(reply),
         };
         if before == Phase::Fresh {
-            return self.client.hub.push(Job::Begin(command));
+            return self.client.engine.push(Job::Begin(command));
         }
-        if let Err(command) = self.client.hub.push_command(command) {
+        if let Err(command) = self.client.engine.push_command(command) {
             let sql = command
                 .statements
                 .first()
                 .map_or("COMMIT", |statement| &statement.source);
-            let error = self.client.hub.transaction_expired(sql);
+            let error = self.client.engine.transaction_expired(sql);
             if let Some(reply) = command.reply {
                 reply.fail(error);
             }
@@ -317,7 +317,7 @@ impl Shared {
         };
         if matches!(before, Phase::Held | Phase::Busy) {
             // Refused: it never began or has ended, nothing is left to roll back.
-            let _ = self.client.hub.push_command(Command {
+            let _ = self.client.engine.push_command(Command {
                 session: self.session,
                 statements: Vec::new(),
                 then: Then::Rollback,

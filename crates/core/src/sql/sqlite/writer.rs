@@ -6,45 +6,45 @@ use std::time::Instant;
 
 use rusqlite::Connection;
 
-use super::boundaries::Boundaries;
 use super::changes::Changes;
 use super::connection;
+use super::engine::{Engine, NextCommand, Taken};
 use super::failure;
-use super::hub::{Hub, NextCommand, Taken};
 use super::jobs::{Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Reply};
 use super::prepared::{Prepared, forget_last_insert_id};
-use super::verb::Verb;
+use super::statement_kind::StatementKind;
+use super::transaction_statements::TransactionStatements;
 use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// Prepared statements each connection keeps (up to twice as many).
-pub(super) const STATEMENTS: usize = 256;
+pub(super) const STATEMENT_CACHE_SIZE: usize = 256;
 
 /// Serves until the database is closed. However it ends, by a panic too, nobody waits for it afterwards.
-pub(super) fn run(hub: &Arc<Hub>) {
-    let error = match panics::caught_call(|| serve(hub)) {
-        Ok(Ok(())) => hub.closed(),
+pub(super) fn run(engine: &Arc<Engine>) {
+    let error = match panics::caught_call(|| serve(engine)) {
+        Ok(Ok(())) => engine.closed(),
         Ok(Err(error)) => error,
-        Err(message) => hub.crashed(message),
+        Err(message) => engine.crashed(message),
     };
-    hub.die(&error);
+    engine.fail_all(&error);
 }
 
-fn serve(hub: &Hub) -> Result<(), Error> {
-    let connection = connection::open_writer(&hub.config, &hub.writer_control)?;
-    hub.opened();
-    let boundaries = Boundaries::prepare(&connection)
+fn serve(engine: &Engine) -> Result<(), Error> {
+    let connection = connection::open_writer(&engine.config, &engine.writer_control)?;
+    engine.opened();
+    let transaction_statements = TransactionStatements::prepare(&connection)
         .map_err(|error| failure::of_statement(&error, "BEGIN IMMEDIATE"))?;
-    Writer::new(hub, &connection, boundaries).serve();
+    Writer::new(engine, &connection, transaction_statements).serve();
     Ok(())
 }
 
 struct Writer<'c> {
-    hub: &'c Hub,
+    engine: &'c Engine,
     connection: &'c Connection,
-    boundaries: Boundaries<'c>,
+    transaction_statements: TransactionStatements<'c>,
     statements: Cache<Prepared<'c>>,
     /// Units run since BEGIN; their answers wait for COMMIT.
     group: Vec<Done>,
@@ -62,13 +62,17 @@ struct Done {
 }
 
 impl<'c> Writer<'c> {
-    fn new(hub: &'c Hub, connection: &'c Connection, boundaries: Boundaries<'c>) -> Self {
+    fn new(
+        engine: &'c Engine,
+        connection: &'c Connection,
+        transaction_statements: TransactionStatements<'c>,
+    ) -> Self {
         Self {
-            hub,
+            engine,
             connection,
-            boundaries,
-            statements: Cache::new(STATEMENTS),
-            group: Vec::with_capacity(hub.config.group),
+            transaction_statements,
+            statements: Cache::new(STATEMENT_CACHE_SIZE),
+            group: Vec::with_capacity(engine.config.group),
             begun: false,
             locked: None,
             changes: Changes::new(connection),
@@ -79,7 +83,7 @@ impl<'c> Writer<'c> {
         let mut jobs = Vec::new();
         loop {
             let idle = self.group.is_empty();
-            match self.hub.take(&mut jobs, idle) {
+            match self.engine.take(&mut jobs, idle) {
                 Taken::Jobs => jobs.drain(..).for_each(|job| self.run(job)),
                 Taken::Nothing => {
                     self.commit_group();
@@ -111,13 +115,14 @@ impl<'c> Writer<'c> {
     fn run_unit(&mut self, unit: Unit) {
         match &unit.work {
             Work::One(statement)
-                if Verb::of_uncached(&self.statements, &statement.sql) == Some(Verb::Alone) =>
+                if StatementKind::of_uncached(&self.statements, &statement.sql)
+                    == Some(StatementKind::Alone) =>
             {
                 self.run_alone(unit)
             }
             _ => self.run_in_group(unit),
         }
-        if self.group.len() >= self.hub.config.group {
+        if self.group.len() >= self.engine.config.group {
             self.commit_group();
             self.report_changes();
         }
@@ -130,7 +135,7 @@ impl<'c> Writer<'c> {
             return;
         };
         let job = self.started(&unit.reply);
-        let result = Prepared::new(self.connection, &statement.sql, Verb::Alone)
+        let result = Prepared::new(self.connection, &statement.sql, StatementKind::Alone)
             .and_then(|mut prepared| prepared.run(&statement.params))
             .map_err(|error| error.in_words_of(statement));
         drop(job);
@@ -189,7 +194,7 @@ impl<'c> Writer<'c> {
 
     fn begin(&mut self) -> Result<(), Error> {
         if !self.begun {
-            Boundaries::run(&mut self.boundaries.begin, "BEGIN IMMEDIATE")?;
+            TransactionStatements::run(&mut self.transaction_statements.begin, "BEGIN IMMEDIATE")?;
             self.begun = true;
         }
         Ok(())
@@ -210,16 +215,24 @@ impl<'c> Writer<'c> {
 
     fn attempt_transaction(&mut self, statements: &[Statement]) -> BatchAnswer {
         let mut results = Vec::with_capacity(statements.len());
-        let outcome = Boundaries::run(&mut self.boundaries.savepoint, "SAVEPOINT").and_then(|()| {
-            let outcome = self.execute_all(statements, &mut results);
-            if outcome.is_err() && !self.connection.is_autocommit() {
-                Boundaries::run(&mut self.boundaries.rollback_to, "ROLLBACK TO")?;
-            }
-            if !self.connection.is_autocommit() {
-                Boundaries::run(&mut self.boundaries.release, "RELEASE")?;
-            }
-            outcome
-        });
+        let outcome =
+            TransactionStatements::run(&mut self.transaction_statements.savepoint, "SAVEPOINT")
+                .and_then(|()| {
+                    let outcome = self.execute_all(statements, &mut results);
+                    if outcome.is_err() && !self.connection.is_autocommit() {
+                        TransactionStatements::run(
+                            &mut self.transaction_statements.rollback_to,
+                            "ROLLBACK TO",
+                        )?;
+                    }
+                    if !self.connection.is_autocommit() {
+                        TransactionStatements::run(
+                            &mut self.transaction_statements.release,
+                            "RELEASE",
+                        )?;
+                    }
+                    outcome
+                });
         BatchAnswer {
             results,
             outcome,
@@ -257,11 +270,11 @@ impl<'c> Writer<'c> {
         let sql = &statement.sql;
         let connection = self.connection;
         let prepared = self.statements.find_or_insert(sql, || {
-            let verb = Verb::of(sql);
-            verb.allow(sql, in_transaction)?;
-            Ok::<_, Error>((Arc::clone(sql), Prepared::new(connection, sql, verb)?))
+            let kind = StatementKind::of(sql);
+            kind.allow(sql, in_transaction)?;
+            Ok::<_, Error>((Arc::clone(sql), Prepared::new(connection, sql, kind)?))
         })?;
-        prepared.verb().allow(sql, in_transaction)?;
+        prepared.kind().allow(sql, in_transaction)?;
         prepared.run(&statement.params)
     }
 
@@ -274,7 +287,7 @@ impl<'c> Writer<'c> {
             );
         }
         self.begun = false;
-        match Boundaries::run(&mut self.boundaries.commit, "COMMIT") {
+        match TransactionStatements::run(&mut self.transaction_statements.commit, "COMMIT") {
             Ok(()) => {
                 self.changes.count(
                     self.group
@@ -317,7 +330,7 @@ impl<'c> Writer<'c> {
         if self.connection.is_autocommit() {
             return unit.reply.answer(answer);
         }
-        match Boundaries::run(&mut self.boundaries.commit, "COMMIT") {
+        match TransactionStatements::run(&mut self.transaction_statements.commit, "COMMIT") {
             Ok(()) => {
                 self.changes.count(unit.reply.mailbox());
                 unit.reply.answer(answer);
@@ -332,18 +345,19 @@ impl<'c> Writer<'c> {
     fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
             // It fails only when there is nothing left to roll back.
-            let _ = Boundaries::run(&mut self.boundaries.rollback, "ROLLBACK");
+            let _ =
+                TransactionStatements::run(&mut self.transaction_statements.rollback, "ROLLBACK");
         }
     }
 
     /// An interactive transaction has the writer for itself until it ends or its time is over.
     fn hold(&mut self, first: Command) {
-        let deadline = Instant::now() + self.hub.config.transaction_timeout;
+        let deadline = Instant::now() + self.engine.config.transaction_timeout;
         let mut session = Session {
             failure: None,
             deadline,
         };
-        self.hub.writer_control.set_deadline(Some(deadline));
+        self.engine.writer_control.set_deadline(Some(deadline));
         forget_last_insert_id(self.connection);
         let mut next = Some(first);
         while let Some(command) = next {
@@ -353,15 +367,15 @@ impl<'c> Writer<'c> {
                 false => None,
             };
         }
-        self.hub.writer_control.set_deadline(None);
+        self.engine.writer_control.set_deadline(None);
         self.roll_back();
         self.begun = false;
-        self.hub
-            .release_writer(|| self.hub.transaction_expired("COMMIT"));
+        self.engine
+            .release_writer(|| self.engine.transaction_expired("COMMIT"));
     }
 
     fn next_command(&self, deadline: Instant) -> Option<Command> {
-        match self.hub.next_command(deadline) {
+        match self.engine.next_command(deadline) {
             NextCommand::Command(command) => Some(command),
             NextCommand::TimedOut | NextCommand::Closing => None,
         }
@@ -415,7 +429,9 @@ impl<'c> Writer<'c> {
             }
             Then::Commit => match session.failure.take() {
                 Some(error) => Err(error),
-                None => Boundaries::run(&mut self.boundaries.commit, "COMMIT"),
+                None => {
+                    TransactionStatements::run(&mut self.transaction_statements.commit, "COMMIT")
+                }
             },
         };
         BatchAnswer {
@@ -434,14 +450,14 @@ impl<'c> Writer<'c> {
         batch_failed: bool,
     ) -> Result<ResultSet, Error> {
         let recovers = !batch_failed
-            && Verb::of(&statement.sql) == Verb::RollbackTo
+            && StatementKind::of(&statement.sql) == StatementKind::RollbackTo
             && !self.connection.is_autocommit();
         if (batch_failed || session.failure.is_some()) && !recovers {
             return Err(skipped(statement));
         }
         let result = self.execute(statement, true).map_err(|error| {
             match Instant::now() >= session.deadline {
-                true => self.hub.transaction_expired(&statement.source),
+                true => self.engine.transaction_expired(&statement.source),
                 false => error,
             }
         });
@@ -454,21 +470,21 @@ impl<'c> Writer<'c> {
     }
 
     fn report_changes(&mut self) {
-        if self.hub.has_watchers() {
+        if self.engine.has_watchers() {
             self.changes.look(self.connection);
-            self.hub
+            self.engine
                 .answer_watchers(|mailbox| self.changes.by_others(mailbox));
         }
     }
 
     fn started(&self, reply: &Reply) -> Running<'c> {
-        self.hub.writer_control.started(reply.id);
-        Running(self.hub)
+        self.engine.writer_control.started(reply.id);
+        Running(self.engine)
     }
 }
 
 /// While it lives, the job can be interrupted.
-struct Running<'a>(&'a Hub);
+struct Running<'a>(&'a Engine);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {

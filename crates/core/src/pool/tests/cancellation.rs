@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::tests::{Workshop, pool, pool_with, run, settle};
-use super::{Condition, Pool, PoolOptions};
+use super::{TestManager, pool, pool_with, run, settle};
 use crate::cancellation_tests::drop_at_every_poll;
+use crate::pool::{Condition, Pool, PoolOptions};
 
-type State = (Pool<Workshop>, Workshop);
+type State = (Pool<TestManager>, TestManager);
 
 /// Whatever was dropped: nothing is in use, and everybody is served as far as the size goes.
-async fn is_in_order((pool, workshop): State) {
+async fn is_in_order((pool, manager): State) {
     settle().await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let stats = pool.stats();
@@ -18,7 +18,7 @@ async fn is_in_order((pool, workshop): State) {
         (0, 0, 0),
         "{stats:?}"
     );
-    assert_eq!(workshop.0.alive.get(), stats.idle);
+    assert_eq!(manager.0.alive.get(), stats.idle);
     let mut leases = Vec::new();
     for _ in 0..stats.size {
         leases.push(pool.borrow().await.unwrap());
@@ -40,10 +40,10 @@ fn a_borrower_of_an_idle_connection_may_leave_at_any_time() {
     for silence in [1, 31] {
         run(drop_at_every_poll(
             async || {
-                let (pool, workshop) = pool(2);
+                let (pool, manager) = pool(2);
                 drop(pool.borrow().await.unwrap());
                 tokio::time::sleep(Duration::from_secs(silence)).await;
-                (pool, workshop)
+                (pool, manager)
             },
             async |(pool, _): &mut State| drop(pool.borrow().await.unwrap()),
             async |state, _| is_in_order(state).await,
@@ -56,14 +56,14 @@ fn a_borrower_in_the_queue_may_leave_at_any_time_also_with_what_was_just_deliver
     for condition in [Condition::Clean, Condition::Dirty, Condition::Broken] {
         run(drop_at_every_poll(
             async || {
-                let (pool, workshop) = pool(1);
+                let (pool, manager) = pool(1);
                 let mut lease = pool.borrow().await.unwrap();
                 lease.condition = condition;
                 tokio::task::spawn_local(async move {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     drop(lease);
                 });
-                (pool, workshop)
+                (pool, manager)
             },
             async |(pool, _): &mut State| {
                 let mut lease = pool.borrow().await.unwrap();
@@ -78,17 +78,17 @@ fn a_borrower_in_the_queue_may_leave_at_any_time_also_with_what_was_just_deliver
 fn a_borrower_whose_connection_is_validated_in_vain_may_leave_at_any_time() {
     run(drop_at_every_poll(
         async || {
-            let (pool, workshop) = pool(2);
+            let (pool, manager) = pool(2);
             let both = [pool.borrow().await.unwrap(), pool.borrow().await.unwrap()];
             drop(both);
             tokio::time::sleep(Duration::from_secs(31)).await;
-            workshop.0.hangs.set(true);
-            (pool, workshop)
+            manager.0.hangs.set(true);
+            (pool, manager)
         },
         async |(pool, _): &mut State| drop(pool.borrow().await.unwrap()),
-        async |(pool, workshop), _| {
-            workshop.0.hangs.set(false);
-            is_in_order((pool, workshop)).await;
+        async |(pool, manager), _| {
+            manager.0.hangs.set(false);
+            is_in_order((pool, manager)).await;
         },
     ));
 }
@@ -97,7 +97,7 @@ fn a_borrower_whose_connection_is_validated_in_vain_may_leave_at_any_time() {
 fn a_close_that_is_dropped_is_finished_by_the_next() {
     run(drop_at_every_poll(
         async || {
-            let (pool, workshop) = pool_with(PoolOptions {
+            let (pool, manager) = pool_with(PoolOptions {
                 size: 2,
                 ..PoolOptions::default()
             });
@@ -106,12 +106,12 @@ fn a_close_that_is_dropped_is_finished_by_the_next() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 drop(lease);
             });
-            (pool, workshop)
+            (pool, manager)
         },
         async |(pool, _): &mut State| pool.close().await,
-        async |(pool, workshop), _| {
+        async |(pool, manager), _| {
             pool.close().await;
-            assert_eq!((workshop.0.alive.get(), pool.stats().in_use), (0, 0));
+            assert_eq!((manager.0.alive.get(), pool.stats().in_use), (0, 0));
         },
     ));
 }

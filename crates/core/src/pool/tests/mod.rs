@@ -8,14 +8,18 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
 
+mod cancellation;
+mod model;
+mod regressions;
+
 /// A made-up kind of connection whose every step the test decides.
 #[derive(Clone, Default)]
-pub(super) struct Workshop(pub(super) Rc<Bench>);
+pub(super) struct TestManager(pub(super) Rc<TestServer>);
 
 #[derive(Default)]
-pub(super) struct Bench {
+pub(super) struct TestServer {
     /// Connects under way, in order, when they are not answered at once.
-    pub(super) orders: RefCell<VecDeque<Order>>,
+    pub(super) orders: RefCell<VecDeque<ConnectReply>>,
     pub(super) by_hand: Cell<bool>,
     pub(super) made: Cell<usize>,
     pub(super) alive: Cell<usize>,
@@ -32,9 +36,9 @@ pub(super) struct Bench {
     pub(super) terminated: Cell<usize>,
 }
 
-type Order = oneshot::Sender<Result<(), &'static str>>;
+type ConnectReply = oneshot::Sender<Result<(), &'static str>>;
 
-impl Bench {
+impl TestServer {
     async fn stumble(&self) {
         if self.panics.get() > 0 {
             self.panics.set(self.panics.get() - 1);
@@ -46,27 +50,27 @@ impl Bench {
     }
 }
 
-pub(super) struct Tool {
+pub(super) struct TestConnection {
     pub(super) number: usize,
     pub(super) condition: Condition,
-    bench: Rc<Bench>,
+    bench: Rc<TestServer>,
 }
 
-impl Drop for Tool {
+impl Drop for TestConnection {
     fn drop(&mut self) {
         self.bench.alive.set(self.bench.alive.get() - 1);
     }
 }
 
-impl Workshop {
-    fn make(&self) -> Tool {
+impl TestManager {
+    fn make(&self) -> TestConnection {
         let bench = &self.0;
         bench.made.set(bench.made.get() + 1);
         bench.alive.set(bench.alive.get() + 1);
         bench
             .most_alive
             .set(bench.most_alive.get().max(bench.alive.get()));
-        Tool {
+        TestConnection {
             number: bench.made.get(),
             condition: Condition::Clean,
             bench: Rc::clone(bench),
@@ -79,11 +83,11 @@ impl Workshop {
     }
 }
 
-impl Manage for Workshop {
-    type Connection = Tool;
+impl Manage for TestManager {
+    type Connection = TestConnection;
     type Error = &'static str;
 
-    async fn connect(&self) -> Result<Tool, &'static str> {
+    async fn connect(&self) -> Result<TestConnection, &'static str> {
         if self.0.by_hand.get() {
             let (order, answer) = oneshot::channel();
             self.0.orders.borrow_mut().push_back(order);
@@ -95,21 +99,21 @@ impl Manage for Workshop {
         Ok(self.make())
     }
 
-    fn condition(&self, tool: &mut Tool) -> Condition {
+    fn condition(&self, tool: &mut TestConnection) -> Condition {
         if tool.number <= self.0.dead.get() {
             return Condition::Broken;
         }
         tool.condition
     }
 
-    async fn recover(&self, mut tool: Tool) -> Option<Tool> {
+    async fn recover(&self, mut tool: TestConnection) -> Option<TestConnection> {
         tokio::task::yield_now().await;
         self.0.stumble().await;
         tool.condition = Condition::Clean;
         self.0.recovers.get().then_some(tool)
     }
 
-    fn terminate(&self, _: &mut Tool) -> Option<impl Future<Output = ()> + 'static> {
+    fn terminate(&self, _: &mut TestConnection) -> Option<impl Future<Output = ()> + 'static> {
         let bench = Rc::clone(&self.0);
         Some(async move {
             // As long as the recovery may take: a connection has to be opened first.
@@ -118,30 +122,30 @@ impl Manage for Workshop {
         })
     }
 
-    async fn validate(&self, tool: Tool) -> Option<Tool> {
+    async fn validate(&self, tool: TestConnection) -> Option<TestConnection> {
         self.0.validated.set(self.0.validated.get() + 1);
         self.0.stumble().await;
         Some(tool)
     }
 
-    fn close(&self, _: Tool) {}
+    fn close(&self, _: TestConnection) {}
 }
 
-pub(super) fn pool(size: usize) -> (Pool<Workshop>, Workshop) {
+pub(super) fn pool(size: usize) -> (Pool<TestManager>, TestManager) {
     pool_with(PoolOptions {
         size,
         ..PoolOptions::default()
     })
 }
 
-pub(super) fn pool_with(options: PoolOptions) -> (Pool<Workshop>, Workshop) {
-    let workshop = Workshop::default();
-    workshop.0.recovers.set(true);
+pub(super) fn pool_with(options: PoolOptions) -> (Pool<TestManager>, TestManager) {
+    let manager = TestManager::default();
+    manager.0.recovers.set(true);
     let options = PoolOptions {
         name: "tools".to_owned(),
         ..options
     };
-    (Pool::new(workshop.clone(), options), workshop)
+    (Pool::new(manager.clone(), options), manager)
 }
 
 /// Time stands still unless everybody waits, so a timeout costs no time.
@@ -165,9 +169,10 @@ pub(super) async fn yields(times: usize) {
     }
 }
 
-pub(super) type Borrowing = JoinHandle<std::result::Result<Lease<Workshop>, Error<&'static str>>>;
+pub(super) type Borrowing =
+    JoinHandle<std::result::Result<Lease<TestManager>, Error<&'static str>>>;
 
-pub(super) fn borrow(pool: &Pool<Workshop>) -> Borrowing {
+pub(super) fn borrow(pool: &Pool<TestManager>) -> Borrowing {
     let pool = pool.clone();
     spawn_local(async move { pool.borrow().await })
 }
@@ -175,14 +180,14 @@ pub(super) fn borrow(pool: &Pool<Workshop>) -> Borrowing {
 #[test]
 fn connections_are_opened_only_when_needed_and_the_last_used_is_lent_first() {
     run(async {
-        let (pool, workshop) = pool(5);
-        assert_eq!(workshop.0.made.get(), 0);
+        let (pool, manager) = pool(5);
+        assert_eq!(manager.0.made.get(), 0);
         let first = pool.borrow().await.unwrap();
         let second = pool.borrow().await.unwrap();
         drop(first);
         drop(second);
         assert_eq!(pool.borrow().await.unwrap().number, 2);
-        assert_eq!(workshop.0.made.get(), 2);
+        assert_eq!(manager.0.made.get(), 2);
         assert_eq!(pool.stats().idle, 2);
     });
 }
@@ -255,15 +260,15 @@ fn borrowers_after_a_pause_are_served_first_come_first_served() {
 #[test]
 fn a_waiter_takes_a_returned_connection_while_its_own_is_still_being_opened() {
     run(async {
-        let (pool, workshop) = pool(2);
+        let (pool, manager) = pool(2);
         let held = pool.borrow().await.unwrap();
-        workshop.0.by_hand.set(true);
+        manager.0.by_hand.set(true);
         let waiting = borrow(&pool);
         settle().await;
         assert_eq!(pool.stats().connecting, 1);
         drop(held);
         assert_eq!(waiting.await.unwrap().unwrap().number, 1);
-        assert!(workshop.answer_next(Ok(())));
+        assert!(manager.answer_next(Ok(())));
         settle().await;
         assert_eq!((pool.stats().idle, pool.stats().created), (2, 2));
     });
@@ -279,7 +284,7 @@ fn a_waiter_that_gives_up_at_the_moment_of_delivery_passes_the_connection_on() {
         let next = borrow(&pool);
         settle().await;
         drop(held);
-        // Delivered, but its task has not run since.
+        // OnAcquired, but its task has not run since.
         quitter.abort();
         assert_eq!(next.await.unwrap().unwrap().number, 1);
         assert!(quitter.await.is_err_and(|error| error.is_cancelled()));
@@ -313,11 +318,11 @@ fn a_borrow_that_times_out_tells_the_numbers_and_leaves_the_queue() {
 #[test]
 fn a_failed_connect_wakes_everybody_who_has_nothing_else_to_wait_for() {
     run(async {
-        let (pool, workshop) = pool(1);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(1);
+        manager.0.by_hand.set(true);
         let (first, second) = (borrow(&pool), borrow(&pool));
         settle().await;
-        assert!(workshop.answer_next(Err("down")));
+        assert!(manager.answer_next(Err("down")));
         assert_eq!(first.await.unwrap().err(), Some(Error::Connect("down")));
         assert_eq!(second.await.unwrap().err(), Some(Error::Connect("down")));
         assert!(matches!(
@@ -330,7 +335,7 @@ fn a_failed_connect_wakes_everybody_who_has_nothing_else_to_wait_for() {
         ));
         tokio::time::sleep(Duration::from_millis(50)).await;
         // Somebody has asked: the pool tries again by itself.
-        assert!(workshop.answer_next(Ok(())));
+        assert!(manager.answer_next(Ok(())));
         settle().await;
         assert!(pool.borrow().await.is_ok());
         assert_eq!(pool.stats().connect_failures, 1);
@@ -340,16 +345,16 @@ fn a_failed_connect_wakes_everybody_who_has_nothing_else_to_wait_for() {
 #[test]
 fn a_failed_connect_leaves_waiters_to_the_connections_that_are_lent_and_tries_again() {
     run(async {
-        let (pool, workshop) = pool(2);
+        let (pool, manager) = pool(2);
         let held = pool.borrow().await.unwrap();
-        workshop.0.by_hand.set(true);
+        manager.0.by_hand.set(true);
         let waiting = borrow(&pool);
         settle().await;
-        assert!(workshop.answer_next(Err("too many connections")));
+        assert!(manager.answer_next(Err("too many connections")));
         settle().await;
-        assert!(!waiting.is_finished() && !workshop.answer_next(Ok(())));
+        assert!(!waiting.is_finished() && !manager.answer_next(Ok(())));
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(workshop.answer_next(Ok(())));
+        assert!(manager.answer_next(Ok(())));
         assert_eq!(waiting.await.unwrap().unwrap().number, 2);
         drop(held);
     });
@@ -358,38 +363,38 @@ fn a_failed_connect_leaves_waiters_to_the_connections_that_are_lent_and_tries_ag
 #[test]
 fn a_broken_connection_is_never_lent_again_and_its_room_is_free() {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         let mut lease = pool.borrow().await.unwrap();
         lease.condition = Condition::Broken;
         let waiting = borrow(&pool);
         settle().await;
         drop(lease);
         assert_eq!(waiting.await.unwrap().unwrap().number, 2);
-        assert_eq!((pool.stats().broken, workshop.0.most_alive.get()), (1, 1));
+        assert_eq!((pool.stats().broken, manager.0.most_alive.get()), (1, 1));
     });
 }
 
 #[test]
 fn a_connection_that_died_while_idle_is_replaced_before_it_is_lent() {
     run(async {
-        let (pool, workshop) = pool(2);
+        let (pool, manager) = pool(2);
         drop(pool.borrow().await.unwrap());
-        workshop.0.dead.set(1);
+        manager.0.dead.set(1);
         assert_eq!(pool.borrow().await.unwrap().number, 2);
-        assert_eq!(workshop.0.alive.get(), 1);
+        assert_eq!(manager.0.alive.get(), 1);
     });
 }
 
 #[test]
 fn a_dirty_connection_counts_as_in_use_until_it_is_clean() {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         let mut lease = pool.borrow().await.unwrap();
         lease.condition = Condition::Dirty;
         drop(lease);
         assert_eq!((pool.stats().in_use, pool.stats().idle), (1, 0));
         assert_eq!(pool.borrow().await.unwrap().number, 1);
-        workshop.0.recovers.set(false);
+        manager.0.recovers.set(false);
         let mut lease = pool.borrow().await.unwrap();
         lease.condition = Condition::Dirty;
         drop(lease);
@@ -400,7 +405,7 @@ fn a_dirty_connection_counts_as_in_use_until_it_is_clean() {
 #[test]
 fn closing_refuses_everybody_and_waits_for_the_last_lease() {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         let held = pool.borrow().await.unwrap();
         let waiting = borrow(&pool);
         settle().await;
@@ -418,15 +423,15 @@ fn closing_refuses_everybody_and_waits_for_the_last_lease() {
         drop(held);
         closing.await.unwrap();
         pool.close().await;
-        assert_eq!(workshop.0.alive.get(), 0);
+        assert_eq!(manager.0.alive.get(), 0);
     });
 }
 
 #[test]
 fn a_connection_opened_for_a_pool_that_closed_meanwhile_is_closed() {
     run(async {
-        let (pool, workshop) = pool(1);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(1);
+        manager.0.by_hand.set(true);
         let waiting = borrow(&pool);
         settle().await;
         let closing = {
@@ -435,9 +440,9 @@ fn a_connection_opened_for_a_pool_that_closed_meanwhile_is_closed() {
         };
         settle().await;
         assert!(waiting.await.unwrap().is_err());
-        assert!(workshop.answer_next(Ok(())));
+        assert!(manager.answer_next(Ok(())));
         closing.await.unwrap();
-        assert_eq!(workshop.0.alive.get(), 0);
+        assert_eq!(manager.0.alive.get(), 0);
     });
 }
 
@@ -455,11 +460,11 @@ impl Dice {
 
 /// What a random run holds.
 struct Run {
-    pool: Pool<Workshop>,
-    workshop: Workshop,
+    pool: Pool<TestManager>,
+    manager: TestManager,
     size: usize,
     waiting: Vec<Borrowing>,
-    leases: Vec<Lease<Workshop>>,
+    leases: Vec<Lease<TestManager>>,
     dice: Dice,
 }
 
@@ -467,11 +472,11 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
         let size = 1 + dice.below(4);
-        let (pool, workshop) = pool(size);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(size);
+        manager.0.by_hand.set(true);
         Self {
             pool,
-            workshop,
+            manager,
             size,
             waiting: Vec::new(),
             leases: Vec::new(),
@@ -482,8 +487,8 @@ impl Run {
     async fn step(&mut self) {
         match self.dice.below(10) {
             0..=2 => self.waiting.push(borrow(&self.pool)),
-            3 | 4 => drop(self.workshop.answer_next(Ok(()))),
-            5 => drop(self.workshop.answer_next(Err("down"))),
+            3 | 4 => drop(self.manager.answer_next(Ok(()))),
+            5 => drop(self.manager.answer_next(Err("down"))),
             6 | 7 => self.give_back(),
             8 => self.give_up(),
             _ => settle().await,
@@ -501,7 +506,7 @@ impl Run {
                 1 => Condition::Dirty,
                 _ => Condition::Clean,
             };
-            self.workshop.0.recovers.set(self.dice.below(2) == 0);
+            self.manager.0.recovers.set(self.dice.below(2) == 0);
         }
     }
 
@@ -529,7 +534,7 @@ impl Run {
         assert!(total <= self.size, "{stats:?}");
         assert!(stats.waiting == 0 || stats.idle == 0, "{stats:?}");
         assert!(self.leases.len() <= stats.in_use, "{stats:?}");
-        assert!(self.workshop.0.alive.get() <= self.size, "{stats:?}");
+        assert!(self.manager.0.alive.get() <= self.size, "{stats:?}");
         assert!(
             stats.waiting == 0
                 || total == self.size
@@ -541,16 +546,16 @@ impl Run {
 
     /// Everything comes back: afterwards all of the room can be lent.
     async fn finish(mut self) {
-        self.workshop.0.recovers.set(true);
+        self.manager.0.recovers.set(true);
         while !self.waiting.is_empty() || self.pool.stats().connecting > 0 {
-            self.workshop.answer_next(Ok(()));
+            self.manager.answer_next(Ok(()));
             self.leases.clear();
             tokio::time::sleep(Duration::from_millis(300)).await;
             self.collect().await;
             self.check();
         }
         self.leases.clear();
-        self.workshop.0.by_hand.set(false);
+        self.manager.0.by_hand.set(false);
         tokio::time::sleep(Duration::from_millis(300)).await;
         for _ in 0..self.size {
             self.leases.push(self.pool.borrow().await.unwrap());
@@ -559,7 +564,7 @@ impl Run {
         assert_eq!(self.pool.stats().in_use, self.size);
         self.leases.clear();
         self.pool.close().await;
-        assert_eq!(self.workshop.0.alive.get(), 0);
+        assert_eq!(self.manager.0.alive.get(), 0);
     }
 }
 

@@ -5,7 +5,7 @@ use super::batch::skip_to_keyword;
 /// Read off the text of statements, since the server does not tell. A function of the user's that changes the session unseen
 /// stays unseen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Residue {
+pub(super) struct SessionState {
     /// Settings, roles, temporary tables, locks, cursors, subscriptions.
     session: bool,
     /// Prepared statements: made by the user, or ours deleted by the user.
@@ -13,12 +13,12 @@ pub(super) struct Residue {
 }
 
 /// `DISCARD ALL` without its end of all prepared statements (PostgreSQL documentation, "DISCARD").
-const REMEDY: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
+const RESET_SESSION: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
      SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
-const REMEDY_WITH_STATEMENTS: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
+const RESET_SESSION_AND_STATEMENTS: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
      SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; DEALLOCATE ALL";
 
-impl Residue {
+impl SessionState {
     pub(super) fn of(sql: &str) -> Self {
         let mut rest = skip_to_keyword(sql.as_bytes());
         let verb = next_word(&mut rest);
@@ -43,7 +43,9 @@ impl Residue {
             || is("DECLARE") && contains(after, b"hold")
             || (is("UPDATE") || is("WITH") && contains(after, b"update"))
                 && contains(after, b"pg_settings")
-            || NEEDLES.iter().any(|needle| contains(after, needle))
+            || SESSION_FUNCTIONS
+                .iter()
+                .any(|needle| contains(after, needle))
             || selects_into_temporary(after);
         Self {
             session: session || statements,
@@ -60,22 +62,22 @@ impl Residue {
         self == Self::default()
     }
 
-    pub(super) fn includes_statements(self) -> bool {
+    pub(super) fn affects_statements(self) -> bool {
         self.statements
     }
 
     /// Statements that end it.
-    pub(super) fn remedy(self) -> &'static str {
+    pub(super) fn reset_sql(self) -> &'static str {
         if self.statements {
-            REMEDY_WITH_STATEMENTS
+            RESET_SESSION_AND_STATEMENTS
         } else {
-            REMEDY
+            RESET_SESSION
         }
     }
 }
 
 /// Functions of the server that change the session; `pg_advisory_xact_lock` is not among them.
-const NEEDLES: [&[u8]; 4] = [
+const SESSION_FUNCTIONS: [&[u8]; 4] = [
     b"advisory_lock",
     b"set_config",
     b"pg_temp",
@@ -132,7 +134,7 @@ mod tests {
             "DO $$ BEGIN END $$",
             "CALL p()",
         ] {
-            assert!(!Residue::of(sql).is_none(), "{sql}");
+            assert!(!SessionState::of(sql).is_none(), "{sql}");
         }
     }
 
@@ -154,9 +156,9 @@ mod tests {
             "PREPARE TRANSACTION 'x'",
             "",
         ] {
-            assert!(Residue::of(sql).is_none(), "{sql}");
+            assert!(SessionState::of(sql).is_none(), "{sql}");
         }
-        assert!(!Residue::of("SET a = 1").includes_statements());
-        assert!(Residue::of("PREPARE a AS SELECT 1").includes_statements());
+        assert!(!SessionState::of("SET a = 1").affects_statements());
+        assert!(SessionState::of("PREPARE a AS SELECT 1").affects_statements());
     }
 }

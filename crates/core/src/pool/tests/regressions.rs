@@ -1,6 +1,5 @@
 //! One test for each bug that recurs in connection pools.
 
-use super::tests::*;
 use super::*;
 use std::time::Duration;
 
@@ -34,18 +33,18 @@ fn a_waiter_cancelled_at_any_moment_never_takes_the_wake_up_of_the_next_with_it(
 #[test]
 fn a_connect_that_fails_or_panics_leaves_nobody_waiting_for_it() {
     run(async {
-        let (pool, workshop) = pool(2);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(2);
+        manager.0.by_hand.set(true);
         let waiting = [borrow(&pool), borrow(&pool)];
         settle().await;
-        workshop.0.panics.set(1);
-        assert!(workshop.answer_next(Ok(())));
+        manager.0.panics.set(1);
+        assert!(manager.answer_next(Ok(())));
         settle().await;
-        assert!(workshop.answer_next(Ok(())));
+        assert!(manager.answer_next(Ok(())));
         settle().await;
         assert_eq!(pool.stats().in_use, 1);
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(workshop.answer_next(Ok(())), "the pool tries again");
+        assert!(manager.answer_next(Ok(())), "the pool tries again");
         for waiter in waiting {
             assert!(waiter.await.unwrap().is_ok());
         }
@@ -55,13 +54,13 @@ fn a_connect_that_fails_or_panics_leaves_nobody_waiting_for_it() {
 #[test]
 fn a_recovery_that_fails_panics_or_hangs_neither_leaks_room_nor_makes_too_much_of_it() {
     run(async {
-        let (pool, workshop) = pool(2);
+        let (pool, manager) = pool(2);
         for round in 0..30 {
             let mut lease = pool.borrow().await.unwrap();
             lease.condition = Condition::Dirty;
-            workshop.0.recovers.set(round % 3 == 0);
-            workshop.0.hangs.set(round % 3 == 1);
-            workshop.0.panics.set(usize::from(round % 5 == 4));
+            manager.0.recovers.set(round % 3 == 0);
+            manager.0.hangs.set(round % 3 == 1);
+            manager.0.panics.set(usize::from(round % 5 == 4));
             drop(lease);
             settle().await;
             let stats = pool.stats();
@@ -70,8 +69,8 @@ fn a_recovery_that_fails_panics_or_hangs_neither_leaks_room_nor_makes_too_much_o
                 "{stats:?}"
             );
         }
-        workshop.0.hangs.set(false);
-        workshop.0.panics.set(0);
+        manager.0.hangs.set(false);
+        manager.0.panics.set(0);
         tokio::time::sleep(Duration::from_secs(6)).await;
         let both = [pool.borrow().await.unwrap(), pool.borrow().await.unwrap()];
         assert_eq!(pool.stats().in_use, 2);
@@ -82,10 +81,10 @@ fn a_recovery_that_fails_panics_or_hangs_neither_leaks_room_nor_makes_too_much_o
 #[test]
 fn cleaning_a_silent_peer_ends_with_the_return_timeout_and_frees_its_room() {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         let mut lease = pool.borrow().await.unwrap();
         lease.condition = Condition::Dirty;
-        workshop.0.hangs.set(true);
+        manager.0.hangs.set(true);
         let began = tokio::time::Instant::now();
         drop(lease);
         assert_eq!(pool.borrow().await.unwrap().number, 2);
@@ -97,14 +96,14 @@ fn cleaning_a_silent_peer_ends_with_the_return_timeout_and_frees_its_room() {
 fn what_a_recovery_left_running_is_terminated_after_the_return_timeout_and_not_after_a_recovery_in_time()
  {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         for (hangs, terminated) in [(false, 0), (true, 1)] {
-            workshop.0.hangs.set(hangs);
+            manager.0.hangs.set(hangs);
             let mut lease = pool.borrow().await.unwrap();
             lease.condition = Condition::Dirty;
             drop(lease);
             tokio::time::sleep(Duration::from_secs(11)).await;
-            assert_eq!(workshop.0.terminated.get(), terminated);
+            assert_eq!(manager.0.terminated.get(), terminated);
         }
         assert_eq!(pool.stats().in_use, 0);
     });
@@ -113,23 +112,23 @@ fn what_a_recovery_left_running_is_terminated_after_the_return_timeout_and_not_a
 #[test]
 fn a_return_timeout_of_zero_still_terminates_what_runs() {
     run(async {
-        let (pool, workshop) = pool_with(PoolOptions {
+        let (pool, manager) = pool_with(PoolOptions {
             return_timeout: Duration::ZERO,
             ..PoolOptions::default()
         });
-        workshop.0.hangs.set(true);
+        manager.0.hangs.set(true);
         let mut lease = pool.borrow().await.unwrap();
         lease.condition = Condition::Dirty;
         drop(lease);
         tokio::time::sleep(Duration::from_secs(6)).await;
-        assert_eq!(workshop.0.terminated.get(), 1);
+        assert_eq!(manager.0.terminated.get(), 1);
     });
 }
 
 #[test]
 fn a_pool_whose_connections_all_die_is_at_its_minimum_again_within_a_second() {
     run(async {
-        let (pool, workshop) = pool_with(PoolOptions {
+        let (pool, manager) = pool_with(PoolOptions {
             size: 8,
             minimum_idle: 5,
             ..PoolOptions::default()
@@ -138,9 +137,9 @@ fn a_pool_whose_connections_all_die_is_at_its_minimum_again_within_a_second() {
         settle().await;
         assert_eq!(pool.stats().idle, 5);
         for _ in 0..5 {
-            workshop.0.dead.set(workshop.0.made.get());
+            manager.0.dead.set(manager.0.made.get());
             tokio::time::sleep(Duration::from_millis(999)).await;
-            assert_eq!((pool.stats().idle, workshop.0.alive.get()), (5, 5));
+            assert_eq!((pool.stats().idle, manager.0.alive.get()), (5, 5));
         }
     });
 }
@@ -149,12 +148,12 @@ fn a_pool_whose_connections_all_die_is_at_its_minimum_again_within_a_second() {
 fn a_connection_nobody_has_heard_from_is_asked_before_it_is_lent_and_a_dead_one_costs_its_timeout()
 {
     run(async {
-        let (pool, workshop) = pool(1);
+        let (pool, manager) = pool(1);
         drop(pool.borrow().await.unwrap());
         tokio::time::sleep(Duration::from_secs(31)).await;
         assert_eq!(pool.borrow().await.unwrap().number, 1);
         tokio::time::sleep(Duration::from_secs(31)).await;
-        workshop.0.hangs.set(true);
+        manager.0.hangs.set(true);
         let began = tokio::time::Instant::now();
         assert_eq!(pool.borrow().await.unwrap().number, 2);
         assert_eq!(began.elapsed().as_secs(), 1);
@@ -162,8 +161,8 @@ fn a_connection_nobody_has_heard_from_is_asked_before_it_is_lent_and_a_dead_one_
 }
 
 /// A pool with as many connections, all idle and not heard of for longer than `validate_after`.
-async fn silent_pool(size: usize) -> (Pool<Workshop>, Workshop) {
-    let (pool, workshop) = pool(size);
+async fn silent_pool(size: usize) -> (Pool<TestManager>, TestManager) {
+    let (pool, manager) = pool(size);
     let borrowing: Vec<_> = (0..size).map(|_| borrow(&pool)).collect();
     let mut leases = Vec::new();
     for lease in borrowing {
@@ -171,23 +170,23 @@ async fn silent_pool(size: usize) -> (Pool<Workshop>, Workshop) {
     }
     drop(leases);
     tokio::time::sleep(Duration::from_secs(31)).await;
-    (pool, workshop)
+    (pool, manager)
 }
 
 #[test]
 fn after_a_silence_as_many_connections_are_validated_as_are_borrowed() {
     run(async {
-        let (pool, workshop) = silent_pool(20).await;
+        let (pool, manager) = silent_pool(20).await;
         assert_eq!(pool.stats().idle, 20);
         let first = pool.borrow().await.unwrap();
-        assert_eq!(workshop.0.validated.get(), 1);
+        assert_eq!(manager.0.validated.get(), 1);
         let both = [borrow(&pool), borrow(&pool)];
         settle().await;
-        assert_eq!((workshop.0.validated.get(), pool.stats().in_use), (3, 3));
+        assert_eq!((manager.0.validated.get(), pool.stats().in_use), (3, 3));
         // Only connections that are about to be lent are validated.
         assert!(pool.try_borrow().is_none());
         settle().await;
-        assert_eq!(workshop.0.validated.get(), 3);
+        assert_eq!(manager.0.validated.get(), 3);
         drop((first, both));
     });
 }
@@ -195,27 +194,27 @@ fn after_a_silence_as_many_connections_are_validated_as_are_borrowed() {
 #[test]
 fn connections_that_do_not_answer_are_validated_in_growing_numbers() {
     run(async {
-        let (pool, workshop) = silent_pool(20).await;
-        workshop.0.hangs.set(true);
+        let (pool, manager) = silent_pool(20).await;
+        manager.0.hangs.set(true);
         let began = tokio::time::Instant::now();
         let lease = pool.borrow().await.unwrap();
         // 1 + 2 + 8 + 9, a second each: every failure doubles how many are validated for one waiter.
         assert!(began.elapsed().as_secs() <= 5, "{:?}", began.elapsed());
-        assert!(lease.number > 20 && workshop.0.made.get() == 21);
-        assert_eq!(workshop.0.validated.get(), 20);
+        assert!(lease.number > 20 && manager.0.made.get() == 21);
+        assert_eq!(manager.0.validated.get(), 20);
     });
 }
 
 #[test]
 fn a_validation_whose_borrower_has_left_serves_the_next_one() {
     run(async {
-        let (pool, workshop) = silent_pool(3).await;
+        let (pool, manager) = silent_pool(3).await;
         let leaver = borrow(&pool);
         tokio::task::yield_now().await;
         leaver.abort();
         settle().await;
         let lease = pool.borrow().await.unwrap();
-        assert!(workshop.0.validated.get() <= 1);
+        assert!(manager.0.validated.get() <= 1);
         drop(lease);
         assert_eq!((pool.stats().idle, pool.stats().in_use), (3, 0));
     });
@@ -224,7 +223,7 @@ fn a_validation_whose_borrower_has_left_serves_the_next_one() {
 #[test]
 fn idle_connections_are_kept_alive_and_those_that_do_not_answer_are_replaced() {
     run(async {
-        let (pool, workshop) = pool_with(PoolOptions {
+        let (pool, manager) = pool_with(PoolOptions {
             size: 4,
             minimum_idle: 2,
             keepalive_interval: Duration::from_secs(10),
@@ -233,16 +232,16 @@ fn idle_connections_are_kept_alive_and_those_that_do_not_answer_are_replaced() {
         pool.warm_up();
         tokio::time::sleep(Duration::from_secs(35)).await;
         assert!(
-            (4..=8).contains(&workshop.0.validated.get()),
+            (4..=8).contains(&manager.0.validated.get()),
             "{}",
-            workshop.0.validated.get()
+            manager.0.validated.get()
         );
-        assert_eq!(workshop.0.made.get(), 2);
-        workshop.0.hangs.set(true);
+        assert_eq!(manager.0.made.get(), 2);
+        manager.0.hangs.set(true);
         tokio::time::sleep(Duration::from_secs(15)).await;
-        workshop.0.hangs.set(false);
+        manager.0.hangs.set(false);
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(workshop.0.made.get() >= 4);
+        assert!(manager.0.made.get() >= 4);
         assert_eq!(pool.stats().idle, 2);
     });
 }
@@ -304,8 +303,8 @@ fn the_end_of_a_lifetime_never_interrupts_use_and_waits_for_a_queue_only_so_long
 #[test]
 fn closing_while_a_connection_is_being_opened_neither_hangs_nor_leaves_an_orphan() {
     run(async {
-        let (pool, workshop) = pool(3);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(3);
+        manager.0.by_hand.set(true);
         let waiting = [borrow(&pool), borrow(&pool)];
         settle().await;
         let closing = spawn_local({
@@ -313,12 +312,12 @@ fn closing_while_a_connection_is_being_opened_neither_hangs_nor_leaves_an_orphan
             async move { pool.close().await }
         });
         settle().await;
-        assert!(workshop.answer_next(Ok(())) && workshop.answer_next(Err("down")));
+        assert!(manager.answer_next(Ok(())) && manager.answer_next(Err("down")));
         closing.await.unwrap();
         for waiter in waiting {
             assert!(matches!(waiter.await.unwrap(), Err(Error::Closed { .. })));
         }
-        assert_eq!(workshop.0.alive.get(), 0);
+        assert_eq!(manager.0.alive.get(), 0);
     });
 }
 
@@ -374,15 +373,15 @@ fn surplus_connections_fall_asleep_and_are_closed_down_to_the_minimum() {
 #[test]
 fn slow_connecting_exhaustion_and_a_server_that_is_down_are_told_apart() {
     run(async {
-        let (pool, workshop) = pool(1);
-        workshop.0.by_hand.set(true);
+        let (pool, manager) = pool(1);
+        manager.0.by_hand.set(true);
         assert!(matches!(
             pool.borrow().await,
             Err(Error::Slow { creating: 1, .. })
         ));
-        workshop.answer_next(Ok(()));
+        manager.answer_next(Ok(()));
         tokio::time::sleep(Duration::from_secs(1)).await;
-        workshop.0.by_hand.set(false);
+        manager.0.by_hand.set(false);
         let held = pool.borrow().await.unwrap();
         assert!(matches!(pool.borrow().await, Err(Error::Exhausted { .. })));
         drop(held);
@@ -392,17 +391,17 @@ fn slow_connecting_exhaustion_and_a_server_that_is_down_are_told_apart() {
 #[test]
 fn a_server_that_comes_back_is_asked_by_one_and_then_at_most_by_the_limit_at_a_time() {
     run(async {
-        let (pool, workshop) = pool_with(PoolOptions {
+        let (pool, manager) = pool_with(PoolOptions {
             size: 50,
             connect_limit: 4,
             ..PoolOptions::default()
         });
-        workshop.0.by_hand.set(true);
+        manager.0.by_hand.set(true);
         let waiting: Vec<_> = (0..50).map(|_| borrow(&pool)).collect();
         settle().await;
-        assert_eq!(workshop.0.orders.borrow().len(), 4);
+        assert_eq!(manager.0.orders.borrow().len(), 4);
         for _ in 0..4 {
-            assert!(workshop.answer_next(Err("down")));
+            assert!(manager.answer_next(Err("down")));
         }
         settle().await;
         for waiter in waiting {
@@ -412,8 +411,8 @@ fn a_server_that_comes_back_is_asked_by_one_and_then_at_most_by_the_limit_at_a_t
         for _ in 0..1_000 {
             drop(borrow(&pool));
             tokio::time::sleep(Duration::from_millis(1)).await;
-            assert!(workshop.0.orders.borrow().len() <= 1);
-            attempts += usize::from(workshop.answer_next(Err("down")));
+            assert!(manager.0.orders.borrow().len() <= 1);
+            attempts += usize::from(manager.answer_next(Err("down")));
         }
         assert!(
             (3..=15).contains(&attempts),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::failure::ServerFailure;
 use super::login::has_sound_length;
-use super::reply::{Answer, Command, Manner, Reply, Step};
+use super::reply::{Answer, Capabilities, Command, Reply, Step};
 use super::wire::{Framing, Malformed, Reader, frame, put_length, take_packet};
 use crate::sql::Value;
 
@@ -27,8 +27,8 @@ const TYPES: [u8; 27] = [
     253, 254, 255,
 ];
 
-fn manner() -> impl Strategy<Value = Manner> {
-    any::<[bool; 3]>().prop_map(|[without_eof, tracks_session, extended]| Manner {
+fn capabilities() -> impl Strategy<Value = Capabilities> {
+    any::<[bool; 3]>().prop_map(|[without_eof, tracks_session, extended]| Capabilities {
         without_eof,
         tracks_session,
         extended,
@@ -36,8 +36,8 @@ fn manner() -> impl Strategy<Value = Manner> {
 }
 
 /// Reads packets until the answer is complete or wrong.
-fn read(manner: Manner, command: Command, packets: &[Vec<u8>]) -> Option<Answer> {
-    let mut reply = Reply::new(manner, 0);
+fn read(capabilities: Capabilities, command: Command, packets: &[Vec<u8>]) -> Option<Answer> {
+    let mut reply = Reply::new(capabilities, 0);
     for packet in packets {
         match reply.packet(&command, packet) {
             Ok(Step::Complete(answer)) => return Some(answer),
@@ -72,15 +72,17 @@ fn definition(code: u8, extended: bool) -> Vec<u8> {
 }
 
 /// An answer of one row whose columns have these types, with the row as given.
-fn answer(manner: Manner, codes: &[u8], row: &[u8]) -> Vec<Vec<u8>> {
+fn answer(capabilities: Capabilities, codes: &[u8], row: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = vec![vec![codes.len() as u8]];
-    let definitions = codes.iter().map(|code| definition(*code, manner.extended));
+    let definitions = codes
+        .iter()
+        .map(|code| definition(*code, capabilities.extended));
     packets.extend(definitions);
-    let end = match manner.without_eof {
+    let end = match capabilities.without_eof {
         true => vec![0xfe, 0, 0, 2, 0, 0, 0],
         false => vec![0xfe, 0, 0, 2, 0],
     };
-    if !manner.without_eof {
+    if !capabilities.without_eof {
         packets.push(end.clone());
     }
     packets.push(row.to_vec());
@@ -91,12 +93,12 @@ fn answer(manner: Manner, codes: &[u8], row: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn an_answer_that_is_sound_is_read() {
     for without_eof in [true, false] {
-        let manner = Manner {
+        let capabilities = Capabilities {
             without_eof,
-            ..Manner::default()
+            ..Capabilities::default()
         };
-        let packets = answer(manner, &[3, 253], &[0, 0, 7, 0, 0, 0, 2, b'o', b'k']);
-        let Some(Answer::Done(result)) = read(manner, Command::Execute, &packets) else {
+        let packets = answer(capabilities, &[3, 253], &[0, 0, 7, 0, 0, 0, 2, b'o', b'k']);
+        let Some(Answer::Done(result)) = read(capabilities, Command::Execute, &packets) else {
             panic!("{without_eof}")
         };
         let expected = vec![Value::Int(7), Value::Text("ok".to_owned())];
@@ -122,28 +124,28 @@ proptest! {
 
     #[test]
     fn any_packets_are_an_answer_or_malformed(
-        manner in manner(),
+        capabilities in capabilities(),
         command in 0..COMMANDS.len(),
         packets in vec(vec(prop_oneof![any::<u8>(), Just(0), Just(0xfe), Just(0xff), Just(1)], 0..40), 0..12),
     ) {
-        read(manner, COMMANDS[command], &packets);
+        read(capabilities, COMMANDS[command], &packets);
     }
 
     #[test]
     fn any_row_of_any_type_is_values_or_malformed(
-        manner in manner(),
+        capabilities in capabilities(),
         binary in any::<bool>(),
         codes in vec(prop::sample::select(&TYPES[..]), 1..6),
         row in vec(prop_oneof![any::<u8>(), 0..13_u8], 0..60),
     ) {
         let command = if binary { Command::Execute } else { Command::Query };
         let row = [&[0][..], &row].concat();
-        read(manner, command, &answer(manner, &codes, &row));
+        read(capabilities, command, &answer(capabilities, &codes, &row));
     }
 
     #[test]
     fn a_bit_that_is_flipped_or_an_end_that_is_cut_off_does_no_harm(
-        manner in manner(),
+        capabilities in capabilities(),
         binary in any::<bool>(),
         codes in vec(prop::sample::select(&TYPES[..]), 1..6),
         packet in any::<prop::sample::Index>(),
@@ -152,7 +154,7 @@ proptest! {
         cut in any::<bool>(),
     ) {
         let command = if binary { Command::Execute } else { Command::Query };
-        let mut packets = answer(manner, &codes, &[0, 0, 4, b'1', b'2', b'3', b'4', 1, b'5', 0, 0, 0, 0, 0, 0, 0]);
+        let mut packets = answer(capabilities, &codes, &[0, 0, 4, b'1', b'2', b'3', b'4', 1, b'5', 0, 0, 0, 0, 0, 0, 0]);
         let packet = packet.get(&packets).clone();
         let at = packets.iter().position(|other| *other == packet).unwrap_or(0);
         let place = place.index(packets[at].len().max(1));
@@ -160,7 +162,7 @@ proptest! {
             true => packets[at].truncate(place),
             false => packets[at][place] ^= 1_u8 << bit,
         }
-        read(manner, command, &packets);
+        read(capabilities, command, &packets);
     }
 
     #[test]

@@ -14,7 +14,7 @@ const OPTIONS: &str = "host, port, user, password, dbname, sslmode, sslrootcert,
 
 /// Where a server is and how to get in. Its `Debug` form shows no password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct ConnectOptions {
     pub endpoint: Endpoint,
     pub user: String,
     pub password: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Kind {
     pub(super) socket: fn(&str, u16) -> PathBuf,
 }
 
-impl Access {
+impl ConnectOptions {
     /// Reads `scheme://user:password@host:port/database?name=value`. All parts are percent-decoded.
     ///
     /// Names: `host` (a path when it begins with `/`), `port`, `user`, `password`, `dbname`, `sslmode` (`disable`, `prefer`
@@ -91,9 +91,9 @@ impl Access {
     }
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access")
+        f.debug_struct("ConnectOptions")
             .field("target", &self.target())
             .field("ssl_mode", &self.ssl_mode)
             .finish_non_exhaustive()
@@ -104,14 +104,14 @@ fn read(
     dsn: &str,
     kind: &Kind,
     mut own: impl FnMut(&str, &str) -> Result<bool, String>,
-) -> Result<Access, String> {
+) -> Result<ConnectOptions, String> {
     let schemes = kind.schemes.iter();
     let rest = schemes
         .filter_map(|scheme| dsn.strip_prefix(scheme)?.strip_prefix("://"))
         .next()
         .ok_or_else(|| format!("it does not start with {}://", kind.schemes[0]))?;
     let mut parts = Parts::read(rest)?;
-    let mut access = Access {
+    let mut connect = ConnectOptions {
         endpoint: Endpoint::Unix {
             socket: PathBuf::new(),
         },
@@ -126,13 +126,13 @@ fn read(
     };
     for (name, value) in std::mem::take(&mut parts.options) {
         if !own(&name, &value)? {
-            access.read_option(&mut parts, &name, value, kind)?;
+            connect.read_option(&mut parts, &name, value, kind)?;
         }
     }
-    access.finish(parts, kind)
+    connect.finish(parts, kind)
 }
 
-impl Access {
+impl ConnectOptions {
     fn read_option(
         &mut self,
         parts: &mut Parts,

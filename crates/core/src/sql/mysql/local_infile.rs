@@ -4,31 +4,31 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use super::connection::Connection;
-use super::infile_name::local_file;
+use super::local_infile_name::local_file;
 use crate::blocking::{self, Purpose};
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ServerError};
 
-const PART: usize = 256 * 1024;
+const FILE_PART_BYTES: usize = 256 * 1024;
 pub(super) const HINT: &str = "LOAD DATA LOCAL needs local_infile=on in the DSN";
 
 /// What is allowed, and what is going on.
 pub(super) struct Infile {
-    allowed: bool,
+    is_allowed: bool,
     /// The name of the file the server waits for.
     asked: Option<Vec<u8>>,
     /// Of the next packet.
     pub(super) sequence: u8,
-    sending: bool,
+    is_being_sent: bool,
 }
 
 impl Infile {
-    pub(super) fn new(allowed: bool) -> Self {
+    pub(super) fn new(is_allowed: bool) -> Self {
         Self {
-            allowed,
+            is_allowed,
             asked: None,
             sequence: 0,
-            sending: false,
+            is_being_sent: false,
         }
     }
 
@@ -43,7 +43,7 @@ impl Infile {
 
     /// A file that was not sent to its end leaves the protocol in the middle.
     pub(super) fn is_sending(&self) -> bool {
-        self.sending || self.is_asked()
+        self.is_being_sent || self.is_asked()
     }
 }
 
@@ -54,17 +54,17 @@ impl Connection {
     /// [`Error::Server`] when the file is refused, [`Error::Parameter`] when it cannot be read; the answer of the server has
     /// been read by then.
     pub(super) async fn serve_file(&mut self, sql: &str) -> Result<(), Error> {
-        let Some(name) = self.infile.asked.take() else {
+        let Some(name) = self.local_infile.asked.take() else {
             return Ok(());
         };
-        self.infile.sending = true;
+        self.local_infile.is_being_sent = true;
         let outcome = match self.check_file(&name, sql) {
             Ok(path) => self.send_file(&path, sql).await?,
             Err(refusal) => Err(refusal),
         };
         self.push_file_part(&[]);
         self.flush().await?;
-        self.infile.sending = false;
+        self.local_infile.is_being_sent = false;
         match outcome {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -76,7 +76,7 @@ impl Connection {
 
     fn check_file(&self, name: &[u8], sql: &str) -> Result<String, Error> {
         let shown = String::from_utf8_lossy(name);
-        if !self.infile.allowed {
+        if !self.local_infile.is_allowed {
             let message = format!("the server asks for the file \"{shown}\", which is refused");
             return Err(refusal(message, sql));
         }
@@ -128,7 +128,7 @@ impl Source {
         let open = move || {
             Ok(Self {
                 file: File::open(path)?,
-                buffer: vec![0; PART],
+                buffer: vec![0; FILE_PART_BYTES],
                 length: 0,
             })
         };

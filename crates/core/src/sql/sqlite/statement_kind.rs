@@ -6,7 +6,7 @@ use crate::sql::cache::Cache;
 use crate::sql::error::excerpt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum StatementKind {
     /// SELECT, VALUES, EXPLAIN.
     Read,
     Insert,
@@ -25,7 +25,7 @@ pub(super) enum Verb {
     Other,
 }
 
-impl Verb {
+impl StatementKind {
     pub(super) fn of(sql: &str) -> Self {
         let mut words = Words(sql);
         let is = |word: &str, candidates: &[&str]| {
@@ -123,28 +123,31 @@ mod tests {
 
     #[test]
     fn the_first_words_tell_what_a_statement_does() {
-        for (sql, verb) in [
-            ("select 1", Verb::Read),
-            (" \n-- INSERT\n/* DELETE */ ; SELECT 1", Verb::Read),
-            ("(SELECT 1)", Verb::Other),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", Verb::With),
-            ("insert into a values (1)", Verb::Insert),
-            ("DELETE FROM a", Verb::Change),
-            ("ROLLBACK", Verb::Boundary),
-            ("ROLLBACK TO a", Verb::RollbackTo),
-            ("rollback transaction to savepoint a", Verb::RollbackTo),
-            ("ROLLBACK; TO", Verb::RollbackTo),
-            ("COMMIT", Verb::Boundary),
-            ("SAVEPOINT a", Verb::Savepoint),
-            ("PRAGMA x", Verb::Alone),
-            ("CREATE TABLE t (x)", Verb::Other),
-            ("SELECTED", Verb::Other),
-            ("", Verb::Other),
-            ("-- only", Verb::Other),
-            ("/* open", Verb::Other),
-            ("é", Verb::Other),
+        for (sql, kind) in [
+            ("select 1", StatementKind::Read),
+            (" \n-- INSERT\n/* DELETE */ ; SELECT 1", StatementKind::Read),
+            ("(SELECT 1)", StatementKind::Other),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::With),
+            ("insert into a values (1)", StatementKind::Insert),
+            ("DELETE FROM a", StatementKind::Change),
+            ("ROLLBACK", StatementKind::Boundary),
+            ("ROLLBACK TO a", StatementKind::RollbackTo),
+            (
+                "rollback transaction to savepoint a",
+                StatementKind::RollbackTo,
+            ),
+            ("ROLLBACK; TO", StatementKind::RollbackTo),
+            ("COMMIT", StatementKind::Boundary),
+            ("SAVEPOINT a", StatementKind::Savepoint),
+            ("PRAGMA x", StatementKind::Alone),
+            ("CREATE TABLE t (x)", StatementKind::Other),
+            ("SELECTED", StatementKind::Other),
+            ("", StatementKind::Other),
+            ("-- only", StatementKind::Other),
+            ("/* open", StatementKind::Other),
+            ("é", StatementKind::Other),
         ] {
-            assert_eq!(Verb::of(sql), verb, "{sql}");
+            assert_eq!(StatementKind::of(sql), kind, "{sql}");
         }
     }
 }

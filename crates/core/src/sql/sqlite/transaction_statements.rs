@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::failure;
 use crate::sql::Error;
 
-pub(super) struct Boundaries<'c> {
+pub(super) struct TransactionStatements<'c> {
     pub begin: rusqlite::Statement<'c>,
     pub commit: rusqlite::Statement<'c>,
     pub rollback: rusqlite::Statement<'c>,
@@ -14,7 +14,7 @@ pub(super) struct Boundaries<'c> {
     pub rollback_to: rusqlite::Statement<'c>,
 }
 
-impl<'c> Boundaries<'c> {
+impl<'c> TransactionStatements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             begin: connection.prepare("BEGIN IMMEDIATE")?,

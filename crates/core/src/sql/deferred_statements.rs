@@ -9,7 +9,7 @@ use super::{Error, ResultSet, Statement};
 
 /// What has been asked for and what has come back.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct DeferredStatements {
     pending: Vec<Statement>,
     /// Of every statement that is not pending any more, without those at the front that were taken, so that a batch of any
     /// length needs little memory.
@@ -35,7 +35,7 @@ enum Slot {
 /// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
 /// the pool.
 pub(super) struct Abandoned<'a> {
-    book: &'a RefCell<Book>,
+    deferred: &'a RefCell<DeferredStatements>,
     commit: Option<SentCommit>,
 }
 
@@ -47,15 +47,21 @@ pub(super) struct SentCommit {
 }
 
 impl<'a> Abandoned<'a> {
-    pub(super) fn new(book: &'a RefCell<Book>) -> Self {
-        Self { book, commit: None }
+    pub(super) fn new(deferred: &'a RefCell<DeferredStatements>) -> Self {
+        Self {
+            deferred,
+            commit: None,
+        }
     }
 
     /// For a batch that ends with the commit.
-    pub(super) fn committing(book: &'a RefCell<Book>, commit: SentCommit) -> Self {
+    pub(super) fn committing(
+        deferred: &'a RefCell<DeferredStatements>,
+        commit: SentCommit,
+    ) -> Self {
         commit.sent.set(false);
         Self {
-            book,
+            deferred,
             commit: Some(commit),
         }
     }
@@ -87,13 +93,13 @@ impl<'a> Abandoned<'a> {
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let failure = self.failure();
-        let mut book = self.book.borrow_mut();
-        book.fail(&failure);
-        book.ended = true;
+        let mut deferred = self.deferred.borrow_mut();
+        deferred.fail(&failure);
+        deferred.ended = true;
     }
 }
 
-impl Book {
+impl DeferredStatements {
     /// Notes a statement and returns its index, counted from 0.
     pub(super) fn push(&mut self, statement: Statement) -> Result<usize, Error> {
         if self.ended {
@@ -282,8 +288,8 @@ mod tests {
         Statement::new(sql, Vec::new())
     }
 
-    fn push(book: &mut Book, sql: &str) -> usize {
-        book.push(statement(sql)).unwrap()
+    fn push(deferred: &mut DeferredStatements, sql: &str) -> usize {
+        deferred.push(statement(sql)).unwrap()
     }
 
     fn affected(number: u64) -> ResultSet {
@@ -293,8 +299,8 @@ mod tests {
         }
     }
 
-    fn taken(book: &mut Book, index: usize) -> Result<u64, String> {
-        match book.take_result(index) {
+    fn taken(deferred: &mut DeferredStatements, index: usize) -> Result<u64, String> {
+        match deferred.take_result(index) {
             Some(Ok(result)) => Ok(result.affected),
             Some(Err(error)) => Err(error.to_string()),
             None => Err("none".to_owned()),
@@ -303,44 +309,46 @@ mod tests {
 
     #[test]
     fn what_is_discarded_while_a_batch_runs_leaves_the_results_of_the_batch_in_place() {
-        let mut book = Book::default();
-        let sent = [push(&mut book, "a"), push(&mut book, "b")];
-        assert_eq!(book.depart().unwrap().len(), 2);
-        let discarded = push(&mut book, "c");
-        book.discard();
-        let later = push(&mut book, "d");
-        book.settle(2, vec![affected(10), affected(11)], None)
+        let mut deferred = DeferredStatements::default();
+        let sent = [push(&mut deferred, "a"), push(&mut deferred, "b")];
+        assert_eq!(deferred.depart().unwrap().len(), 2);
+        let discarded = push(&mut deferred, "c");
+        deferred.discard();
+        let later = push(&mut deferred, "d");
+        deferred
+            .settle(2, vec![affected(10), affected(11)], None)
             .unwrap();
 
-        assert_eq!(taken(&mut book, sent[0]), Ok(10));
-        assert_eq!(taken(&mut book, sent[1]), Ok(11));
+        assert_eq!(taken(&mut deferred, sent[0]), Ok(10));
+        assert_eq!(taken(&mut deferred, sent[1]), Ok(11));
         assert!(
-            taken(&mut book, discarded)
+            taken(&mut deferred, discarded)
                 .unwrap_err()
                 .contains("never sent")
         );
-        assert_eq!(book.depart().unwrap().len(), 1);
-        book.settle(1, vec![affected(13)], None).unwrap();
-        assert_eq!(taken(&mut book, later), Ok(13));
+        assert_eq!(deferred.depart().unwrap().len(), 1);
+        deferred.settle(1, vec![affected(13)], None).unwrap();
+        assert_eq!(taken(&mut deferred, later), Ok(13));
     }
 
     #[test]
     fn a_statement_that_fails_after_a_discard_is_named_by_its_own_index() {
-        let mut book = Book::default();
-        let sent = [push(&mut book, "a"), push(&mut book, "b")];
-        book.depart().unwrap();
-        push(&mut book, "c");
-        book.discard();
+        let mut deferred = DeferredStatements::default();
+        let sent = [push(&mut deferred, "a"), push(&mut deferred, "b")];
+        deferred.depart().unwrap();
+        push(&mut deferred, "c");
+        deferred.discard();
         let failure = Error::Usage {
             message: "b is wrong".to_owned(),
         };
-        book.settle(2, vec![affected(1)], Some(failure))
+        deferred
+            .settle(2, vec![affected(1)], Some(failure))
             .unwrap_err();
 
-        assert_eq!(book.failed(), Some(sent[1]));
-        assert_eq!(taken(&mut book, sent[0]), Ok(1));
+        assert_eq!(deferred.failed(), Some(sent[1]));
+        assert_eq!(taken(&mut deferred, sent[0]), Ok(1));
         assert!(
-            taken(&mut book, sent[1])
+            taken(&mut deferred, sent[1])
                 .unwrap_err()
                 .contains("b is wrong")
         );
@@ -348,13 +356,17 @@ mod tests {
 
     #[test]
     fn what_was_sent_and_is_never_answered_has_the_error_as_its_result() {
-        let mut book = Book::default();
-        let sent = push(&mut book, "a");
-        book.depart().unwrap();
-        push(&mut book, "b");
-        book.discard();
-        assert!(book.take_result(sent).is_none());
-        book.fail(&ended());
-        assert!(taken(&mut book, sent).unwrap_err().contains("has ended"));
+        let mut deferred = DeferredStatements::default();
+        let sent = push(&mut deferred, "a");
+        deferred.depart().unwrap();
+        push(&mut deferred, "b");
+        deferred.discard();
+        assert!(deferred.take_result(sent).is_none());
+        deferred.fail(&ended());
+        assert!(
+            taken(&mut deferred, sent)
+                .unwrap_err()
+                .contains("has ended")
+        );
     }
 }

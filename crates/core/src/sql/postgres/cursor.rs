@@ -4,8 +4,8 @@ use postgres_protocol::message::frontend;
 
 use super::connection::Connection;
 use super::decode::RowShape;
+use super::extended_query::{Plan, Step, write_step};
 use super::replies::Chunk;
-use super::step::{Plan, Step, write_step};
 use crate::sql::{Error, Statement};
 
 impl Connection {
@@ -30,7 +30,7 @@ impl Connection {
                 self.link.out.truncate(start);
                 return Err(error);
             }
-            self.residue.add(step.residue());
+            self.session_state.add(step.session_state());
         }
         let shape = steps.first().map(Step::shape).unwrap_or_default();
         self.cache.trim();

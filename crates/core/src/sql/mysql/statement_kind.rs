@@ -2,7 +2,7 @@
 
 /// The statements that, as their first word, change nothing but data or schema. A session that ran only these needs no
 /// cleaning; of everything else (`SET`, `USE`, `CALL`, `LOCK`, `DO`, …) the worst is assumed.
-const CLEAN: [&str; 33] = [
+const KEEPS_SESSION: [&str; 33] = [
     "SELECT",
     "INSERT",
     "UPDATE",
@@ -38,39 +38,39 @@ const CLEAN: [&str; 33] = [
     "HELP",
 ];
 
-const PLAIN: [&str; 7] = [
+const BATCHABLE: [&str; 7] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES",
 ];
 
 /// What is known of a statement by its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Nature {
+pub(super) struct StatementKind {
     /// It may leave something in the session: a variable, a lock, a temporary table, another database.
-    pub(super) soils: bool,
+    pub(super) changes_session: bool,
     /// It may travel together with others: it neither commits nor changes how others are understood.
-    pub(super) plain: bool,
+    pub(super) is_batchable: bool,
     /// It marks, releases or returns to a place in a transaction.
-    pub(super) savepoint: bool,
+    pub(super) is_savepoint: bool,
     /// It begins or ends a transaction, which is the transaction object's business.
-    pub(super) controls: bool,
+    pub(super) controls_transaction: bool,
 }
 
-impl Nature {
+impl StatementKind {
     pub(super) fn of(sql: &str) -> Self {
         let first = first_word(sql);
         let is = |word: &str| first.eq_ignore_ascii_case(word);
         let rest = || &sql[first.as_ptr() as usize - sql.as_ptr() as usize + first.len()..];
-        let savepoint =
+        let is_savepoint =
             is("SAVEPOINT") || is("RELEASE") || (is("ROLLBACK") && has_word(rest(), "TO"));
         Self {
-            soils: !CLEAN.into_iter().any(is) || mentions_session(sql),
-            plain: savepoint || PLAIN.into_iter().any(is),
-            savepoint,
-            controls: is("BEGIN") && !has_word(rest(), "NOT")
+            changes_session: !KEEPS_SESSION.into_iter().any(is) || mentions_session(sql),
+            is_batchable: is_savepoint || BATCHABLE.into_iter().any(is),
+            is_savepoint,
+            controls_transaction: is("BEGIN") && !has_word(rest(), "NOT")
                 || ["COMMIT", "END", "ABORT"].into_iter().any(is)
                 || is("XA")
                 || (is("START") && has_word(rest(), "TRANSACTION"))
-                || (is("ROLLBACK") && !savepoint),
+                || (is("ROLLBACK") && !is_savepoint),
         }
     }
 }
@@ -125,7 +125,7 @@ mod tests {
             "BEGIN NOT ATOMIC SET sql_mode = ''; END",
             "",
         ] {
-            assert!(Nature::of(sql).soils, "{sql}");
+            assert!(StatementKind::of(sql).changes_session, "{sql}");
         }
         for sql in [
             "SELECT 1",
@@ -134,15 +134,15 @@ mod tests {
             "CREATE TABLE t (a INT)",
             "SAVEPOINT a",
         ] {
-            assert!(!Nature::of(sql).soils, "{sql}");
+            assert!(!StatementKind::of(sql).changes_session, "{sql}");
         }
     }
 
     #[test]
     fn statements_that_may_travel_together_are_told_from_those_that_commit() {
         for sql in ["insert into t values (1)", "SAVEPOINT a", "ROLLBACK TO a"] {
-            assert!(Nature::of(sql).plain, "{sql}");
-            assert!(!Nature::of(sql).controls, "{sql}");
+            assert!(StatementKind::of(sql).is_batchable, "{sql}");
+            assert!(!StatementKind::of(sql).controls_transaction, "{sql}");
         }
         for sql in [
             "CREATE TABLE t (a INT)",
@@ -150,7 +150,7 @@ mod tests {
             "SET a = 1",
             "SELECTED",
         ] {
-            assert!(!Nature::of(sql).plain, "{sql}");
+            assert!(!StatementKind::of(sql).is_batchable, "{sql}");
         }
         for sql in [
             "BEGIN",
@@ -159,8 +159,8 @@ mod tests {
             "ROLLBACK",
             "XA START 'a'",
         ] {
-            assert!(Nature::of(sql).controls, "{sql}");
+            assert!(StatementKind::of(sql).controls_transaction, "{sql}");
         }
-        assert!(!Nature::of("BEGIN NOT ATOMIC SELECT 1; END").controls);
+        assert!(!StatementKind::of("BEGIN NOT ATOMIC SELECT 1; END").controls_transaction);
     }
 }

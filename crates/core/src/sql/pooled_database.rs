@@ -1,18 +1,18 @@
-//! A database of a server behind a pool, whichever kind of server it is.
+//! A database behind a pool, for every kind of server.
 
 use std::rc::Rc;
 
-use super::hooks::{Call, Calls, Guest, Hooks, Visits};
+use super::hooks::{HookCalls, HookedConnection, Hooks, PoolEvent, PoolEvents};
 use super::{Error, ResultSet, Statement};
 use crate::pool::{Borrower, Manage, Pool, PoolOptions, Stats};
 
-/// A kind of server: how its connections are managed, and what else differs.
-pub trait Server: Manage<Connection: Guest, Error = Error> {
+/// What differs between kinds of servers.
+pub trait Server: Manage<Connection: HookedConnection, Error = Error> {
     type Config;
 
-    fn new(config: Self::Config, visits: Rc<Visits<Self::Connection>>) -> Self;
+    fn new(config: Self::Config, hook_calls: Rc<HookCalls<Self::Connection>>) -> Self;
 
-    fn visits(&self) -> &Rc<Visits<Self::Connection>>;
+    fn hook_calls(&self) -> &Rc<HookCalls<Self::Connection>>;
 
     /// `database "app" at localhost:5432 as "app"`.
     fn target(&self) -> &str;
@@ -21,23 +21,23 @@ pub trait Server: Manage<Connection: Guest, Error = Error> {
     fn is_boundary(sql: &str) -> bool;
 }
 
-/// One database behind a pool of connections.
-pub struct Served<S: Server> {
+/// A database behind a pool of connections.
+pub struct PooledDatabase<S: Server> {
     pub(super) pool: Pool<S>,
 }
 
-impl<S: Server> Served<S> {
-    /// Connects to nothing yet: a server that is down is noticed by the first statement.
+impl<S: Server> PooledDatabase<S> {
+    /// Opens no connection; the first statement reports a server that is down.
     pub fn open(config: S::Config, options: PoolOptions) -> Rc<Self> {
         Self::with_hooks(config, options, Hooks::default())
     }
 
-    /// The same, with hooks the program is called for through [`calls`](Self::calls).
+    /// The same with hooks, whose calls are in [`events`](Self::events).
     pub fn with_hooks(config: S::Config, options: PoolOptions, hooks: Hooks) -> Rc<Self> {
-        let visits = Visits::new(hooks);
-        let calls = Rc::clone(&visits.calls);
-        let pool = Pool::new(S::new(config, visits), options);
-        pool.on_leak(move |holder| calls.push(Call::Leak(holder)));
+        let hook_calls = HookCalls::new(hooks);
+        let events = Rc::clone(&hook_calls.events);
+        let pool = Pool::new(S::new(config, hook_calls), options);
+        pool.on_leak(move |holder| events.push(PoolEvent::Leak(holder)));
         Rc::new(Self { pool })
     }
 
@@ -53,11 +53,11 @@ impl<S: Server> Served<S> {
             return Err(Error::boundary(&statement.source));
         }
         let mut lease = self.pool.borrow().await?;
-        lease.note(&statement.source);
+        lease.set_statement(&statement.source);
         lease.execute(&statement).await
     }
 
-    /// The same database for a borrower with a name.
+    /// The same database for a borrower that messages can name.
     pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
         Self {
             pool: self.pool.on_behalf_of(borrower),
@@ -69,13 +69,13 @@ impl<S: Server> Served<S> {
         &self.pool
     }
 
-    /// What the program is to do for its hooks.
-    pub fn calls(&self) -> Rc<Calls> {
-        Rc::clone(&self.visits().calls)
+    /// The calls of hooks and the leaks.
+    pub fn events(&self) -> Rc<PoolEvents> {
+        Rc::clone(&self.hook_calls().events)
     }
 
-    pub(super) fn visits(&self) -> &Rc<Visits<S::Connection>> {
-        self.pool.manager().visits()
+    pub(super) fn hook_calls(&self) -> &Rc<HookCalls<S::Connection>> {
+        self.pool.manager().hook_calls()
     }
 
     pub fn stats(&self) -> Stats {
@@ -87,7 +87,7 @@ impl<S: Server> Served<S> {
         self.pool.manager().target()
     }
 
-    /// Refuses new work, closes what is idle and ends when the last connection is back.
+    /// Refuses new statements, closes idle connections and ends when the last connection is returned.
     pub async fn close(&self) {
         self.pool.close().await;
     }

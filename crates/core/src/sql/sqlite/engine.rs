@@ -16,11 +16,11 @@ use super::reader;
 use crate::sql::Error;
 
 /// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
-const CHUNK: usize = 16;
+const JOBS_PER_TAKE: usize = 16;
 /// How often the file is looked at for other processes' commits while somebody waits for one.
 pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) struct Hub {
+pub(super) struct Engine {
     pub config: Config,
     pub target: String,
     process: u32,
@@ -31,7 +31,7 @@ pub(super) struct Hub {
     reads: Mutex<Reads>,
     reader_wake: Condvar,
     streams: Mutex<Vec<Weak<Control>>>,
-    all_gone: Condvar,
+    all_ended: Condvar,
     pub writer_control: Arc<Control>,
     pub reader_controls: Vec<Arc<Control>>,
 }
@@ -48,7 +48,7 @@ struct Queue {
     /// Why nothing can be run any more.
     dead: Option<Error>,
     threads: usize,
-    last_words: Vec<Reply>,
+    final_replies: Vec<Reply>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) enum NextCommand {
     Closing,
 }
 
-impl Hub {
+impl Engine {
     pub(super) fn new(config: Config) -> Self {
         Self {
             target: config.location.to_string(),
@@ -95,13 +95,13 @@ impl Hub {
                 closing: false,
                 dead: None,
                 threads: 0,
-                last_words: Vec::new(),
+                final_replies: Vec::new(),
             }),
             writer_wake: Condvar::new(),
             reads: Mutex::default(),
             reader_wake: Condvar::new(),
             streams: Mutex::default(),
-            all_gone: Condvar::new(),
+            all_ended: Condvar::new(),
             writer_control: Arc::new(Control::new()),
             reader_controls: (0..config.readers)
                 .map(|_| Arc::new(Control::new()))
@@ -144,7 +144,7 @@ impl Hub {
             return;
         }
         if queue.threads > 0 {
-            queue.last_words.extend(reply);
+            queue.final_replies.extend(reply);
             drop(queue);
             return self.close();
         }
@@ -180,7 +180,7 @@ impl Hub {
         serve: impl FnOnce(&Arc<Self>) + Send + 'static,
     ) -> Result<(), Error> {
         self.queue().threads += 1;
-        let presence = Presence(Arc::clone(self));
+        let presence = ThreadGuard(Arc::clone(self));
         let started = crate::thread::spawn(name, move || serve(&presence.0));
         started.map_err(|error| Error::Connect {
             target: self.target.clone(),
@@ -336,7 +336,7 @@ impl Hub {
     }
 
     /// Fails everything queued and to come; the first error stays the reason.
-    pub(super) fn die(&self, error: &Error) {
+    pub(super) fn fail_all(&self, error: &Error) {
         let (jobs, watchers) = {
             let mut queue = self.queue();
             queue.dead.get_or_insert_with(|| error.clone());
@@ -360,7 +360,9 @@ impl Hub {
         }
         if reads.idle == 0 && reads.started < self.config.readers {
             let control = Arc::clone(&self.reader_controls[reads.started]);
-            match self.start_thread("weft-sqlite-reader", move |hub| reader::run(hub, &control)) {
+            match self.start_thread("weft-sqlite-reader", move |engine| {
+                reader::run(engine, &control)
+            }) {
                 Ok(()) => reads.started += 1,
                 Err(error) if reads.started == 0 => {
                     drop(reads);
@@ -446,7 +448,7 @@ impl Hub {
 
 impl Queue {
     fn take(&mut self, jobs: &mut Vec<Job>) {
-        while jobs.len() < CHUNK {
+        while jobs.len() < JOBS_PER_TAKE {
             match self.jobs.front() {
                 Some(Job::Unit(_)) => jobs.extend(self.jobs.pop_front()),
                 Some(Job::Begin(command)) if jobs.is_empty() => {
@@ -463,31 +465,31 @@ impl Queue {
 }
 
 /// A thread of the hub is alive. The last one to go says so.
-struct Presence(Arc<Hub>);
+struct ThreadGuard(Arc<Engine>);
 
-impl Drop for Presence {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
-        let hub = &self.0;
-        let last_words = {
-            let mut queue = hub.queue();
+        let engine = &self.0;
+        let final_replies = {
+            let mut queue = engine.queue();
             queue.threads -= 1;
             if queue.threads > 0 {
                 return;
             }
-            std::mem::take(&mut queue.last_words)
+            std::mem::take(&mut queue.final_replies)
         };
-        hub.all_gone.notify_all();
-        for reply in last_words {
+        engine.all_ended.notify_all();
+        for reply in final_replies {
             reply.answer(Answer::Changes(Ok(0)));
         }
     }
 }
 
-impl Hub {
-    pub(super) fn gone_by(&self, deadline: Instant) -> bool {
+impl Engine {
+    pub(super) fn has_ended_by(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let waited = self
-            .all_gone
+            .all_ended
             .wait_timeout_while(self.queue(), left, |queue| queue.threads > 0);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }

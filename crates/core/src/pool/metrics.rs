@@ -51,8 +51,9 @@ const TOTALS: [NamedTotal; 9] = [
     ),
 ];
 
-/// A pool's numbers as metrics, written by its upkeep: borrowing pays nothing for them. Pools of one name share them.
-pub(super) struct Published {
+/// A pool's statistics as metrics. The reaper updates them, so they cost borrowers nothing. Pools of the same name share
+/// them.
+pub(super) struct PoolMetrics {
     size: Arc<Gauge>,
     idle: Arc<Gauge>,
     in_use: Arc<Gauge>,
@@ -64,15 +65,15 @@ pub(super) struct Published {
     creation: Arc<metrics::Histogram>,
 }
 
-/// A number that only grows.
+/// A counter and how much of the total it has.
 struct Total {
     counter: Arc<Counter>,
-    of: fn(&Stats) -> u64,
-    told: u64,
+    total: fn(&Stats) -> u64,
+    reported: u64,
 }
 
-impl Published {
-    pub(super) fn of(pool: &str) -> Self {
+impl PoolMetrics {
+    pub(super) fn register(pool: &str) -> Self {
         let connections = |state| {
             let help = "Connections of a pool by state.";
             let labels = [("pool", pool), ("state", state)];
@@ -90,10 +91,10 @@ impl Published {
                 "Borrowers that wait for a connection.",
                 &own,
             ),
-            totals: TOTALS.map(|(name, help, of)| Total {
+            totals: TOTALS.map(|(name, help, total)| Total {
                 counter: metrics::counter(name, help, &own),
-                of,
-                told: 0,
+                total,
+                reported: 0,
             }),
             wait: histogram(
                 "weft_pool_wait_duration_seconds",
@@ -110,16 +111,16 @@ impl Published {
         }
     }
 
-    pub(super) fn write(&mut self, stats: &Stats) {
+    pub(super) fn update(&mut self, stats: &Stats) {
         self.size.set(stats.size as f64);
         self.idle.set(stats.idle as f64);
         self.in_use.set(stats.in_use as f64);
         self.connecting.set(stats.connecting as f64);
         self.waiting.set(stats.waiting as f64);
         for total in &mut self.totals {
-            let now = (total.of)(stats);
-            total.counter.add(now - total.told);
-            total.told = now;
+            let now = (total.total)(stats);
+            total.counter.add(now - total.reported);
+            total.reported = now;
         }
         for (metric, histogram) in [
             (&self.wait, &stats.wait),
@@ -138,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pool_has_done_is_seen_by_its_name() {
-        let mut published = Published::of("published-test");
+    fn metrics_have_the_name_of_their_pool() {
+        let mut pool = PoolMetrics::register("metrics-test");
         let mut stats = Stats {
             size: 3,
             in_use: 2,
@@ -147,18 +148,18 @@ mod tests {
             created: 4,
             ..Stats::default()
         };
-        stats.note_wait(Duration::from_millis(1));
-        published.write(&stats);
-        published.write(&stats);
+        stats.record_wait(Duration::from_millis(1));
+        pool.update(&stats);
+        pool.update(&stats);
         let text = metrics::render();
         for line in [
-            "weft_pool_size{pool=\"published-test\"} 3",
-            "weft_pool_connections{pool=\"published-test\",state=\"in_use\"} 2",
-            "weft_pool_timeouts_total{pool=\"published-test\"} 5",
-            "weft_pool_created_total{pool=\"published-test\"} 4",
-            "weft_pool_use_duration_seconds_count{pool=\"published-test\"} 0",
-            "weft_pool_wait_duration_seconds_count{pool=\"published-test\"} 1",
-            "weft_pool_wait_duration_seconds_sum{pool=\"published-test\"} 0.001",
+            "weft_pool_size{pool=\"metrics-test\"} 3",
+            "weft_pool_connections{pool=\"metrics-test\",state=\"in_use\"} 2",
+            "weft_pool_timeouts_total{pool=\"metrics-test\"} 5",
+            "weft_pool_created_total{pool=\"metrics-test\"} 4",
+            "weft_pool_use_duration_seconds_count{pool=\"metrics-test\"} 0",
+            "weft_pool_wait_duration_seconds_count{pool=\"metrics-test\"} 1",
+            "weft_pool_wait_duration_seconds_sum{pool=\"metrics-test\"} 0.001",
         ] {
             assert!(text.contains(line), "{line} is missing in {text}");
         }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::delivery::Receiver;
-use super::held::{Held, Parcel};
-use super::state::{Delivery, Offer, Room, State, Step};
-use super::{Borrower, Error, PoolOptions};
+use crate::pool::conn::{Checkout, Conn};
+use crate::pool::oneshot::Receiver;
+use crate::pool::state::{Acquired, ConnectSlot, IdleCheck, IdleOffer, State};
+use crate::pool::{Borrower, Error, PoolOptions};
 
 type Cause = &'static str;
 
@@ -32,21 +32,21 @@ enum Event {
     ReturnDirty,
     ReturnBroken,
     /// The task that looks at a connection before it is lent vanishes with it.
-    LentVanishes,
+    LentIsDropped,
     ConnectSucceeds,
     ConnectFails,
     ServerIsDown,
     /// The task that opens a connection vanishes: panic, abort.
-    ConnectVanishes,
-    CareSucceeds,
-    CareFails,
+    ConnectIsDropped,
+    MaintenanceSucceeds,
+    MaintenanceFails,
     Resize,
     SuspendOrResume,
     Reset,
-    Upkeep,
+    Reap,
     TimePasses,
     /// The pool looks who has waited for long enough.
-    PatienceEnds,
+    BorrowTimesOut,
     IdleDies,
     Close,
 }
@@ -71,41 +71,41 @@ const EVENTS: [Event; 34] = {
         ReturnClean,
         ReturnDirty,
         ReturnBroken,
-        LentVanishes,
+        LentIsDropped,
         ConnectSucceeds,
         ConnectSucceeds,
         ConnectSucceeds,
         ConnectFails,
         ServerIsDown,
-        ConnectVanishes,
-        CareSucceeds,
-        CareFails,
+        ConnectIsDropped,
+        MaintenanceSucceeds,
+        MaintenanceFails,
         Resize,
         SuspendOrResume,
         Reset,
-        Upkeep,
+        Reap,
         TimePasses,
         TimePasses,
-        PatienceEnds,
+        BorrowTimesOut,
         IdleDies,
     ]
 };
 
-type Place = Receiver<Delivery<Socket, Cause>>;
+type Acquire = Receiver<Acquired<Socket, Cause>>;
 
 struct World {
     state: State<Socket, Cause>,
     now: Instant,
-    opening: Vec<Room>,
-    in_care: Vec<(Held<Socket>, bool)>,
+    opening: Vec<ConnectSlot>,
+    in_maintenance: Vec<(Conn<Socket>, bool)>,
     /// Ticket, task and what it waits at.
-    waiting: Vec<(u64, u64, Place)>,
-    lent: Vec<Parcel<Socket>>,
+    waiting: Vec<(u64, u64, Acquire)>,
+    lent: Vec<Checkout<Socket>>,
     /// Every socket there is, and whether it works.
     alive: BTreeMap<Socket, bool>,
     last_socket: Socket,
     last_task: u64,
-    /// Loans that began when the pool was larger.
+    /// Leases that began when the pool was larger.
     allowance: usize,
     suspended: bool,
     closed: bool,
@@ -120,7 +120,7 @@ impl World {
             state: State::new(PoolOptions::default(), seed),
             now: Instant::now(),
             opening: Vec::new(),
-            in_care: Vec::new(),
+            in_maintenance: Vec::new(),
             waiting: Vec::new(),
             lent: Vec::new(),
             alive: BTreeMap::new(),
@@ -178,57 +178,58 @@ impl World {
             Event::Wake => self.wake(),
             Event::Cancel => self.cancel(),
             Event::ReturnClean => {
-                if let Some(parcel) = self.take(|world| &mut world.lent) {
-                    let surplus = self.state.give_back(parcel, self.now);
-                    self.bury(surplus);
+                if let Some(checkout) = self.take(|world| &mut world.lent) {
+                    let surplus = self.state.check_in(checkout, self.now);
+                    self.close(surplus);
                 }
             }
             Event::ReturnDirty => {
-                if let Some(parcel) = self.take(|world| &mut world.lent) {
-                    let held = self.state.tend(parcel, self.now);
-                    self.in_care.push((held, false));
+                if let Some(checkout) = self.take(|world| &mut world.lent) {
+                    let conn = self.state.begin_maintenance(checkout, self.now);
+                    self.in_maintenance.push((conn, false));
                 }
             }
             Event::ReturnBroken => {
-                if let Some(parcel) = self.take(|world| &mut world.lent) {
-                    let socket = self.state.discard(parcel, self.now);
-                    self.bury([socket]);
+                if let Some(checkout) = self.take(|world| &mut world.lent) {
+                    let socket = self.state.discard(checkout, self.now);
+                    self.close([socket]);
                 }
             }
-            Event::LentVanishes => {
-                if let Some(parcel) = self.take(|world| &mut world.lent) {
-                    self.state.vanished(parcel.loan, self.now);
-                    self.bury([parcel.held.connection]);
+            Event::LentIsDropped => {
+                if let Some(checkout) = self.take(|world| &mut world.lent) {
+                    self.state.lease_lost(checkout.lease, self.now);
+                    self.close([checkout.conn.connection]);
                 }
             }
             Event::ConnectSucceeds => {
-                if let Some(room) = self.take(|world| &mut world.opening) {
+                if let Some(slot) = self.take(|world| &mut world.opening) {
                     self.last_socket += 1;
                     self.alive.insert(self.last_socket, true);
-                    let surplus = self.state.connected(room, self.last_socket, self.now);
-                    self.bury(surplus);
+                    let surplus = self.state.connected(slot, self.last_socket, self.now);
+                    self.close(surplus);
                 }
             }
             Event::ConnectFails => self.fail_connect(Some("refused"), false),
             Event::ServerIsDown => self.fail_connect(Some("down"), true),
-            Event::ConnectVanishes => self.fail_connect(None, false),
-            Event::CareSucceeds => {
-                if let Some((held, checked)) = self.take(|world| &mut world.in_care) {
-                    let (socket, held_again) = held.split();
+            Event::ConnectIsDropped => self.fail_connect(None, false),
+            Event::MaintenanceSucceeds => {
+                if let Some((conn, was_validated)) = self.take(|world| &mut world.in_maintenance) {
+                    let (socket, held_again) = conn.split();
                     // What died meanwhile did not answer.
                     let surplus = if self.alive[&socket] {
-                        self.state.tended(held_again(socket), checked, self.now)
+                        self.state
+                            .finish_maintenance(held_again(socket), was_validated, self.now)
                     } else {
-                        self.state.lost(checked);
+                        self.state.fail_maintenance(was_validated);
                         Some(socket)
                     };
-                    self.bury(surplus);
+                    self.close(surplus);
                 }
             }
-            Event::CareFails => {
-                if let Some((held, checked)) = self.take(|world| &mut world.in_care) {
-                    self.state.lost(checked);
-                    self.bury([held.split().0]);
+            Event::MaintenanceFails => {
+                if let Some((conn, was_validated)) = self.take(|world| &mut world.in_maintenance) {
+                    self.state.fail_maintenance(was_validated);
+                    self.close([conn.split().0]);
                 }
             }
             Event::Resize => {
@@ -236,7 +237,7 @@ impl World {
                 let minimum = self.below(size + 1);
                 self.allowance = self.allowance.max(self.total());
                 let surplus = self.state.resize(size, minimum);
-                self.bury(surplus);
+                self.close(surplus);
             }
             Event::SuspendOrResume => {
                 self.suspended = !self.suspended;
@@ -244,26 +245,26 @@ impl World {
                     self.state.suspend();
                 } else {
                     let surplus = self.state.resume(self.now);
-                    self.bury(surplus);
+                    self.close(surplus);
                 }
             }
             Event::Reset => {
                 let surplus = self.state.reset();
-                self.bury(surplus);
+                self.close(surplus);
             }
-            Event::Upkeep => {
+            Event::Reap => {
                 let alive = &self.alive;
-                let due = self.state.due(self.now, |socket| !alive[socket]);
-                self.bury(due.retire);
-                self.in_care
-                    .extend(due.check.into_iter().map(|held| (held, true)));
+                let reaped = self.state.reap(self.now, |socket| !alive[socket]);
+                self.close(reaped.ended);
+                self.in_maintenance
+                    .extend(reaped.silent.into_iter().map(|conn| (conn, true)));
             }
             Event::TimePasses => {
                 let step = self.below(150) as u64;
                 self.now += Duration::from_millis(step);
             }
-            Event::PatienceEnds => {
-                let first = self.state.expire(self.now);
+            Event::BorrowTimesOut => {
+                let first = self.state.expire_waiters(self.now);
                 assert!(
                     first.is_none_or(|first| first > self.now),
                     "somebody waits beyond his time"
@@ -273,7 +274,7 @@ impl World {
                 let lent: Vec<_> = self
                     .lent
                     .iter()
-                    .map(|parcel| parcel.held.connection)
+                    .map(|checkout| checkout.conn.connection)
                     .collect();
                 let dead = self
                     .alive
@@ -284,7 +285,7 @@ impl World {
             Event::Close => {
                 self.closed = true;
                 let idle = self.state.close();
-                self.bury(idle);
+                self.close(idle);
             }
         }
         self.grow();
@@ -299,18 +300,18 @@ impl World {
         };
         while let Some(offer) = self.state.lend_idle(&borrower, self.now) {
             match offer {
-                Offer::Lent(parcel) if self.alive[&parcel.held.connection] => {
+                IdleOffer::Lent(checkout) if self.alive[&checkout.conn.connection] => {
                     assert!(
                         self.waiting.iter().all(|(.., place)| !place.is_awaited()),
                         "somebody was overtaken"
                     );
-                    return self.lend(parcel);
+                    return self.lend(checkout);
                 }
-                Offer::Lent(parcel) => {
-                    let socket = self.state.discard(parcel, self.now);
-                    self.bury([socket]);
+                IdleOffer::Lent(checkout) => {
+                    let socket = self.state.discard(checkout, self.now);
+                    self.close([socket]);
                 }
-                Offer::Retire(socket) => self.bury([socket]),
+                IdleOffer::Expired(socket) => self.close([socket]),
             }
         }
         if !self.closed && self.state.refuse(self.now).is_none() {
@@ -323,16 +324,16 @@ impl World {
         let mut at = 0;
         while at < self.waiting.len() {
             let place = &self.waiting[at].2;
-            assert!(!place.is_forgotten(), "a waiter was forgotten");
+            assert!(!place.has_no_sender(), "a waiter was forgotten");
             let Some(delivery) = place.take() else {
                 at += 1;
                 continue;
             };
             let (_, task, _) = self.waiting.remove(at);
             match delivery {
-                Ok(parcel) => {
+                Ok(checkout) => {
                     self.served.push(task);
-                    self.lend(parcel);
+                    self.lend(checkout);
                 }
                 Err(Error::Connect(cause)) => assert!(["refused", "down"].contains(&cause)),
                 Err(Error::Closed { .. }) => assert!(self.closed),
@@ -347,16 +348,16 @@ impl World {
     fn cancel(&mut self) {
         if let Some((ticket, _, place)) = self.take(|world| &mut world.waiting) {
             if place.is_awaited() {
-                self.state.forget(ticket);
-            } else if let Some(Ok(parcel)) = place.take() {
-                let surplus = self.state.give_back(parcel, self.now);
-                self.bury(surplus);
+                self.state.remove_waiter(ticket);
+            } else if let Some(Ok(checkout)) = place.take() {
+                let surplus = self.state.check_in(checkout, self.now);
+                self.close(surplus);
             }
         }
     }
 
-    fn lend(&mut self, parcel: Parcel<Socket>) {
-        let socket = parcel.held.connection;
+    fn lend(&mut self, checkout: Checkout<Socket>) {
+        let socket = checkout.conn.connection;
         assert!(
             self.alive.contains_key(&socket),
             "a closed connection was lent"
@@ -364,36 +365,36 @@ impl World {
         let twice = self
             .lent
             .iter()
-            .any(|other| other.held.connection == socket);
+            .any(|other| other.conn.connection == socket);
         assert!(!twice, "lent twice");
-        self.lent.push(parcel);
+        self.lent.push(checkout);
     }
 
-    fn fail_connect(&mut self, error: Option<Cause>, down: bool) {
-        if let Some(room) = self.take(|world| &mut world.opening) {
-            self.state.connect_failed(room, error, down, self.now);
+    fn fail_connect(&mut self, error: Option<Cause>, is_down: bool) {
+        if let Some(slot) = self.take(|world| &mut world.opening) {
+            self.state.connect_failed(slot, error, is_down, self.now);
         }
     }
 
     fn grow(&mut self) {
-        while let Some(step) = self.state.check_idle(self.now) {
+        while let Some(step) = self.state.next_validation(self.now) {
             match step {
-                Step::Check(held) => self.in_care.push((held, true)),
-                Step::Retire(socket) => self.bury([socket]),
+                IdleCheck::Validate(conn) => self.in_maintenance.push((conn, true)),
+                IdleCheck::Expired(socket) => self.close([socket]),
             }
         }
-        while let Some(room) = self.state.claim_connect(self.now) {
-            self.opening.push(room);
+        while let Some(slot) = self.state.claim_connect(self.now) {
+            self.opening.push(slot);
         }
-        self.state.fail_hopeless(self.now);
+        self.state.fail_stranded(self.now);
     }
 
-    fn bury(&mut self, sockets: impl IntoIterator<Item = Socket>) {
+    fn close(&mut self, sockets: impl IntoIterator<Item = Socket>) {
         for socket in sockets {
             let lent = self
                 .lent
                 .iter()
-                .any(|parcel| parcel.held.connection == socket);
+                .any(|checkout| checkout.conn.connection == socket);
             assert!(!lent, "closed while lent");
             assert!(self.alive.remove(&socket).is_some(), "closed twice");
         }
@@ -412,18 +413,18 @@ impl World {
             total <= stats.size.max(self.allowance),
             "over the size: {stats:?}"
         );
-        let delivered = self
+        let on_acquired = self
             .waiting
             .iter()
             .filter(|(.., place)| place.has_arrived())
             .count();
         assert_eq!(stats.connecting, self.opening.len(), "{stats:?}");
         assert!(
-            stats.in_use >= self.lent.len() + self.in_care.len(),
+            stats.in_use >= self.lent.len() + self.in_maintenance.len(),
             "{stats:?}"
         );
         assert!(
-            stats.in_use <= self.lent.len() + self.in_care.len() + delivered,
+            stats.in_use <= self.lent.len() + self.in_maintenance.len() + on_acquired,
             "permits leak: {stats:?}"
         );
         assert_eq!(
@@ -434,9 +435,13 @@ impl World {
         if self.suspended || self.closed {
             return;
         }
-        let checking = self.in_care.iter().filter(|(_, checked)| *checked).count();
+        let validating = self
+            .in_maintenance
+            .iter()
+            .filter(|(_, was_validated)| *was_validated)
+            .count();
         assert!(
-            stats.waiting <= checking || stats.idle == 0,
+            stats.waiting <= validating || stats.idle == 0,
             "somebody waits beside an idle one: {stats:?}"
         );
         let hopeless = stats.waiting > 0 && stats.in_use + stats.connecting == 0;
@@ -454,7 +459,7 @@ impl World {
         for _ in 0..10_000 {
             if self.waiting.is_empty()
                 && self.lent.is_empty()
-                && self.in_care.is_empty()
+                && self.in_maintenance.is_empty()
                 && self.opening.is_empty()
             {
                 break;
@@ -462,7 +467,7 @@ impl World {
             for event in [
                 Event::Wake,
                 Event::ReturnClean,
-                Event::CareSucceeds,
+                Event::MaintenanceSucceeds,
                 Event::ConnectSucceeds,
             ] {
                 self.play(event);
@@ -472,7 +477,7 @@ impl World {
         assert!(self.waiting.is_empty(), "a wake-up was lost");
         let size = self.state.stats().size;
         self.now += Duration::from_secs(1);
-        self.play(Event::Upkeep);
+        self.play(Event::Reap);
         for _ in 0..size {
             self.play(Event::Borrow);
         }
@@ -480,7 +485,11 @@ impl World {
             if self.lent.len() == size {
                 break;
             }
-            for event in [Event::CareSucceeds, Event::ConnectSucceeds, Event::Wake] {
+            for event in [
+                Event::MaintenanceSucceeds,
+                Event::ConnectSucceeds,
+                Event::Wake,
+            ] {
                 self.play(event);
             }
             self.now += Duration::from_millis(10);
@@ -534,7 +543,7 @@ impl World {
             for event in [
                 Event::Wake,
                 Event::ReturnClean,
-                Event::CareFails,
+                Event::MaintenanceFails,
                 Event::ConnectSucceeds,
             ] {
                 self.play(event);
