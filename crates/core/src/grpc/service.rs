@@ -199,12 +199,12 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
             shared
                 .admission
                 .add_refusal(cause, peer.address, &status.message);
-            Err((status, head, body))
+            Err(Box::new((status, head, body)))
         }
     };
     let (status, head, body) = match opened {
         Ok(exchange) => return Box::pin(exchange),
-        Err(refused) => refused,
+        Err(refused) => *refused,
     };
     let refusal = match protocol {
         Some(_) => refused(&status, answered_type(&head.headers)),
@@ -379,6 +379,9 @@ fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Insta
     Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
 }
 
+/// The status of a refused call, and its request.
+type Refused = (Status, Parts, Incoming);
+
 /// # Errors
 /// There is no room for the call: its status, and the request.
 fn open(
@@ -387,10 +390,10 @@ fn open(
     head: Parts,
     body: Incoming,
     peer: Rc<Peer>,
-) -> Result<Open, (Status, Parts, Incoming)> {
+) -> Result<Open, Box<Refused>> {
     let connection = match shared.connection(&peer) {
         Ok(connection) => connection,
-        Err(refusal) => return Err((status_of(refusal), head, body)),
+        Err(refusal) => return Err(Box::new((status_of(refusal), head, body))),
     };
     let served = &shared.served[admitted.served];
     let arrival = Arrival {
@@ -425,7 +428,7 @@ fn open(
     };
     match connection.admit(arrival, (head, body), make) {
         Ok(guard) => Ok(Open(guard)),
-        Err((refusal, (head, body))) => Err((status_of(refusal), head, body)),
+        Err((refusal, (head, body))) => Err(Box::new((status_of(refusal), head, body))),
     }
 }
 
