@@ -353,13 +353,12 @@ async fn a_panic_of_the_io_thread_ends_every_wait_with_an_error_that_names_it() 
         text.contains("internal error: on purpose, on the I/O thread"),
         "{text}"
     );
-    let closed = Status::Closed {
-        error: error.clone(),
-    };
-    eventually("the connection is closed", async || {
-        connection.status() == closed
-    })
-    .await;
+    assert_eq!(
+        connection.status(),
+        Status::Closed {
+            error: error.clone()
+        }
+    );
     assert_eq!(
         publisher.try_publish(&to(&queue, b"x")).err(),
         Some(error.clone())
