@@ -178,11 +178,6 @@ impl Shared {
         if matches!(&*self.phase.borrow(), Phase::Closed(_)) {
             return;
         }
-        // The status comes first: who is woken below may ask for it at once.
-        self.set_status(Status::Closed {
-            error: error.clone(),
-        });
-        self.advance(Phase::Closed(error.clone()));
         let (publishers, consumers) = {
             let registry = self.registry();
             (registry.publishers.clone(), registry.consumers.clone())
@@ -190,6 +185,11 @@ impl Shared {
         publishers
             .iter()
             .for_each(|publisher| publisher.close(error));
+        // Publishers refuse messages before the status says so; a consumer that wakes finds the status.
+        self.set_status(Status::Closed {
+            error: error.clone(),
+        });
+        self.advance(Phase::Closed(error.clone()));
         consumers
             .iter()
             .for_each(|consumer| consumer.fail(error.clone()));
