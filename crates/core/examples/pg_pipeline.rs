@@ -28,7 +28,7 @@ fn main() -> Outcome<()> {
     let connections: usize = arguments.next().map_or(Ok(20), |text| text.parse())?;
     let transactions: usize = arguments.next().map_or(Ok(40_000), |text| text.parse())?;
     let mut config = Config::parse(&std::env::var("DATABASE_URL")?)?;
-    config.access.application_name = TABLE.to_owned();
+    config.connect.application_name = TABLE.to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
