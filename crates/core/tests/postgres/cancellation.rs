@@ -216,7 +216,7 @@ fn an_exhausted_pool_tells_its_numbers() {
         tx.flush().await.unwrap();
         let error = query(&db, "SELECT 1", vec![]).await.unwrap_err();
         let message = error.to_string();
-        let numbers = "pool \"small\" had no free connection within 500ms: 1 of 1 in use, 1 waiting; held by somebody for 0.5";
+        let numbers = "pool \"small\" is exhausted: 1 of 1 connections in use, 1 waiting, timed out after 500ms; held by an unknown task for ";
         assert!(
             message.starts_with(numbers) && message.ends_with(" s, last statement: SELECT 1"),
             "{message}"
