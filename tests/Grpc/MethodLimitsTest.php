@@ -40,8 +40,9 @@ final class MethodLimitsTest extends GrpcTestCase
 
         self::assertStatus(Status::Ok, $other);
         self::assertSame(7, $refused);
-        self::assertSame(5, $answered[2], 'it waited for one of the others');
         self::assertEqualsCanonicalizing([1, 3, 5], $answered);
+        // Two ran at the same time and never three. The handlers see the open gate in any order.
+        self::assertStringContainsString('running 2', $server->log());
         self::assertStringNotContainsString('running 3', $server->log());
         self::assertSame(3, substr_count($server->log(), 'running'));
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
