@@ -60,7 +60,7 @@ final class Benchmark
     {
         $this->broker = new RabbitMqBroker($services['AMQP_URL'], $services['RABBITMQ_MANAGEMENT_URL']);
         $this->people = new People($services['DATABASE_URL']);
-        $this->database = self::connect($this->people->url());
+        $this->database = People::connect($this->people->url());
         Machine::warnWhenBusy();
         $runs = $flushes = [];
         for ($round = 0; $round <= $this->options->rounds; ++$round) {
@@ -150,13 +150,5 @@ final class Benchmark
             'rabbitmq' => $this->broker->version(),
             'postgresql' => $this->people->version(),
         ];
-    }
-
-    private static function connect(string $url): \PDO
-    {
-        $parts = parse_url($url);
-        $dsn = sprintf('pgsql:host=%s;port=%d;dbname=%s', $parts['host'], $parts['port'] ?? 5432, ltrim($parts['path'], '/'));
-
-        return new \PDO($dsn, rawurldecode($parts['user']), rawurldecode($parts['pass'] ?? ''));
     }
 }

@@ -41,7 +41,8 @@ final class People
         $database->exec('VACUUM ANALYZE people');
     }
 
-    private static function connect(string $url): \PDO
+    /** @param string $url of a PostgreSQL database */
+    public static function connect(string $url): \PDO
     {
         $parts = parse_url($url);
         $dsn = sprintf('pgsql:host=%s;port=%d;dbname=%s', $parts['host'], $parts['port'] ?? 5432, ltrim($parts['path'], '/'));
