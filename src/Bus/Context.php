@@ -7,18 +7,21 @@ namespace Weft\Bus;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Sending\Due;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\MessageLogger;
 use Weft\Bus\Internal\Sending\MessageHeaders;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Internal\TraceSource;
+use Weft\Runtime\Trace;
 use Weft\Sql\Transaction;
 
 use function Weft\Native\conversationTraceparent;
-use function Weft\Native\traceparent;
 
 /** The message that a handler processes, and the means to send others. Valid until the handler returns. */
-final class Context
+final class Context implements TraceSource
 {
-    private ?string $traceparent = null;
+    private ?Trace $trace = null;
+    private ?MessageLogger $messageLogger = null;
     private ?Transaction $transaction = null;
 
     /** @var list<Violation> */
@@ -31,6 +34,7 @@ final class Context
         private readonly LoggerInterface $logger,
         public readonly string $queue,
         private readonly string $handler = '',
+        private readonly string $class = '',
     ) {}
 
     /**
@@ -123,23 +127,17 @@ final class Context
         return $this->delivery->headers[Header::CAUSATION_ID] ?? $this->delivery->headers[Header::CORRELATION_ID] ?? null;
     }
 
-    /** 32 hex digits, shared by everything that one request led to. */
-    public function traceId(): string
-    {
-        return \substr($this->traceparent(), 3, 32);
-    }
-
     /**
-     * The W3C `traceparent` for calls this handler makes: a new span of the trace the message came with. Where it came with
-     * none, the trace is named by {@see correlationId()} and the span by {@see messageId()}, the same at a redelivery.
+     * The span of this handling, which what the handler sends continues: a child of the one that the message came with. If it came with
+     * none, {@see correlationId()} names the trace and {@see messageId()} the span, the same at a redelivery.
      */
-    public function traceparent(): string
+    public function trace(): Trace
     {
         $parent = $this->delivery->headers[Header::TRACEPARENT] ?? null;
 
-        return $this->traceparent ??= $parent !== null
-            ? traceparent($parent)
-            : conversationTraceparent($this->correlationId(), $this->messageId());
+        return $this->trace ??= $parent !== null
+            ? Trace::continue($parent, $this->delivery->headers[Header::TRACESTATE] ?? null)
+            : Trace::named(conversationTraceparent($this->correlationId(), $this->messageId()));
     }
 
     /** Whether the broker may have delivered the message before. */
@@ -165,15 +163,22 @@ final class Context
         return $this->delivery->headers[$name] ?? null;
     }
 
+    /** @internal the class of the message */
+    public function messageClass(): string
+    {
+        return $this->class;
+    }
+
     /** The type name that the message travels under. */
     public function type(): string
     {
         return $this->delivery->type;
     }
 
+    /** Adds to each record: `trace_id`, `span_id`, `message_class`, `message_id`, `handler` and `queue`. */
     public function logger(): LoggerInterface
     {
-        return $this->logger;
+        return $this->messageLogger ??= new MessageLogger($this->logger, $this);
     }
 
     /** The handler that is called, as `Class::method`. */

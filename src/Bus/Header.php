@@ -18,7 +18,7 @@ final class Header
 
     /**
      * W3C Trace Context §3.2; the parent is the handling that sent the message. Absent in a conversation that began in no
-     * trace: see {@see Context::traceparent()}.
+     * trace: see {@see Context::trace()}.
      */
     public const TRACEPARENT = 'traceparent';
 

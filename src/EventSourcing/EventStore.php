@@ -216,7 +216,7 @@ final class EventStore
         return $context === null ? [] : [
             Header::CORRELATION_ID => $context->correlationId(),
             Header::CAUSATION_ID => $context->messageId(),
-            Header::TRACEPARENT => $context->traceparent(),
+            Header::TRACEPARENT => $context->trace()->traceparent,
         ];
     }
 }

@@ -10,6 +10,7 @@ use Weft\Internal\Printable;
 use Weft\Log\Internal\Context;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\Message;
+use Weft\Runtime\Trace;
 
 /**
  * A PSR-3 logger that writes one record per message to a stream, unbuffered. Times are UTC with milliseconds.
@@ -17,6 +18,8 @@ use Weft\Log\Internal\Message;
  * In the text format every line of a record after the first is indented by four spaces; an exception under `exception` is
  * printed below with its previous ones. Stacks show the frames of the application and count those of Weft. Control characters are
  * escaped in both formats, so that a record can neither forge another one nor control a terminal.
+ *
+ * In the JSON format, a record that is written while a request or message is handled has `trace_id` and `span_id` ({@see Trace}).
  *
  * Records are bounded: a message to 16 KiB, a value to 8 KiB, a context to 32 KiB and 100 elements per array, a stack to 50 frames, a
  * chain of exceptions to 10. Longer text ends in `… (110000 bytes)`. A placeholder is never replaced by an exception.
@@ -35,7 +38,7 @@ final class StreamLogger extends AbstractLogger
     ];
 
     /** Classes loaded with the logger: a process without free descriptors, which it may have to log, cannot open their files. */
-    private const CLASSES = [Printable::class, Context::class, ExceptionReport::class, Message::class];
+    private const CLASSES = [Printable::class, Context::class, ExceptionReport::class, Message::class, Trace::class];
 
     private readonly int $least;
     private readonly \DateTimeZone $zone;
@@ -92,7 +95,15 @@ final class StreamLogger extends AbstractLogger
     {
         $text = Message::of($message, $context)->text;
 
-        return self::json(['time' => $time, 'level' => $level, 'message' => $text] + Context::of($context));
+        return self::json(['time' => $time, 'level' => $level, 'message' => $text] + Context::of($context) + self::trace());
+    }
+
+    /** @return array<string, string> */
+    private static function trace(): array
+    {
+        $trace = Trace::current();
+
+        return $trace === null ? [] : ['trace_id' => $trace->traceId(), 'span_id' => $trace->spanId()];
     }
 
     /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Psr\Log\LoggerInterface;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
@@ -19,6 +20,7 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UnknownMessageTypeException;
 use Weft\Bus\UnroutableMessageException;
+use Weft\Runtime\Trace;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Deposit;
@@ -135,8 +137,8 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $seen = [];
             $note = static function (Context $context) use (&$seen): void {
-                $seen[] = ['id' => $context->messageId(), 'headers' => $context->headers(), 'own' => $context->traceparent(),
-                    'correlation' => $context->correlationId(), 'causation' => $context->causationId(), 'trace' => $context->traceId()];
+                $seen[] = ['id' => $context->messageId(), 'headers' => $context->headers(), 'own' => $context->trace()->traceparent,
+                    'correlation' => $context->correlationId(), 'causation' => $context->causationId(), 'trace' => $context->trace()->traceId()];
             };
             $bus = Bus::connect('memory:')->handlers(
                 self::storing(function (StoreCustomer $command, Context $context) use ($note): void {
@@ -170,7 +172,7 @@ final class BusTest extends BusTestCase
             $broker = new Memory();
             $bus = Bus::connect($broker)->handlers(
                 self::storing(function (StoreCustomer $command, Context $context) use (&$own): void {
-                    $own = $context->traceparent();
+                    $own = $context->trace()->traceparent;
                     $context->publish(new CustomerStored($command->id));
                 }),
                 self::listening(function (CustomerStored $event, Context $context) use (&$parent): void {
@@ -187,6 +189,61 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testAMessageContinuesTheTraceThatItsSenderIsIn(): void
+    {
+        $this->inRuntime(function (): void {
+            $command = $event = null;
+            $bus = Bus::connect('memory:')->handlers(
+                self::storing(function (StoreCustomer $message, Context $context) use (&$command): void {
+                    $command = $context->headers();
+                    self::assertSame($context->trace(), Trace::current(), 'calls of the handler find its span');
+                    $context->publish(new CustomerStored($message->id));
+                }),
+                self::listening(function (CustomerStored $message, Context $context) use (&$event): void {
+                    $event = $context->headers();
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $request = Trace::continue('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'vendor=1');
+            $request->run(static fn() => $bus->send(self::customer(7)));
+            self::drain($bus);
+
+            self::assertSame([$request->traceparent, 'vendor=1'], [$command[Header::TRACEPARENT] ?? null, $command[Header::TRACESTATE] ?? null]);
+            self::assertSame([$request->traceId(), 'vendor=1'], [\substr($event[Header::TRACEPARENT] ?? '', 3, 32), $event[Header::TRACESTATE] ?? null]);
+            self::assertNotSame($request->traceparent, $event[Header::TRACEPARENT] ?? null);
+        });
+    }
+
+    public function testTheLoggerOfAHandlerNamesMessageAndTrace(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new RecordingLogger();
+            $trace = $id = null;
+            $handler = new class (static function (Context $context) use (&$trace, &$id): void {
+                [$trace, $id] = [$context->trace(), $context->messageId()];
+            }) {
+                public function __construct(private readonly \Closure $note) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command, LoggerInterface $logger, Context $context): void
+                {
+                    ($this->note)($context);
+                    $logger->info('by parameter', ['order' => 7]);
+                    $context->logger()->info('by context', ['handler' => 'mine']);
+                }
+            };
+            $bus = Bus::connect('memory:', logger: $logger)->handlers($handler);
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            $own = ['trace_id' => $trace?->traceId(), 'span_id' => $trace?->spanId(), 'message_class' => StoreCustomer::class, 'message_id' => $id,
+                'handler' => $handler::class . '::store', 'queue' => self::QUEUE];
+            self::assertSame(['order' => 7] + $own, $logger->of('info')[0]['context']);
+            self::assertEquals(['handler' => 'mine'] + $own, $logger->of('info')[1]['context']);
+        });
+    }
+
     /** @dataProvider traceparents */
     public function testATraceOfAnotherSystemIsContinuedAndAMalformedOneReplaced(string $traceparent, ?string $trace): void
     {
@@ -194,7 +251,7 @@ final class BusTest extends BusTestCase
             $seen = null;
             $broker = new Memory();
             $bus = Bus::connect($broker)->handlers(self::listening(function (CustomerStored $event, Context $context) use (&$seen): void {
-                $seen = $context->traceparent();
+                $seen = $context->trace()->traceparent;
             }));
             $bus->declare(self::QUEUE);
             $broker->publish([new Outgoing(CustomerStored::class, '{"id":"7"}', [Header::TRACEPARENT => $traceparent, Header::KIND => 'event'])]);

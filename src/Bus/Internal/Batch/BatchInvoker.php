@@ -22,6 +22,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Pool\PoolException;
 use Weft\Runtime\TimeoutException;
+use Weft\Runtime\Trace;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -59,10 +60,12 @@ final class BatchInvoker
         $settled = new BatchCall($deliveries, $this->outbox());
         foreach ($deliveries as $key => $delivery) {
             $settled->outboxes[$key] = $outbox = $this->outbox();
-            $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name));
+            $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name, $handler->message->class));
         }
         $entries = $this->shared === null || !$handler->transactional ? $this->persistence?->inboxBatch($handler->name, $this->queue) : null;
-        $this->setup->current->set(new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name));
+        $context = new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name, $handler->message->class);
+        $this->setup->current->set($context);
+        Trace::enter($context);
         try {
             $handler->transactional ? $this->inTransaction($handler, $settled, $entries, $limit) : $this->outside($handler, $settled, $entries, $limit);
         } catch (\Throwable $thrown) {

@@ -19,6 +19,7 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\Trace;
 use Weft\Sql\Transaction;
 
 /**
@@ -53,9 +54,10 @@ final class Invoker
     public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
         $outbox = new HandlerOutbox($this->setup->envelopes, $this->setup->stats, $this->direct, $this->delays);
-        $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
+        $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name, $handler->message->class);
         $entry = ($enlist === null || $enlist->mayDuplicate()) && $handler->kind !== MessageKind::Query ? $this->persistence?->inboxEntry($delivery, $handler->name, $this->queue) : null;
         $this->setup->current->set($context);
+        Trace::enter($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
                 $enlist->enlist($transaction, $delivery, $outbox->close());

@@ -98,7 +98,7 @@ final class HandlerCompiler
         return $method->getAttributes(Batch::class)[0]->newInstance()->of;
     }
 
-    /** @param list<string|\Closure(): mixed> $arguments */
+    /** @param list<string|\Closure(?Context): mixed> $arguments */
     private static function invoker(\Closure $method, array $arguments): \Closure
     {
         return match ($arguments) {
@@ -113,7 +113,7 @@ final class HandlerCompiler
                     $values[] = match ($argument) {
                         Context::class => $context,
                         Transaction::class => $transaction,
-                        default => $argument(),
+                        default => $argument($context),
                     };
                 }
 
@@ -122,7 +122,7 @@ final class HandlerCompiler
         };
     }
 
-    /** @param list<string|\Closure(): mixed> $arguments */
+    /** @param list<string|\Closure(?Context): mixed> $arguments */
     private static function batchInvoker(\ReflectionMethod $method, object $service, array $arguments): \Closure
     {
         if (\in_array(Context::class, $arguments, true)) {
@@ -131,7 +131,7 @@ final class HandlerCompiler
         $call = $method->getClosure($service);
 
         return static function (array $items, ?Transaction $transaction) use ($call, $arguments): mixed {
-            return $call($items, ...\array_map(static fn(string|\Closure $argument): mixed => $argument instanceof \Closure ? $argument() : $transaction, $arguments));
+            return $call($items, ...\array_map(static fn(string|\Closure $argument): mixed => $argument instanceof \Closure ? $argument(null) : $transaction, $arguments));
         };
     }
 }

@@ -6,6 +6,8 @@ namespace Weft\Bus\Internal\Handlers;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Context;
+use Weft\Bus\Internal\MessageLogger;
 use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Sql\Database;
@@ -69,7 +71,7 @@ final class Parameters
      * What the parameters behind the message get.
      *
      * @param list<class-string> $given what is there anew with each call
-     * @return list<string|\Closure(): mixed> one of `$given`, or what makes the argument
+     * @return list<string|\Closure(?Context): mixed> one of `$given`, or what makes the argument
      * @throws InvalidHandlerError
      */
     public function others(\ReflectionMethod $method, array $given): array
@@ -119,7 +121,7 @@ final class Parameters
 
     /**
      * @param list<class-string> $given
-     * @return string|(\Closure(): mixed)|null
+     * @return string|(\Closure(?Context): mixed)|null
      */
     private function byType(\ReflectionMethod $method, string $class, array $given): string|\Closure|null
     {
@@ -130,10 +132,19 @@ final class Parameters
                 => throw self::invalid($method, 'has a Transaction parameter, but the bus was connected without a database'),
             \in_array($class, $given, true) => $class,
             $class === Database::class && $database !== null => static fn(): Database => $database,
+            $class === LoggerInterface::class => $this->logger(...),
             $container !== null && $container->has($class) => static fn(): mixed => $container->get($class),
-            $class === LoggerInterface::class => fn(): LoggerInterface => $this->logger,
             default => null,
         };
+    }
+
+    /** @param Context|null $context of the message; null for a batch */
+    private function logger(?Context $context): LoggerInterface
+    {
+        $logger = $this->container?->has(LoggerInterface::class) ? $this->container->get(LoggerInterface::class) : $this->logger;
+        \assert($logger instanceof LoggerInterface);
+
+        return $context === null ? $logger : new MessageLogger($logger, $context);
     }
 
     private static function fallback(\ReflectionParameter $parameter): ?\Closure

@@ -188,7 +188,7 @@ final class SagaCompiler
         return $by !== null ? Correlation::byProperty($message, $by) : Correlation::byHeader((string) $header);
     }
 
-    /** @param list<string|\Closure(): mixed> $arguments */
+    /** @param list<string|\Closure(?Context): mixed> $arguments */
     private static function call(\ReflectionMethod $method, array $arguments): \Closure
     {
         $name = $method->name;
@@ -200,7 +200,7 @@ final class SagaCompiler
                     SagaContext::class => $context,
                     Context::class => $context->context(),
                     Transaction::class => $context->transaction(),
-                    default => $argument(),
+                    default => $argument($context->context()),
                 };
             }
 

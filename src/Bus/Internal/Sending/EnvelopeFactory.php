@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Runtime\Trace;
 
 use function Weft\Native\messageId;
 
@@ -20,9 +21,6 @@ use function Weft\Native\messageId;
  */
 final class EnvelopeFactory
 {
-    /** Bytes of a trace state that is passed on. */
-    private const TRACESTATE = 4_096;
-
     public function __construct(
         private readonly Codec $codec,
         private readonly BodyStore $claims,
@@ -55,6 +53,8 @@ final class EnvelopeFactory
         }
         if ($cause !== null) {
             $headers += self::caused($cause);
+        } elseif (($trace = Trace::current()) !== null) {
+            $headers += $trace->headers();
         }
         if ($more !== []) {
             $headers += $more;
@@ -87,11 +87,7 @@ final class EnvelopeFactory
             $headers[Header::CAUSATION_ID] = $cause->messageId();
         }
         if ($cause->header(Header::TRACEPARENT) !== null) {
-            $headers[Header::TRACEPARENT] = $cause->traceparent();
-        }
-        // A foreign trace state may be of any length; W3C requires 512 bytes to be passed on.
-        if (($state = $cause->header(Header::TRACESTATE)) !== null && \strlen($state) <= self::TRACESTATE) {
-            $headers[Header::TRACESTATE] = $state;
+            $headers += $cause->trace()->headers();
         }
 
         return $headers;
