@@ -205,7 +205,8 @@ final class HandlersTest extends BusTestCase
                     ?\SplStack $nothing,
                     int $number = 7,
                 ): void {
-                    $this->got = [$command->id, $service, $transaction->execute('SELECT 5')->value(), $logger, $context->type(), $database->driver()->name, $nothing, $number];
+                    $logger->info('handled');
+                    $this->got = [$command->id, $service, $transaction->execute('SELECT 5')->value(), $context->type(), $database->driver()->name, $nothing, $number];
                 }
             };
             $database = Database::connect('sqlite::memory:');
@@ -215,7 +216,8 @@ final class HandlersTest extends BusTestCase
             self::drain($bus);
             $database->close();
 
-            self::assertSame(['3', $service, 5, $logger, StoreCustomer::class, 'Sqlite', null, 7], $handler->got);
+            self::assertSame(['3', $service, 5, StoreCustomer::class, 'Sqlite', null, 7], $handler->got);
+            self::assertSame(['info handled'], $logger->lines);
         });
     }
 
