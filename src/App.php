@@ -6,6 +6,7 @@ namespace Weft;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Grpc\Limits as GrpcLimits;
 use Weft\Grpc\Server as GrpcServer;
 use Weft\Http\Limits;
@@ -176,7 +177,7 @@ final class App
                 async($server->run(...))->named('gRPC server ' . \implode(', ', $server->addresses()));
             }
             foreach ($this->consumers as [$bus, $queue, $concurrency]) {
-                async(static fn() => $bus->consume($queue, concurrency: $concurrency, signals: false))->named("consumer of $queue");
+                async(static fn() => $bus->consume($queue, $concurrency, new ConsumeOptions(signals: false)))->named("consumer of $queue");
             }
             $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
             $started === null ? $this->announce($addresses) : $started($addresses);

@@ -8,6 +8,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Sql\Transaction;
 
 /** Two tables without keys, which would hide an effect that happens twice. */
@@ -18,7 +19,7 @@ final class Ledgers
     public function transfer(Transfer $command, Transaction $transaction, Context $context): void
     {
         $transaction->execute('INSERT INTO transfers (number) VALUES (?)', [$command->number]);
-        $context->publish(new Transferred($command->number), delay: $command->manner === Transfer::LATER ? 0.5 : null);
+        $context->publish(new Transferred($command->number), new SendOptions(delay: $command->manner === Transfer::LATER ? 0.5 : null));
         if ($command->manner === Transfer::CRASH) {
             posix_kill(getmypid(), SIGKILL);
         }

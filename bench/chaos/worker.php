@@ -8,6 +8,8 @@ namespace Weft\Bench\Chaos\Work;
 
 use Psr\Log\AbstractLogger;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\InboxOptions;
 use Weft\Bus\TransportException;
 use Weft\Pool\PoolException;
@@ -43,15 +45,15 @@ run(static function () use ($argv): void {
     while (true) {
         try {
             $database = Database::connect($dsn, new PoolOptions(size: 8));
-            $bus = Bus::connect(Brokers::connect($transport, $broker, $database), $database, logger: new Log(), inbox: new InboxOptions(relayAfter: 2.0))->handlers(new Ledgers());
+            $bus = Bus::connect(Brokers::connect($transport, $broker, $database), $database, new BusOptions(logger: new Log(), inbox: new InboxOptions(relayAfter: 2.0)))->handlers(new Ledgers());
             detach(static function () use ($bus, $file): void {
                 while (true) {
-                    file_put_contents($file, json_encode($bus->stats()));
+                    file_put_contents($file, json_encode($bus->admin()->stats()));
                     delay(0.1);
                 }
             });
-            $bus->consume('chaos', concurrency: 20, prefetch: 100);
-            file_put_contents($file, json_encode($bus->stats()));
+            $bus->consume('chaos', concurrency: 20, options: new ConsumeOptions(prefetch: 100));
+            file_put_contents($file, json_encode($bus->admin()->stats()));
             break;
         } catch (TransportException | PoolException | SqlException $failure) {
             // The servers may be down when it starts.

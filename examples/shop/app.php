@@ -26,7 +26,7 @@ Locks::database($database)->synchronized('tables of the shop', static function (
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
     $database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
 });
-$bus->declare('shop');
+$bus->queue('shop')->declare();
 
 $app = new App();
 $app->http('127.0.0.1:' . (\getenv('PORT') ?: '8080'))

@@ -11,7 +11,7 @@ final class BlockedKey
      * @param string $key       group and value, such as `account:4711`
      * @param string $messageId of the failed message
      * @param int    $waiting   number of messages behind it
-     * @param bool   $released  whether the messages behind it are about to be handled, see {@see Bus::releaseKey()}
+     * @param bool   $released  whether the messages behind it are about to be handled, see {@see Queue::releaseKey()}
      */
     public function __construct(
         public readonly string $key,

@@ -12,7 +12,7 @@ final class ClaimCheck
 {
     /**
      * @param int   $threshold bytes; larger bodies are stored
-     * @param float $retention seconds a body is stored; longer than a message may wait or be a dead letter. See {@see Bus::prune()}
+     * @param float $retention seconds a body is stored; longer than a message may wait or be a dead letter. See {@see Admin::prune()}
      */
     public function __construct(
         public readonly ClaimStore $store,

@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\Internal\Sending\Due;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\MessageLogger;
-use Weft\Bus\Internal\Sending\MessageHeaders;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Transport\Delivery;
 use Weft\Runtime\Internal\TraceSource;
@@ -43,64 +41,37 @@ final class Context implements TraceSource
      * The event is encoded now and published after the handler has returned and its transaction has committed, see
      * {@see DeliveryGuarantee}.
      *
-     * @param float|null              $delay    seconds until the event is published; see {@see Bus::send()}
-     * @param \DateTimeInterface|null $at       when the event is published, instead of a delay
-     * @param int<0, 9>|null          $priority see {@see Priority}
-     * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, see {@see Expires}
-     * @param array<string, string>   $headers  of the application
      * @return string the message id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingException
      * @throws InvalidMessageClassError
      */
-    public function publish(
-        object $event,
-        ?float $delay = null,
-        ?\DateTimeInterface $at = null,
-        ?int $priority = null,
-        ?float $expires = null,
-        array $headers = [],
-    ): string {
-        $due = Due::of($delay, $at);
-
-        return $this->outbox->add(MessageKind::Event, $event, $this, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
+    public function publish(object $event, ?SendOptions $options = null): string
+    {
+        return $this->outbox->add(MessageKind::Event, $event, $this, $options);
     }
 
     /**
      * Sends a command to its handler, at the same time as {@see publish()}.
      *
-     * @param float|null              $delay    seconds until the command is published; see {@see Bus::send()}
-     * @param \DateTimeInterface|null $at       when the command is published, instead of a delay
-     * @param int<0, 9>|null          $priority see {@see Priority}
-     * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, see {@see Expires}
-     * @param array<string, string>   $headers  of the application
      * @return string the message id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingException
      * @throws InvalidMessageClassError
      */
-    public function send(
-        object $command,
-        ?float $delay = null,
-        ?\DateTimeInterface $at = null,
-        ?int $priority = null,
-        ?float $expires = null,
-        array $headers = [],
-    ): string {
-        $due = Due::of($delay, $at);
-
-        return $this->outbox->add(MessageKind::Command, $command, $this, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
+    public function send(object $command, ?SendOptions $options = null): string
+    {
+        return $this->outbox->add(MessageKind::Command, $command, $this, $options);
     }
 
     /**
      * @internal
      *
-     * @param float|null            $due     as microtime(true) has it
-     * @param array<string, string> $headers of its own
+     * @param array<string, string> $headers beside those of the options
      */
-    public function add(MessageKind $kind, object $message, ?float $due, array $headers = []): string
+    public function add(MessageKind $kind, object $message, ?SendOptions $options, array $headers = []): string
     {
-        return $this->outbox->add($kind, $message, $this, $due, $headers);
+        return $this->outbox->add($kind, $message, $this, $options, $headers);
     }
 
     /** @internal whether the handler has sent anything by now */

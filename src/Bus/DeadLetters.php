@@ -35,7 +35,7 @@ final class DeadLetters
 
     private readonly string $dead;
 
-    /** @internal see {@see Bus::deadLetters()} */
+    /** @internal see {@see Queue::deadLetters()} */
     public function __construct(
         private readonly Transport $transport,
         private readonly string $queue,

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Runs around every handler of a bus, see {@see Bus::middleware()}.
+ * Runs around every handler of a bus, see {@see BusOptions::$middleware}.
  *
  * Middleware runs inside the handler's transaction and timeout, once for each call of each handler, retries included. What it sends
  * through the context belongs to the handler's effects; what it throws is a failure of the handler. If it does not call `$next`, the

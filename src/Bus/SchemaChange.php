@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The differences between the messages of a bus and a lock file, see {@see Bus::compareSchema()}. */
+/** The differences between the messages of a bus and a lock file, see {@see Admin::compareSchema()}. */
 final class SchemaChange
 {
     /**

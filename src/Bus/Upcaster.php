@@ -6,7 +6,7 @@ namespace Weft\Bus;
 
 /**
  * Marks a public method that converts messages of an older schema version to the next one. It takes and returns the decoded body as an
- * array. See {@see Bus::upcasters()}.
+ * array. See {@see Bus::handlers()}.
  *
  * It runs whenever a message is decoded, wherever the message was stored. Stored messages are not changed. A version without an
  * upcaster is assumed to be readable by the next one.

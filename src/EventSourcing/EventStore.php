@@ -59,7 +59,9 @@ final class EventStore
      */
     public function upcasters(object ...$services): static
     {
-        \array_walk($services, $this->events->upcasters->add(...));
+        foreach ($services as $service) {
+            $this->events->upcasters->add($service) || throw new InvalidUpcasterException(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+        }
 
         return $this;
     }

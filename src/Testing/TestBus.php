@@ -5,18 +5,18 @@ declare(strict_types=1);
 namespace Weft\Testing;
 
 use PHPUnit\Framework\Assert;
-use Psr\Container\ContainerInterface;
-use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\BusException;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Random;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
-use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
@@ -50,9 +50,7 @@ final class TestBus
     private readonly Codec $codec;
     private readonly bool $ownsDatabase;
     private ?Bus $bus = null;
-    private ?ContainerInterface $container = null;
-    private Retry $retry;
-    private LoggerInterface $logger;
+    private BusOptions $options;
 
     /**
      * @param int                     $seed     of the fault injection
@@ -66,26 +64,23 @@ final class TestBus
         $this->broker = new SimulatedBroker($seed, $faults);
         $this->transport = new Memory($this->broker);
         $this->codec = new Codec();
-        $this->retry = new Retry(immediate: 3, delayed: 5);
-        $this->logger = new NullLogger();
+        $this->options = new BusOptions(logger: new NullLogger());
         Clock::set((float) ($now ?? new \DateTimeImmutable('2026-01-01 00:00:00 UTC'))->format('U.u'));
         Random::override($this->broker->chance(...));
     }
 
     /**
-     * Sets the options of {@see Bus::connect()} that handlers need. Must be called first. Without a logger nothing is logged;
-     * {@see assertDeadLettered()} reports the errors.
+     * Sets the options of the bus. Must be called first. Without a logger nothing is logged; {@see assertDeadLettered()} reports the
+     * errors.
      *
      * @return $this
      */
-    public function configure(?ContainerInterface $container = null, ?Retry $retry = null, ?LoggerInterface $logger = null): static
+    public function configure(BusOptions $options): static
     {
         if ($this->bus !== null) {
             throw new \Error('configure() must be called before the first use of a TestBus');
         }
-        $this->container = $container;
-        $this->retry = $retry ?? $this->retry;
-        $this->logger = $logger ?? $this->logger;
+        $this->options = $options->logger !== null ? $options : new BusOptions(...['logger' => new NullLogger()] + \get_object_vars($options));
 
         return $this;
     }
@@ -98,7 +93,7 @@ final class TestBus
     public function handlers(object|string ...$services): static
     {
         $this->bus()->handlers(...$services);
-        $this->bus()->declare(self::QUEUE);
+        $this->bus()->queue(self::QUEUE)->declare();
 
         return $this;
     }
@@ -107,8 +102,8 @@ final class TestBus
     public function bus(): Bus
     {
         if ($this->bus === null) {
-            $this->bus = Bus::connect($this->transport, $this->database, container: $this->container, logger: $this->logger, retry: $this->retry);
-            $this->bus->declare(self::QUEUE);
+            $this->bus = Bus::connect($this->transport, $this->database, $this->options);
+            $this->bus->queue(self::QUEUE)->declare();
         }
 
         return $this->bus;
@@ -117,12 +112,11 @@ final class TestBus
     /**
      * Sends a command and handles it and all messages that result from it.
      *
-     * @param float|null $delay seconds of the virtual clock
      * @return string the message id
      */
-    public function send(object $command, ?float $delay = null): string
+    public function send(object $command, ?SendOptions $options = null): string
     {
-        $id = $this->bus()->send($command, $delay);
+        $id = $this->bus()->send($command, $options);
         $this->run();
 
         return $id;
@@ -131,12 +125,11 @@ final class TestBus
     /**
      * Publishes an event and handles it and all messages that result from it.
      *
-     * @param float|null $delay seconds of the virtual clock
      * @return string the message id
      */
-    public function publish(object $event, ?float $delay = null): string
+    public function publish(object $event, ?SendOptions $options = null): string
     {
-        $id = $this->bus()->publish($event, $delay);
+        $id = $this->bus()->publish($event, $options);
         $this->run();
 
         return $id;
@@ -176,11 +169,11 @@ final class TestBus
     /** Handles ready messages until none is left. Delayed messages wait for {@see advance()}. */
     public function run(): void
     {
-        $this->bus()->releaseDue();
+        $this->bus()->admin()->releaseDue();
         if ($this->transport->depth(self::QUEUE) === 0) {
             return;
         }
-        $handled = $this->bus()->consume(self::QUEUE, concurrency: 1, prefetch: 10, stopWhenEmpty: true, limit: self::MOST, signals: false);
+        $handled = $this->bus()->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 10, stopWhenEmpty: true, limit: self::MOST, signals: false));
         Assert::assertLessThan(self::MOST, $handled, self::MOST . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
     }
 
@@ -192,7 +185,7 @@ final class TestBus
         }
         $this->run();
         $end = Clock::now() + $seconds;
-        while (($due = $this->bus()->releaseDue()) !== null && $due <= $end) {
+        while (($due = $this->bus()->admin()->releaseDue()) !== null && $due <= $end) {
             Clock::set(\max($due, Clock::now()));
             $this->run();
         }
@@ -264,7 +257,7 @@ final class TestBus
      */
     public function assertNoDeadLetters(): static
     {
-        Assert::assertSame(0, $this->bus()->deadLetters(self::QUEUE)->count(), $this->describeLetters());
+        Assert::assertSame(0, $this->bus()->queue(self::QUEUE)->deadLetters()->count(), $this->describeLetters());
 
         return $this;
     }
@@ -272,7 +265,7 @@ final class TestBus
     /** Retries all dead letters, as `weft dead:retry` does. */
     public function retryDeadLetters(): void
     {
-        $this->bus()->deadLetters(self::QUEUE)->retry();
+        $this->bus()->queue(self::QUEUE)->deadLetters()->retry();
         $this->run();
     }
 
@@ -288,7 +281,7 @@ final class TestBus
     /** @return list<DeadLetter> */
     private function letters(): array
     {
-        return $this->bus()->deadLetters(self::QUEUE)->peek(self::MOST, new DeadLetterFilter());
+        return $this->bus()->queue(self::QUEUE)->deadLetters()->peek(self::MOST, new DeadLetterFilter());
     }
 
     private function describeLetters(): string

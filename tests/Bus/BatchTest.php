@@ -7,7 +7,9 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Batch;
 use Weft\Bus\BatchItem;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\EventListener;
 use Weft\Bus\Context;
 use Weft\Bus\DuplicateHandlerError;
@@ -15,7 +17,9 @@ use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\HandlerTimeoutException;
 use Weft\Bus\Header;
 use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
@@ -57,7 +61,7 @@ final class BatchTest extends BusTestCase
                     $heard[] = $event->id;
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(1000));
             self::drain($bus);
 
@@ -67,8 +71,8 @@ final class BatchTest extends BusTestCase
             self::assertSame(1000, \array_sum($sizes));
             self::assertLessThanOrEqual(100, \max($sizes));
             self::assertLessThan(200, \count($sizes));
-            self::assertSame([1000, 1000, 2000], [$bus->stats()->commands, $bus->stats()->events, $bus->stats()->sent]);
-            self::assertSame([0, 0], [$bus->backlog()['outbox'], $bus->depth(self::QUEUE)]);
+            self::assertSame([1000, 1000, 2000], [$bus->admin()->stats()->commands, $bus->admin()->stats()->events, $bus->admin()->stats()->sent]);
+            self::assertSame([0, 0], [$bus->admin()->backlog()['outbox'], $bus->queue(self::QUEUE)->depth()]);
             $bus->close();
             $database->close();
         });
@@ -97,7 +101,7 @@ final class BatchTest extends BusTestCase
         $this->inRuntime(function (): void {
             [$transport, $database] = $this->place('memory');
             $calls = [];
-            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction) use (&$calls): void {
+            $bus = Bus::connect($transport, $database, new BusOptions(messages: new MessageOptions(classes: [CustomerStored::class])))->handlers(self::batching(static function (array $items, Transaction $transaction) use (&$calls): void {
                 foreach ($items as $item) {
                     $calls[$item->message->id] = ($calls[$item->message->id] ?? 0) + 1;
                     $item->context->publish(new CustomerStored($item->message->id));
@@ -107,18 +111,18 @@ final class BatchTest extends BusTestCase
                         $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
                     }
                 }
-            }))->registerMessages(CustomerStored::class);
-            $bus->declare(self::QUEUE);
+            }));
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(5));
             self::drain($bus);
 
             self::assertSame(['1', '2', '4', '5'], $database->execute('SELECT id FROM effects ORDER BY id')->column());
             self::assertSame(['1' => 1, '2' => 1, '3' => 1, '4' => 1, '5' => 1], $calls);
-            self::assertSame(4, $bus->stats()->commands);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(4, $bus->admin()->stats()->commands);
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(['no such customer', \DomainException::class, 1], [$letter->errorMessage(), $letter->errorClass(), $letter->attempts()]);
             self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
-            self::assertSame(9, $bus->stats()->sent, 'five commands and the events of four');
+            self::assertSame(9, $bus->admin()->stats()->sent, 'five commands and the events of four');
         });
     }
 
@@ -128,7 +132,7 @@ final class BatchTest extends BusTestCase
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);
             $heard = [];
-            $bus = Bus::connect($transport, $database, retry: new Retry());
+            $bus = Bus::connect($transport, $database, new BusOptions(retry: new Retry()));
             $bus->handlers(
                 self::batching(static function (array $items) use ($bus): void {
                     $bus->publish(new CustomerStored('tried'));
@@ -141,11 +145,11 @@ final class BatchTest extends BusTestCase
                     $heard[] = $event->id;
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
             self::drain($bus);
 
-            self::assertSame([['tried'], 3], [$heard, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['tried'], 3], [$heard, $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
             $database->close();
         });
@@ -163,13 +167,13 @@ final class BatchTest extends BusTestCase
                     }
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(100));
             self::drain($bus);
 
             self::assertSame(98, $database->execute('SELECT count(DISTINCT id) FROM effects')->value());
             self::assertSame(98, $database->execute('SELECT count(*) FROM effects')->value());
-            $errors = \array_map(static fn($letter): string => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek());
+            $errors = \array_map(static fn($letter): string => $letter->errorMessage(), $bus->queue(self::QUEUE)->deadLetters()->peek());
             \sort($errors);
             self::assertSame(['no 17', 'no 80'], $errors);
         });
@@ -194,14 +198,14 @@ final class BatchTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(4));
-            while ($bus->deadLetters(self::QUEUE)->count() === 0) {
+            while ($bus->queue(self::QUEUE)->deadLetters()->count() === 0) {
                 self::drain($bus);
             }
 
             self::assertSame([4, 1, 1, 1, 1, 1], $sizes);
-            self::assertSame(6, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+            self::assertSame(6, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->attempts());
             self::assertSame(['1', '3', '4'], $database->execute('SELECT id FROM effects ORDER BY id')->column());
         });
     }
@@ -216,7 +220,7 @@ final class BatchTest extends BusTestCase
                     $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $copies = [];
             for ($id = 1; $id <= 20; $id++) {
                 $copies[] = self::copy($id);
@@ -229,8 +233,8 @@ final class BatchTest extends BusTestCase
 
             $expected = \array_map('strval', \range(1, 21));
             self::assertEqualsCanonicalizing($expected, $database->execute('SELECT id FROM effects')->column());
-            self::assertSame([12, 0], [$bus->stats()->duplicates, $bus->depth(self::QUEUE)]);
-            self::assertSame([DuplicateMessageIdException::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek()));
+            self::assertSame([12, 0], [$bus->admin()->stats()->duplicates, $bus->queue(self::QUEUE)->depth()]);
+            self::assertSame([DuplicateMessageIdException::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->queue(self::QUEUE)->deadLetters()->peek()));
             $bus->close();
             $database->close();
         });
@@ -258,8 +262,8 @@ final class BatchTest extends BusTestCase
                     $this->at['alone'] = [\microtime(true), \count($items)];
                 }
             });
-            $bus->declare(self::QUEUE);
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $bus->queue(self::QUEUE)->declare();
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             $started = \microtime(true);
             $bus->sendAll(self::customers(3));
             $bus->publish(new CustomerStored('1'));
@@ -284,20 +288,20 @@ final class BatchTest extends BusTestCase
                     $ids[] = $item->message->id;
                 }
             }, CustomerStored::class, event: true));
-            $bus->declare(self::QUEUE);
-            $bus->publish(new CustomerStored('1'), expires: 0.01);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('1'), new SendOptions(expires: 0.01));
             $bus->publish(new CustomerStored('2'));
             delay(0.05);
             self::drain($bus);
 
-            self::assertSame([['2'], 1, 1], [$ids, $bus->stats()->expired, $bus->stats()->events]);
+            self::assertSame([['2'], 1, 1], [$ids, $bus->admin()->stats()->expired, $bus->admin()->stats()->events]);
         });
     }
 
     public function testABatchThatTakesTooLongIsCancelled(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:', retry: new Retry())->handlers(new class {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry()))->handlers(new class {
                 #[CommandHandler]
                 #[Batch(StoreCustomer::class)]
                 #[Timeout(0.05)]
@@ -308,12 +312,12 @@ final class BatchTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
             self::drain($bus);
 
-            self::assertSame(2, $bus->stats()->commands);
-            self::assertSame(HandlerTimeoutException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(2, $bus->admin()->stats()->commands);
+            self::assertSame(HandlerTimeoutException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
         });
     }
 
@@ -334,12 +338,12 @@ final class BatchTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $transport->publish([self::copy(1), new Outgoing(StoreCustomer::class, '{"id":', [Header::MESSAGE_ID => 'x', Header::KIND => 'command']), self::copy(3)]);
             self::drain($bus);
 
             self::assertSame(['1', '3'], $ids);
-            self::assertSame('{"id":', $bus->deadLetters(self::QUEUE)->peek()[0]->body);
+            self::assertSame('{"id":', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->body);
         });
     }
 

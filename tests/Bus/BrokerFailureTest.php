@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bus\Fixtures\Broker;
@@ -39,15 +41,15 @@ final class BrokerFailureTest extends BusTestCase
             $handled = [];
             $running = $most = 0;
             $transport = RabbitMq::connect(self::$broker->url);
-            $bus = Bus::connect($transport, logger: $log)->handlers(self::storing(static function (StoreCustomer $command) use (&$handled, &$running, &$most): void {
+            $bus = Bus::connect($transport, options: new BusOptions(logger: $log))->handlers(self::storing(static function (StoreCustomer $command) use (&$handled, &$running, &$most): void {
                 $handled[$command->id] = ($handled[$command->id] ?? 0) + 1;
                 $most = \max($most, ++$running);
                 delay(0.03);
                 $running--;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(self::COMMANDS));
-            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 10, prefetch: 20));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(prefetch: 20)));
             while (\count($handled) < self::COMMANDS / 6) {
                 delay(0.01);
             }
@@ -72,7 +74,7 @@ final class BrokerFailureTest extends BusTestCase
 
             self::assertLessThanOrEqual(20 + 1, \array_sum($handled) - \count($handled), 'only what was delivered, or sent, without an answer comes again');
             self::assertSame(10, $most, 'as many handlers at a time as before');
-            self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $log->await('for publishing: disconnected');
             $log->await('for publishing: recovered');
             $log->await('warning RabbitMQ connection for consuming: disconnected');
@@ -85,10 +87,10 @@ final class BrokerFailureTest extends BusTestCase
         $this->inRuntime(function (): void {
             $log = new RecordingLogger();
             $handled = 0;
-            $bus = Bus::connect(self::$broker->url, logger: $log)->handlers(self::storing(static function () use (&$handled): void {
+            $bus = Bus::connect(self::$broker->url, options: new BusOptions(logger: $log))->handlers(self::storing(static function () use (&$handled): void {
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             $bus->send(self::customer($sent = 1));
             while ($handled === 0) {
@@ -128,7 +130,7 @@ final class BrokerFailureTest extends BusTestCase
             $bus = Bus::connect($broker)->handlers(self::storing(static function () use (&$handled): void {
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
             self::$broker->control('set_vm_memory_high_watermark', 'absolute', '1');
             try {
@@ -136,7 +138,7 @@ final class BrokerFailureTest extends BusTestCase
                 while ($broker->status()['publishing'][0] !== 'blocked') {
                     delay(0.01);
                 }
-                self::assertSame(1, $bus->consume(self::QUEUE, limit: 1));
+                self::assertSame(1, $bus->consume(self::QUEUE, options: new ConsumeOptions(limit: 1)));
             } finally {
                 self::$broker->control('set_vm_memory_high_watermark', '0.4');
             }
@@ -154,7 +156,7 @@ final class BrokerFailureTest extends BusTestCase
             $bus = Bus::connect(self::$broker->url)->handlers(self::storing(static function (StoreCustomer $command) use (&$handled): void {
                 $handled[] = $command->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             self::$broker->control('eval', 'application:set_env(rabbit, max_message_size, 1000000), persistent_term:put(max_message_size, 1000000).');
             try {
                 $bus->send(new StoreCustomer('large', \str_repeat('x', 10_000_000), 'name@example.org'));

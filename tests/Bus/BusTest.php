@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
@@ -13,6 +15,7 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\ListenersFailedException;
 use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\NoHandlerException;
 use Weft\Bus\Observer;
 use Weft\Bus\DeliveryGuarantee;
@@ -50,7 +53,7 @@ final class BusTest extends BusTestCase
                 $put($from, 1_000);
             }
             $spy = new SpyTransport($broker);
-            $letters = Bus::connect($spy)->deadLetters(self::QUEUE);
+            $letters = Bus::connect($spy)->queue(self::QUEUE)->deadLetters();
 
             self::assertCount(100, $letters->peek(100));
             self::assertSame([100], $spy->prefetches);
@@ -68,8 +71,8 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect($transport = new Memory())->handlers(self::storing(static function () use (&$handled): void {
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
-            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false));
+            $bus->queue(self::QUEUE)->declare();
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             delay(0.01);
             $bus->send(self::customer(1));
             for ($turn = 0; $turn < $turns; $turn++) {
@@ -103,12 +106,12 @@ final class BusTest extends BusTestCase
                     $heard[] = "second {$event->id}";
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
 
             self::assertSame(2, self::drain($bus));
             self::assertSame(['first 7', 'second 7'], $heard);
-            $progress = $bus->stats();
+            $progress = $bus->admin()->stats();
             self::assertSame([1, 1, 0, 0, 2, 0], [$progress->commands, $progress->events, $progress->failed, $progress->deadLettered, $progress->sent, $progress->inFlight]);
         });
     }
@@ -120,11 +123,11 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command) use (&$heard): void {
                 $heard[] = $command->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2500));
 
-            self::assertSame(2500, $bus->purge(self::QUEUE));
-            self::assertSame(0, $bus->depth(self::QUEUE));
+            self::assertSame(2500, $bus->queue(self::QUEUE)->purge());
+            self::assertSame(0, $bus->queue(self::QUEUE)->depth());
 
             $bus->send(self::customer(7));
             self::drain($bus);
@@ -147,7 +150,7 @@ final class BusTest extends BusTestCase
                 }),
                 self::listening(static fn(CustomerStored $event, Context $context) => $note($context)),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
@@ -179,7 +182,7 @@ final class BusTest extends BusTestCase
                     $parent = $context->header(Header::TRACEPARENT);
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $headers = [Header::TRACEPARENT => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00', Header::KIND => 'command'];
             $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"7","name":"Ada","email":"ada@example.org"}', $headers)]);
             self::drain($bus);
@@ -203,7 +206,7 @@ final class BusTest extends BusTestCase
                     $event = $context->headers();
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $request = Trace::continue('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'vendor=1');
             $request->run(static fn() => $bus->send(self::customer(7)));
             self::drain($bus);
@@ -232,8 +235,8 @@ final class BusTest extends BusTestCase
                     $context->logger()->info('by context', ['handler' => 'mine']);
                 }
             };
-            $bus = Bus::connect('memory:', logger: $logger)->handlers($handler);
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers($handler);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
@@ -253,7 +256,7 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect($broker)->handlers(self::listening(function (CustomerStored $event, Context $context) use (&$seen): void {
                 $seen = $context->trace()->traceparent;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(CustomerStored::class, '{"id":"7"}', [Header::TRACEPARENT => $traceparent, Header::KIND => 'event'])]);
             self::drain($bus);
 
@@ -283,7 +286,7 @@ final class BusTest extends BusTestCase
                 }),
                 self::listening(static fn() => null),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
 
             self::assertSame(2, self::drain($bus));
@@ -295,19 +298,19 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(
                 self::storing(function (StoreCustomer $command, Context $context): void {
                     $context->publish(new CustomerStored($command->id));
                     $command->id === '2' && throw new \DomainException('two is not allowed');
                 }),
                 self::listening(static fn() => null),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
 
             self::assertSame(5, self::drain($bus), 'three commands and the events of two');
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame('{"id":"2","name":"name_2","email":"name@example.org"}', $letter->body);
             self::assertSame([\DomainException::class, 'two is not allowed', 1], [$letter->errorClass(), $letter->errorMessage(), $letter->attempts()]);
             self::assertSame(StoreCustomer::class, $letter->type);
@@ -316,7 +319,7 @@ final class BusTest extends BusTestCase
             self::assertStringNotContainsString('Scheduler', $letter->headers[Header::ERROR_STACK]);
             self::assertMatchesRegularExpression('/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z$/', $letter->headers[Header::FAILED_AT]);
             self::assertSame(self::QUEUE, $letter->headers[Header::FAILED_QUEUE]);
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->count(), 'looking leaves it there');
             self::assertTrue($logger->hasRecord('error', 'failed'));
             self::assertStringStartsWith('DomainException: two is not allowed at ' . __FILE__ . ':', $logger->of('error')[0]['context']['error']);
         });
@@ -337,7 +340,7 @@ final class BusTest extends BusTestCase
                     $heard[$event->id] = $context->causationId();
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2));
             self::drain($bus);
 
@@ -353,7 +356,7 @@ final class BusTest extends BusTestCase
             delay(0.001);
             $handled++;
         }));
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         $bus->sendAll(self::customers(5));
 
         self::assertSame([5, 5], [self::drain($bus), $handled]);
@@ -365,7 +368,7 @@ final class BusTest extends BusTestCase
             $told = [];
             $spy = new SpyTransport(new Memory());
             $heard = 0;
-            $bus = Bus::connect($spy, guarantee: DeliveryGuarantee::BestEffort)->handlers(
+            $bus = Bus::connect($spy, options: new BusOptions(guarantee: DeliveryGuarantee::BestEffort))->handlers(
                 self::storing(function (StoreCustomer $command, Context $context): void {
                     $context->publish(new CustomerStored($command->id));
                     throw new \DomainException('too late');
@@ -374,7 +377,7 @@ final class BusTest extends BusTestCase
                     $heard++;
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             $spy->before = function (string $what) use (&$told): void {
                 $told[] = $what;
@@ -383,7 +386,7 @@ final class BusTest extends BusTestCase
 
             self::assertSame('publish unconfirmed', $told[0]);
             self::assertSame(1, $heard);
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -396,10 +399,10 @@ final class BusTest extends BusTestCase
                 delay(\mt_rand(0, 3) / 1000);
                 $running--;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(300));
 
-            self::assertSame(300, $bus->consume(self::QUEUE, concurrency: 7, prefetch: 50, stopWhenEmpty: true));
+            self::assertSame(300, $bus->consume(self::QUEUE, concurrency: 7, options: new ConsumeOptions(prefetch: 50, stopWhenEmpty: true)));
             self::assertSame(7, $most);
         });
     }
@@ -415,9 +418,9 @@ final class BusTest extends BusTestCase
                 delay(0.001);
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(100));
-            $bus->consume(self::QUEUE, concurrency: 3, prefetch: 5, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 3, options: new ConsumeOptions(prefetch: 5, stopWhenEmpty: true));
 
             self::assertGreaterThanOrEqual(95, $least);
         });
@@ -431,7 +434,7 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect($spy)->handlers(self::storing(function (StoreCustomer $command) use (&$order): void {
                 $order[] = "handled {$command->id}";
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(4));
             $spy->before = static function () use (&$order): void {
                 // Three handlers run while none of them is acknowledged, and a fourth one has the time to.
@@ -441,7 +444,7 @@ final class BusTest extends BusTestCase
                 delay(0.05);
                 $order[] = 'acknowledged';
             };
-            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 3, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 3, stopWhenEmpty: true));
 
             self::assertSame(['handled 1', 'handled 2', 'handled 3', 'acknowledged'], \array_slice($order, 0, 4));
             self::assertSame(['acknowledged' => 4, 'handled 1' => 1, 'handled 2' => 1, 'handled 3' => 1, 'handled 4' => 1], self::counted($order));
@@ -471,9 +474,9 @@ final class BusTest extends BusTestCase
                 }
                 $order[] = (int) $command->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(20));
-            $bus->consume(self::QUEUE, concurrency: 2, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 2, options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame([...\range(2, 20), 1], $order);
         });
@@ -485,17 +488,17 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
             $broker = new Memory();
             $handled = 0;
-            $bus = Bus::connect($broker)->registerMessages(CustomerStored::class)->handlers(self::storing(function () use (&$handled): void {
+            $bus = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(classes: [CustomerStored::class])))->handlers(self::storing(function () use (&$handled): void {
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->declare(self::QUEUE, [$type]);
             $broker->publish([new Outgoing($type, $body, $headers)]);
             $bus->send(self::customer(7));
 
             self::assertSame(2, self::drain($bus));
             self::assertSame(1, $handled, 'the worker goes on');
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([$type, $error, $body], [$letter->type, $letter->errorClass(), $letter->body]);
             self::assertStringContainsString($message, $letter->errorMessage());
             self::assertSame([], \array_diff_assoc($headers, $letter->headers), 'the original headers are there');
@@ -521,13 +524,13 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
-            $bus = Bus::connect($broker)->registerMessages(CustomerStored::class);
+            $bus = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(classes: [CustomerStored::class])));
             $broker->declare(self::QUEUE, [CustomerStored::class]);
             $bus->publish(new CustomerStored('7'));
 
             self::assertSame(1, self::drain($bus));
-            self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
-            self::assertSame(1, $bus->stats()->events);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
+            self::assertSame(1, $bus->admin()->stats()->events);
         });
     }
 
@@ -545,11 +548,11 @@ final class BusTest extends BusTestCase
                     $stored++;
                 }),
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('7'));
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([1, 1], [$heard, $stored], 'what the other listener sent has left');
             self::assertSame([Fixtures\FailingListener::class . '::stored'], $letter->failedHandlers());
             self::assertSame([\RuntimeException::class, 'first'], [$letter->errorClass(), $letter->errorMessage()]);
@@ -560,11 +563,11 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(new Fixtures\FailingListener('first'), self::listening(static fn() => throw new \LogicException('second')));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('7'));
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertCount(2, $letter->failedHandlers());
             self::assertSame(ListenersFailedException::class, $letter->errorClass());
             self::assertStringContainsString('2 of 2 listeners failed', $letter->errorMessage());
@@ -582,7 +585,7 @@ final class BusTest extends BusTestCase
                 $seen['kept'][] = $event;
             };
             $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::listening($listen));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('7'));
             self::drain($bus);
 
@@ -597,18 +600,18 @@ final class BusTest extends BusTestCase
             $spy = new SpyTransport(new Memory());
             $spy->deadLetteringFails = 1;
             $redelivered = [];
-            $bus = Bus::connect($spy, logger: $logger)->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$redelivered): void {
+            $bus = Bus::connect($spy, options: new BusOptions(logger: $logger))->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$redelivered): void {
                 $redelivered[] = $context->redelivered();
                 throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
             self::assertSame([false, true], $redelivered);
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->count());
             self::assertTrue($logger->hasRecord('critical', 'could not be dead-lettered'));
-            self::assertSame([2, 1], [$bus->stats()->failed, $bus->stats()->deadLettered]);
+            self::assertSame([2, 1], [$bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered]);
         });
     }
 
@@ -618,7 +621,7 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(
                 static fn(StoreCustomer $command, Context $context) => $context->send(new ForgetCustomer($command->id)),
             ));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             try {
                 $bus->send(new ForgetCustomer('7'));
                 self::fail('sent');
@@ -628,7 +631,7 @@ final class BusTest extends BusTestCase
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame(UnroutableMessageException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(UnroutableMessageException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
         });
     }
 
@@ -644,7 +647,7 @@ final class BusTest extends BusTestCase
                 $failures[] = self::failure(fn() => $context->publish(new StoreCustomer('8', '', '')));
                 $failures[] = self::failure(fn() => $context->send(new CustomerStored('8')));
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
             $failures[] = self::failure(fn() => $bus->publish(new StoreCustomer('8', '', '')));
@@ -659,7 +662,7 @@ final class BusTest extends BusTestCase
             foreach ([$published, $sent, $published, $published, $sent, $sent] as $i => $expected) {
                 self::assertMatchesRegularExpression($expected, $failures[$i]);
             }
-            self::assertSame(0, $bus->depth(self::QUEUE));
+            self::assertSame(0, $bus->queue(self::QUEUE)->depth());
         });
     }
 
@@ -667,7 +670,7 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
-            Bus::connect('memory:', logger: $logger)->consume(self::QUEUE, stopWhenEmpty: true);
+            Bus::connect('memory:', options: new BusOptions(logger: $logger))->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertTrue($logger->has('Queue customers is consumed without handlers, every message is dead-lettered: register handlers with Bus::handlers()'));
         });
@@ -678,7 +681,7 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:');
             $bus->publish(new CustomerStored('7'));
-            self::assertSame(1, $bus->stats()->sent);
+            self::assertSame(1, $bus->admin()->stats()->sent);
         });
     }
 
@@ -689,7 +692,7 @@ final class BusTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$kept): void {
                 $kept = $context;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
@@ -703,11 +706,11 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::storing(static fn() => delay(0.001)));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(50));
 
-            self::assertSame(20, $bus->consume(self::QUEUE, concurrency: 3, limit: 20));
-            self::assertSame([20, 30], [$bus->stats()->commands, $bus->depth(self::QUEUE)]);
+            self::assertSame(20, $bus->consume(self::QUEUE, concurrency: 3, options: new ConsumeOptions(limit: 20)));
+            self::assertSame([20, 30], [$bus->admin()->stats()->commands, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -724,7 +727,7 @@ final class BusTest extends BusTestCase
                 delay(0.05);
                 $finished++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(50));
             $stopper = async(static function () use ($bus, &$started, &$stopped): void {
                 while ($started < 4) {
@@ -736,7 +739,7 @@ final class BusTest extends BusTestCase
 
             self::assertSame(4, $bus->consume(self::QUEUE, concurrency: 4));
             $stopper->await();
-            self::assertSame([4, 4, 46], [$started, $finished, $bus->depth(self::QUEUE)]);
+            self::assertSame([4, 4, 46], [$started, $finished, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -754,7 +757,7 @@ final class BusTest extends BusTestCase
                 delay(0.05);
                 $finished++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(10));
             detach(static function () use (&$told, $signal): void {
                 signal($signal);
@@ -762,7 +765,7 @@ final class BusTest extends BusTestCase
             });
 
             self::assertSame(2, $bus->consume(self::QUEUE, concurrency: 2));
-            self::assertSame([2, 8], [$finished, $bus->depth(self::QUEUE)]);
+            self::assertSame([2, 8], [$finished, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -783,7 +786,7 @@ final class BusTest extends BusTestCase
                     $cleaned++;
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
             $killer = async(static function (): void {
                 foreach ([1, 2] as $_) {
@@ -796,7 +799,7 @@ final class BusTest extends BusTestCase
             $killer->await();
 
             self::assertLessThan(50.0, \microtime(true) - $started, 'not the minute of the handlers');
-            self::assertSame([2, 3, 0], [$cleaned, $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([2, 3, 0], [$cleaned, $bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -816,11 +819,11 @@ final class BusTest extends BusTestCase
                     $this->told[] = ['failed', $type, $error->getMessage(), $deadLettered];
                 }
             };
-            $bus = Bus::connect('memory:', observer: $observer)->handlers(self::storing(function (StoreCustomer $command): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(observer: $observer))->handlers(self::storing(function (StoreCustomer $command): void {
                 delay(0.03);
                 $command->id === '2' && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2));
             self::drain($bus);
 
@@ -849,10 +852,10 @@ final class BusTest extends BusTestCase
                 }
             };
             $broker = new SpyTransport(new Memory());
-            $bus = Bus::connect($broker, logger: $logger, observer: $observer)->handlers(self::storing(function (StoreCustomer $command): void {
+            $bus = Bus::connect($broker, options: new BusOptions(logger: $logger, observer: $observer))->handlers(self::storing(function (StoreCustomer $command): void {
                 $command->id === '2' && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(5));
             $log = \ini_set('error_log', '/dev/null');
             try {
@@ -861,8 +864,8 @@ final class BusTest extends BusTestCase
                 \ini_set('error_log', $log);
             }
 
-            self::assertSame([4, 1, 1], [$bus->stats()->commands, $bus->stats()->failed, $bus->stats()->deadLettered]);
-            self::assertSame(['no'], \array_map(static fn($letter) => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek()));
+            self::assertSame([4, 1, 1], [$bus->admin()->stats()->commands, $bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered]);
+            self::assertSame(['no'], \array_map(static fn($letter) => $letter->errorMessage(), $bus->queue(self::QUEUE)->deadLetters()->peek()));
         });
     }
 
@@ -882,7 +885,7 @@ final class BusTest extends BusTestCase
                         }
                         : self::storing(static fn() => null));
                     $consuming = async(static function () use ($bus, &$handled): void {
-                        $handled += $bus->consume(self::QUEUE, signals: false);
+                        $handled += $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false));
                     });
                     for ($turn = 0; $turn < $turns; $turn++) {
                         yieldNow();
@@ -913,11 +916,11 @@ final class BusTest extends BusTestCase
             $logger = new RecordingLogger();
             $broker = new Memory();
             $begun = 0;
-            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static function () use (&$begun): void {
+            $bus = Bus::connect($broker, options: new BusOptions(logger: $logger))->handlers(self::storing(static function () use (&$begun): void {
                 $begun++;
                 delay(60.0);
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 2));
             while ($begun < 2) {
@@ -925,7 +928,7 @@ final class BusTest extends BusTestCase
             }
             $bus->close();
 
-            self::assertSame([2, 3, 0], [$consuming->await(), $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([2, 3, 0], [$consuming->await(), $bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             self::assertSame([], $logger->records);
         });
     }
@@ -936,7 +939,7 @@ final class BusTest extends BusTestCase
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('1 to 250 bytes of UTF-8');
 
-        Bus::connect('memory:')->declare($queue);
+        Bus::connect('memory:')->queue($queue)->declare();
     }
 
     public static function noQueues(): iterable
@@ -953,7 +956,7 @@ final class BusTest extends BusTestCase
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('at least 1');
 
-        Bus::connect('memory:')->consume(self::QUEUE, $concurrency, $prefetch, limit: $limit);
+        Bus::connect('memory:')->consume(self::QUEUE, $concurrency, options: new ConsumeOptions(prefetch: $prefetch, limit: $limit));
     }
 
     public static function impossibleNumbers(): iterable

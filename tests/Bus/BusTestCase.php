@@ -6,6 +6,7 @@ namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
@@ -92,6 +93,6 @@ abstract class BusTestCase extends TestCase
 
     protected static function drain(Bus $bus): int
     {
-        return $bus->consume(self::QUEUE, stopWhenEmpty: true);
+        return $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true));
     }
 }

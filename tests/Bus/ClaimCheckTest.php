@@ -6,6 +6,7 @@ namespace Weft\Tests\Bus;
 
 use Weft\Bus\Batch;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\ClaimCheck;
 use Weft\Bus\Claims\DatabaseStore;
 use Weft\Bus\Claims\FilesystemStore;
@@ -15,6 +16,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
@@ -59,10 +61,10 @@ final class ClaimCheckTest extends BusTestCase
                     $sizes[] = \strlen($message->body);
                 }
             };
-            $bus = Bus::connect($spy, claims: new ClaimCheck($this->store($store), threshold: 1000))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+            $bus = Bus::connect($spy, options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store($store), threshold: 1000))))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = [$command->id, \strlen($command->name)];
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new StoreCustomer('1', \str_repeat('é', 500_000), 'e'));
             $bus->send(new StoreCustomer('2', 'short', 'e'));
             self::drain($bus);
@@ -87,20 +89,20 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function () use ($store): void {
             $claims = new ClaimCheck($this->store($store), threshold: 0, retention: 3600.0);
-            $bus = Bus::connect('memory:', claims: $claims)->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: $claims)))->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(7));
-            self::assertSame(0, $bus->prune());
+            self::assertSame(0, $bus->admin()->prune());
             self::assertSame(1, $claims->store->prune(-10.0));
             self::assertNull($claims->store->get($id));
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([ClaimLostException::class, 'The body ' . $id . ' of a ' . StoreCustomer::class . ' is not in the store'], [$letter->errorClass(), $letter->errorMessage()]);
             $claims->store->put($id, '{"id":"7","name":"name_7","email":"name@example.org"}');
-            $bus->deadLetters(self::QUEUE)->retry();
+            $bus->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($bus);
-            self::assertSame(1, $bus->stats()->commands, 'with its body back it is handled');
+            self::assertSame(1, $bus->admin()->stats()->commands, 'with its body back it is handled');
         });
     }
 
@@ -109,15 +111,15 @@ final class ClaimCheckTest extends BusTestCase
         $this->inRuntime(function (): void {
             $store = $this->store('folder');
             $broker = new Memory();
-            $bus = Bus::connect($broker, Database::connect($this->dsn()), claims: new ClaimCheck($store, threshold: 0))->handlers(new class {
+            $bus = Bus::connect($broker, Database::connect($this->dsn()), new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($store, threshold: 0))))->handlers(new class {
                 #[CommandHandler]
                 public function store(StoreCustomer $command, Transaction $transaction): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(7));
             $store->put($id, '{"id":"8","name":"x","email":"y"}');
             self::drain($bus);
-            self::assertStringContainsString('does not match the hash in the message', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('does not match the hash in the message', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
 
             $ticket = static fn(string $body): Outgoing => new Outgoing(StoreCustomer::class, \json_encode(['weft-claim' => 'two', 'sha256' => \hash('sha256', $body)]), [
                 Header::MESSAGE_ID => 'two', Header::CLAIM => 'two', Header::KIND => 'command',
@@ -127,7 +129,7 @@ final class ClaimCheckTest extends BusTestCase
                 $broker->publish([$ticket($body)]);
                 self::drain($bus);
             }
-            self::assertSame([1, DuplicateMessageIdException::class], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
+            self::assertSame([1, DuplicateMessageIdException::class], [$bus->admin()->stats()->commands, $bus->queue(self::QUEUE)->deadLetters()->peek()[1]->errorClass()]);
         });
     }
 
@@ -135,12 +137,12 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
-            $sender = Bus::connect($broker, claims: new ClaimCheck($this->store('folder'), threshold: 0));
+            $sender = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('folder'), threshold: 0))));
             $receiver = Bus::connect($broker)->handlers(self::storing(static fn() => null));
-            $receiver->declare(self::QUEUE);
+            $receiver->queue(self::QUEUE)->declare();
             $sender->send(self::customer(7));
             self::drain($receiver);
-            [$letter] = $receiver->deadLetters(self::QUEUE)->peek();
+            [$letter] = $receiver->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(MessageDecodingException::class, $letter->errorClass());
             self::assertStringContainsString('its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()', $letter->errorMessage());
 
@@ -161,7 +163,7 @@ final class ClaimCheckTest extends BusTestCase
                 }
             };
             $this->expectException(PublishException::class);
-            Bus::connect($broker, claims: new ClaimCheck($full, threshold: 0))->send(self::customer(8));
+            Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($full, threshold: 0))))->send(self::customer(8));
         });
     }
 
@@ -169,18 +171,18 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $seen = [];
-            $bus = Bus::connect('memory:', claims: new ClaimCheck($this->store('folder'), threshold: 0))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('folder'), threshold: 0))))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = $command->name;
                 $command->name === 'name_1' && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(1));
             self::drain($bus);
-            self::assertTrue($bus->deadLetters(self::QUEUE)->edit($id, '{"id":"1","name":"another","email":"e"}'));
-            $bus->deadLetters(self::QUEUE)->retry();
+            self::assertTrue($bus->queue(self::QUEUE)->deadLetters()->edit($id, '{"id":"1","name":"another","email":"e"}'));
+            $bus->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($bus);
 
-            self::assertSame([['name_1', 'another'], 0], [$seen, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['name_1', 'another'], 0], [$seen, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -209,7 +211,7 @@ final class ClaimCheckTest extends BusTestCase
                 }
             };
             $seen = new \ArrayObject();
-            $bus = Bus::connect('memory:', Database::connect($this->dsn()), claims: new ClaimCheck($store, threshold: 0))->handlers($batch ? new class ($seen) {
+            $bus = Bus::connect('memory:', Database::connect($this->dsn()), new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($store, threshold: 0))))->handlers($batch ? new class ($seen) {
                 public function __construct(private readonly \ArrayObject $seen) {}
 
                 #[CommandHandler]
@@ -221,13 +223,13 @@ final class ClaimCheckTest extends BusTestCase
                     }
                 }
             } : self::storing(static fn(StoreCustomer $command) => $seen[] = $command->id));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(4));
             self::drain($bus);
 
             $ids = $seen->getArrayCopy();
             \sort($ids);
-            self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CrashedTooOftenException;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\InboxOptions;
@@ -52,15 +53,15 @@ final class CrashTest extends BusTestCase
                 'quorum' => RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()),
                 'postgres' => $this->databaseDsn(),
             };
-            $bus = Bus::connect($broker, $database, inbox: new InboxOptions(maxCrashes: self::CRASHES));
-            $bus->handlers(self::storing(static fn() => null))->declare(self::QUEUE);
+            $bus = Bus::connect($broker, $database, new BusOptions(inbox: new InboxOptions(maxCrashes: self::CRASHES)));
+            $bus->handlers(self::storing(static fn() => null))->queue(self::QUEUE)->declare();
             $bus->sendAll((static function (): iterable {
                 for ($id = 1; $id <= 300; $id++) {
                     yield self::customer($id === 30 ? 'crash' : $id);
                 }
             })());
             $deaths = 0;
-            while ($bus->deadLetters(self::QUEUE)->count() === 0 || self::effects($database) < 299) {
+            while ($bus->queue(self::QUEUE)->deadLetters()->count() === 0 || self::effects($database) < 299) {
                 $deaths += $this->replace($workers, $kind);
                 delay(0.05);
             }
@@ -70,7 +71,7 @@ final class CrashTest extends BusTestCase
             }
             $deaths += $this->replace(0, $kind);
 
-            $letters = $bus->deadLetters(self::QUEUE)->peek();
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([CrashedTooOftenException::class], \array_map(static fn(DeadLetter $letter): ?string => $letter->errorClass(), $letters));
             [$letter] = $letters;
             self::assertStringContainsString('"id":"crash"', $letter->body);

@@ -62,7 +62,7 @@ class DatabaseOutageTest extends BusTestCase
             $direct = $this->database();
             [$gate, $attempts] = [new \ArrayObject(['open' => true, 'waiting' => 0]), new \ArrayObject()];
             $bus = $this->bus($connect, $this->throughProxy(), $gate, $attempts);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $sender = $connect($this, $this->databaseDsn());
             $sender->publish([self::message(1)]);
             self::until(static fn(): bool => self::effects($direct) === 1, $bus);
@@ -80,17 +80,17 @@ class DatabaseOutageTest extends BusTestCase
             delay(0.3);
             $bus->stop();
             $consuming->await();
-            self::assertSame([0, 0, 0], [$bus->stats()->failed, $bus->stats()->deadLettered, $bus->stats()->retried]);
+            self::assertSame([0, 0, 0], [$bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered, $bus->admin()->stats()->retried]);
             self::assertSame(1, self::effects($direct));
             $bus->close();
 
             $this->proxy->comeBack();
             $next = $this->bus($connect, $this->throughProxy(), $gate, $attempts);
-            self::until(static fn(): bool => self::effects($direct) === self::MESSAGES && $next->stats()->duplicates === 1, $next);
+            self::until(static fn(): bool => self::effects($direct) === self::MESSAGES && $next->admin()->stats()->duplicates === 1, $next);
 
             self::assertSame([0], \array_values(\array_unique($attempts->getArrayCopy())));
             self::assertSame(self::MESSAGES, $direct->execute('SELECT count(DISTINCT id) FROM effects')->value());
-            self::assertSame([0, 0, 0, 0], [$next->stats()->failed, $next->deadLetters(self::QUEUE)->count(), $next->depth(self::QUEUE), self::noted($direct)]);
+            self::assertSame([0, 0, 0, 0], [$next->admin()->stats()->failed, $next->queue(self::QUEUE)->deadLetters()->count(), $next->queue(self::QUEUE)->depth(), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$next, $sender, $direct]);
         });
     }
@@ -103,7 +103,7 @@ class DatabaseOutageTest extends BusTestCase
             [$gate, $attempts] = [new \ArrayObject(['open' => true, 'waiting' => 0]), new \ArrayObject()];
             $connect = static fn(self $test): Transport => RabbitMq::connect($test->brokerDsn());
             $bus = $this->bus($connect, $this->throughProxy(), $gate, $attempts);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $sender = $connect($this);
             $sender->publish([self::message(1)]);
             self::until(static fn(): bool => self::effects($direct) === 1, $bus);
@@ -122,16 +122,16 @@ class DatabaseOutageTest extends BusTestCase
             $this->proxy->goAway();
             $holder->close();
             delay(0.5);
-            self::assertSame([2, 0, 0], [\count($attempts), $bus->stats()->failed, $bus->stats()->deadLettered], 'no handler has begun');
+            self::assertSame([2, 0, 0], [\count($attempts), $bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered], 'no handler has begun');
             $this->proxy->comeBack();
-            while (self::effects($direct) < self::MESSAGES + 1 || $bus->stats()->duplicates < 1) {
+            while (self::effects($direct) < self::MESSAGES + 1 || $bus->admin()->stats()->duplicates < 1) {
                 delay(0.02);
             }
             $bus->stop();
             $consuming->await();
 
             self::assertSame(\array_fill(0, self::MESSAGES + 1, 0), $attempts->getArrayCopy(), 'the one that was handled has not begun again');
-            self::assertSame([0, 0, 0, 0], [$bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE), self::noted($direct)]);
+            self::assertSame([0, 0, 0, 0], [$bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->depth(), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$bus, $sender, $direct]);
         });
     }
@@ -154,16 +154,16 @@ class DatabaseOutageTest extends BusTestCase
                     $this->calls[] = $command->id;
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 4));
             $bus->send(new ForgetCustomer('1'));
-            while ($bus->stats()->commands === 0) {
+            while ($bus->admin()->stats()->commands === 0) {
                 delay(0.01);
             }
             $this->proxy->goAway();
             $bus->sendAll(self::customers(self::MESSAGES));
             delay(0.7);
-            self::assertSame([0, 0, 0], [\count($calls), $bus->stats()->failed, $bus->stats()->deadLettered]);
+            self::assertSame([0, 0, 0], [\count($calls), $bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered]);
             $this->proxy->comeBack();
             while (\count($calls) < self::MESSAGES) {
                 delay(0.02);
@@ -171,7 +171,7 @@ class DatabaseOutageTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
-            self::assertSame([0, 0], [$bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
             $direct->close();
         });

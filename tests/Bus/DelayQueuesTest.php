@@ -5,10 +5,12 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\NotCancellableException;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -31,13 +33,13 @@ final class DelayQueuesTest extends BusTestCase
                 [$id, $due] = \explode(' ', $event->id);
                 $late[$id][] = \microtime(true) - (float) $due;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
-            $bus->publish(new CustomerStored('hour 0'), delay: 3600.0);
+            $bus->publish(new CustomerStored('hour 0'), new SendOptions(delay: 3600.0));
             $sending = \array_map(static fn(int $part): object => async(static function () use ($bus, $part): void {
                 for ($id = $part; $id < 600; $id += 20) {
                     $seconds = \random_int(20, 3_000) / 1000;
-                    $bus->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), delay: $seconds);
+                    $bus->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), new SendOptions(delay: $seconds));
                 }
             }), \range(0, 19));
             \array_map(static fn(object $task) => $task->await(), $sending);
@@ -74,10 +76,10 @@ final class DelayQueuesTest extends BusTestCase
                 }
             };
             $bus = Bus::connect($this->brokerDsn())->handlers($handler);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
-            while ($bus->stats()->deadLettered === 0) {
+            while ($bus->admin()->stats()->deadLettered === 0) {
                 delay(0.01);
             }
             $bus->stop();
@@ -85,7 +87,7 @@ final class DelayQueuesTest extends BusTestCase
 
             // RabbitMQ drops a message that comes by the same queue twice, had it still written on it that it was there.
             self::assertSame([0, 1, 2, 3, 4, 5, 6], $handler->attempts);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([], \array_filter(\array_keys($letter->headers), static fn(string $name): bool => \str_starts_with($name, 'x-')));
             $bus->close();
         });
@@ -94,22 +96,22 @@ final class DelayQueuesTest extends BusTestCase
     public function testOnlyTheQueueInWhichItFailedGetsItBack(): void
     {
         $this->inRuntime(function (): void {
-            $fails = Bus::connect($this->brokerDsn(), retry: new Retry(delayed: 1, delay: 0.05))->handlers(self::listening(static function (): void {
+            $fails = Bus::connect($this->brokerDsn(), options: new BusOptions(retry: new Retry(delayed: 1, delay: 0.05)))->handlers(self::listening(static function (): void {
                 static $calls = 0;
                 $calls++ === 0 && throw new class ('no') extends \RuntimeException implements \Weft\Bus\Recoverable {};
             }));
-            $fails->declare('one');
+            $fails->queue('one')->declare();
             $other = Bus::connect($this->brokerDsn())->handlers(self::listening(static fn() => null));
-            $other->declare('two');
+            $other->queue('two')->declare();
             $fails->publish(new CustomerStored('1'));
             $consuming = async(static fn(): int => $fails->consume('one'));
-            while ($fails->stats()->events === 0) {
+            while ($fails->admin()->stats()->events === 0) {
                 delay(0.01);
             }
             $fails->stop();
             $consuming->await();
 
-            self::assertSame([1, 1], [$fails->stats()->retried, $other->depth('two')]);
+            self::assertSame([1, 1], [$fails->admin()->stats()->retried, $other->queue('two')->depth()]);
             $fails->close();
             $other->close();
         });
@@ -119,14 +121,14 @@ final class DelayQueuesTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect(RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()));
-            $bus->send(self::customer(1), delay: 0.02);
-            $bus->publish(new CustomerStored('an event may have no listener'), delay: 0.02);
-            while ($bus->depth('weft.unrouted') === 0) {
+            $bus->send(self::customer(1), new SendOptions(delay: 0.02));
+            $bus->publish(new CustomerStored('an event may have no listener'), new SendOptions(delay: 0.02));
+            while ($bus->queue('weft.unrouted')->depth() === 0) {
                 delay(0.02);
             }
             delay(0.2);
 
-            self::assertSame(1, $bus->depth('weft.unrouted'));
+            self::assertSame(1, $bus->queue('weft.unrouted')->depth());
             $bus->close();
         });
     }
@@ -135,7 +137,7 @@ final class DelayQueuesTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect($this->brokerDsn());
-            $id = $bus->publish(new CustomerStored('1'), delay: 60.0);
+            $id = $bus->publish(new CustomerStored('1'), new SendOptions(delay: 60.0));
             try {
                 $bus->cancel($id);
                 self::fail('cancelled');
@@ -145,7 +147,7 @@ final class DelayQueuesTest extends BusTestCase
             $this->expectException(\ValueError::class);
             $this->expectExceptionMessage('by at most 4294967 seconds, got 49999');
             try {
-                $bus->publish(new CustomerStored('1'), delay: 5_000_000.0);
+                $bus->publish(new CustomerStored('1'), new SendOptions(delay: 5_000_000.0));
             } finally {
                 $bus->close();
             }

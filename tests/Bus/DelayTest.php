@@ -6,7 +6,9 @@ namespace Weft\Tests\Bus;
 
 use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
@@ -17,6 +19,7 @@ use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\PublishException;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -58,11 +61,11 @@ class DelayTest extends BusTestCase
     public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
-            $bus->publish(new CustomerStored('an hour'), delay: 3600.0);
+            $bus->publish(new CustomerStored('an hour'), new SendOptions(delay: 3600.0));
             $sent = \microtime(true);
             $bus->publish(new CustomerStored('now'));
-            $bus->publish(new CustomerStored('long'), delay: 2.0);
-            $bus->publish(new CustomerStored('short'), at: new \DateTimeImmutable('+300 milliseconds'));
+            $bus->publish(new CustomerStored('long'), new SendOptions(delay: 2.0));
+            $bus->publish(new CustomerStored('short'), new SendOptions(at: new \DateTimeImmutable('+300 milliseconds')));
             // The deadline of the test is far below the hour.
             self::until(static fn(): bool => \count($heard) === 3);
 
@@ -77,11 +80,11 @@ class DelayTest extends BusTestCase
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
             // Long enough for a busy machine to cancel it, and due before the last one.
-            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 3.0);
-            $left = $bus->publish(new CustomerStored('left'), delay: 0.05);
+            $cancelled = $bus->publish(new CustomerStored('cancelled'), new SendOptions(delay: 3.0));
+            $left = $bus->publish(new CustomerStored('left'), new SendOptions(delay: 0.05));
             self::assertTrue($bus->cancel($cancelled));
             self::assertFalse($bus->cancel($cancelled));
-            $bus->publish(new CustomerStored('last'), delay: 3.1);
+            $bus->publish(new CustomerStored('last'), new SendOptions(delay: 3.1));
             self::until(static fn(): bool => isset($heard['last']));
 
             self::assertSame(['left', 'last'], \array_keys($heard->getArrayCopy()));
@@ -94,8 +97,8 @@ class DelayTest extends BusTestCase
     public function testATimeThatIsOverMeansNow(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
-            $bus->publish(new CustomerStored('past'), at: new \DateTimeImmutable('2001-01-01'));
-            $bus->publish(new CustomerStored('none'), delay: 0.0);
+            $bus->publish(new CustomerStored('past'), new SendOptions(at: new \DateTimeImmutable('2001-01-01')));
+            $bus->publish(new CustomerStored('none'), new SendOptions(delay: 0.0));
             self::until(static fn(): bool => \count($heard) === 2);
 
             self::assertSame(['past', 'none'], \array_keys($heard->getArrayCopy()));
@@ -110,13 +113,13 @@ class DelayTest extends BusTestCase
                 #[CommandHandler]
                 public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
                 {
-                    $context->publish(new CustomerStored($command->id), delay: 60.0);
+                    $context->publish(new CustomerStored($command->id), new SendOptions(delay: 60.0));
                     if ($command->id === '1') {
                         throw new \DomainException('no');
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2));
             self::drain($bus);
 
@@ -135,11 +138,11 @@ class DelayTest extends BusTestCase
                 $late[$id][] = \microtime(true) - (float) $due;
             });
             $buses = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler), [1, 2, 3]);
-            $buses[0]->declare(self::QUEUE);
+            $buses[0]->queue(self::QUEUE)->declare();
             $consuming = \array_map(static fn(Bus $bus): object => async(static fn(): int => $bus->consume(self::QUEUE)), $buses);
             for ($id = 0; $id < 1_000; $id++) {
                 $seconds = \random_int(100, 2_000) / 1000;
-                $buses[$id % 3]->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), delay: $seconds);
+                $buses[$id % 3]->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), new SendOptions(delay: $seconds));
             }
             self::until(static function () use (&$late): bool {
                 return \count($late) === 1_000;
@@ -166,7 +169,7 @@ class DelayTest extends BusTestCase
             });
             $buses = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler)
                 ->schedule('customers', '* * * * *', static fn(): StoreCustomer => self::customer(1)), [1, 2, 3]);
-            $buses[0]->declare(self::QUEUE);
+            $buses[0]->queue(self::QUEUE)->declare();
             $minute = \intdiv(\time(), 60);
             // As if nobody had been there for an hour.
             $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 3600]);
@@ -195,17 +198,17 @@ class DelayTest extends BusTestCase
             $database = Database::connect($this->dsn());
             $broker = new SpyTransport(new Memory());
             $bus = Bus::connect($broker, $database)->handlers(self::storing(static function (): void {}));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->before = static function (string $what) use ($bus): void {
                 if ($what === 'publish') {
                     $bus->stop();
                     delay(0.1);
                 }
             };
-            $bus->send(self::customer(1), delay: 0.05);
-            $bus->consume(self::QUEUE, signals: false);
+            $bus->send(self::customer(1), new SendOptions(delay: 0.05));
+            $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false));
 
-            self::assertSame([1, 0], [$bus->depth(self::QUEUE), $database->execute('SELECT count(*) FROM weft_delayed')->value()]);
+            self::assertSame([1, 0], [$bus->queue(self::QUEUE)->depth(), $database->execute('SELECT count(*) FROM weft_delayed')->value()]);
             $bus->close();
             $database->close();
         });
@@ -216,8 +219,8 @@ class DelayTest extends BusTestCase
         $this->inRuntime(function (): void {
             $broker = new SpyTransport(new Memory());
             $bus = Bus::connect($broker, Database::connect($this->dsn()))->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
-            $id = $bus->send(self::customer(1), delay: 0.05);
+            $bus->queue(self::QUEUE)->declare();
+            $id = $bus->send(self::customer(1), new SendOptions(delay: 0.05));
             $answers = [];
             $broker->before = static function (string $what) use ($bus, $broker, $id, &$answers): void {
                 if ($what === 'publish') {
@@ -229,14 +232,14 @@ class DelayTest extends BusTestCase
             };
             delay(0.06);
             try {
-                $bus->releaseDue();
+                $bus->admin()->releaseDue();
                 self::fail('the broker was there');
             } catch (PublishException) {
             }
-            $bus->releaseDue();
+            $bus->admin()->releaseDue();
 
-            self::assertSame([[false, false], 1, false], [$answers, $bus->depth(self::QUEUE), $bus->cancel($id)]);
-            $other = $bus->send(self::customer(2), delay: 0.05);
+            self::assertSame([[false, false], 1, false], [$answers, $bus->queue(self::QUEUE)->depth(), $bus->cancel($id)]);
+            $other = $bus->send(self::customer(2), new SendOptions(delay: 0.05));
             delay(0.06);
             self::assertTrue($bus->cancel($other), 'due, and nobody has come for it');
             $bus->close();
@@ -249,16 +252,16 @@ class DelayTest extends BusTestCase
             $log = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $heard = [];
-            $bus = Bus::connect(new Memory(), $database, logger: $log)->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {
+            $bus = Bus::connect(new Memory(), $database, new BusOptions(logger: $log))->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {
                 $heard[] = $command->id;
             }));
             $bus->schedule('broken', '* * * * *', static fn(): StoreCustomer => throw new \LogicException('no such report'));
             $bus->schedule('sound', '* * * * *', static fn(): StoreCustomer => self::customer('sound'));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach (['broken', 'sound'] as $name) {
                 $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
-            $bus->send(self::customer('delayed'), delay: 0.3);
+            $bus->send(self::customer('delayed'), new SendOptions(delay: 0.3));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static function () use (&$heard): bool {
                 return \count(\array_unique($heard)) > 1;
@@ -285,7 +288,7 @@ class DelayTest extends BusTestCase
             $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static function () use (&$heard): void {
                 $heard++;
             }))->schedule('customers', '0 3 1 1 *', static fn(): StoreCustomer => self::customer(1));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 30]);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static fn(): bool => $database->execute('SELECT rule FROM weft_schedules')->value() === '0 3 1 1 * UTC');
@@ -355,7 +358,7 @@ class DelayTest extends BusTestCase
         $this->inRuntime(function (): void {
             $bus = Bus::connect(new SpyTransport(new Memory()));
             try {
-                $bus->publish(new CustomerStored('1'), delay: 1.0);
+                $bus->publish(new CustomerStored('1'), new SendOptions(delay: 1.0));
                 self::fail('it was put off');
             } catch (\Error $error) {
                 self::assertStringContainsString('pass a Database to Bus::connect()', $error->getMessage());
@@ -371,7 +374,7 @@ class DelayTest extends BusTestCase
         $this->inRuntime(function () use ($delay, $at): void {
             $bus = Bus::connect(new Memory());
             $this->expectException(\ValueError::class);
-            $bus->publish(new CustomerStored('1'), delay: $delay, at: $at);
+            $bus->publish(new CustomerStored('1'), new SendOptions(delay: $delay, at: $at));
         });
     }
 
@@ -390,7 +393,7 @@ class DelayTest extends BusTestCase
             $bus = $connect($this)->handlers(self::listening(static function (CustomerStored $event) use ($heard): void {
                 $heard[$event->id] = \microtime(true);
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             $test($bus, $heard);
             $bus->stop();

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
 use Weft\Sql\Database;
@@ -53,7 +55,7 @@ final class DrainTest extends BusTestCase
             $database = $this->database();
             $broker = $kind === 'postgres' ? $this->databaseDsn() : $this->brokerDsn();
             $bus = Bus::connect($broker, $database)->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(self::COMMANDS));
             for ($stop = 1; $stop <= self::STOPS; $stop++) {
                 $this->start($broker, $guarantee);
@@ -66,12 +68,12 @@ final class DrainTest extends BusTestCase
                 self::assertSame(0, $code);
                 self::assertLessThan(self::GRACE, $seconds);
                 self::assertSame(self::effects($database, 'begun'), self::effects($database, 'done'), 'what had begun is done');
-                self::assertGreaterThan(0, $bus->depth(self::QUEUE), 'there was more to do');
+                self::assertGreaterThan(0, $bus->queue(self::QUEUE)->depth(), 'there was more to do');
             }
             $this->finish($broker, $guarantee, $database);
 
             self::assertSame([self::COMMANDS, 0], [self::effects($database, 'begun'), self::effects($database, 'counted')]);
-            self::assertSame([0, 0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), self::noted($database)]);
+            self::assertSame([0, 0, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count(), self::noted($database)]);
             $bus->close();
             $database->close();
         }, deadline: 240.0);
@@ -84,7 +86,7 @@ final class DrainTest extends BusTestCase
             $database = $this->database();
             $broker = $kind === 'postgres' ? $this->databaseDsn() : $this->brokerDsn();
             $bus = Bus::connect($broker, $database)->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(500));
             $this->start($broker, $guarantee, seconds: 600.0);
             // Everything that may run runs, until its time is over in ten minutes.
@@ -100,11 +102,11 @@ final class DrainTest extends BusTestCase
 
             self::assertSame([0, 0], [$code, self::effects($database, 'done')]);
             self::assertLessThan(self::GRACE, $seconds);
-            while ($bus->depth(self::QUEUE) < 500) {
+            while ($bus->queue(self::QUEUE)->depth() < 500) {
                 delay(0.02);
             }
             $this->finish($broker, $guarantee, $database, 500);
-            self::assertSame([0, 0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), self::noted($database)]);
+            self::assertSame([0, 0, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count(), self::noted($database)]);
             $bus->close();
             $database->close();
         }, deadline: 240.0);
@@ -124,23 +126,23 @@ final class DrainTest extends BusTestCase
         $this->inRuntime(function () use ($ofConsume, $ofStop): void {
             $seen = [];
             $first = true;
-            $bus = Bus::connect('memory:', retry: new Retry())->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, &$first): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry()))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, &$first): void {
                 $first && $command->id === '2' && delay(600.0);
                 $seen[] = $command->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
-            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false, grace: $ofConsume));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false, grace: $ofConsume)));
             while (\count($seen) < 2) {
                 delay(0.001);
             }
             $bus->stop($ofStop);
             $consuming->await();
 
-            self::assertSame([['1', '3'], 1], [$seen, $bus->depth(self::QUEUE)]);
+            self::assertSame([['1', '3'], 1], [$seen, $bus->queue(self::QUEUE)->depth()]);
             $first = false;
             self::drain($bus);
-            self::assertSame([['1', '3', '2'], 0, 0], [$seen, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['1', '3', '2'], 0, 0], [$seen, $bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -148,7 +150,7 @@ final class DrainTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $this->expectException(\ValueError::class);
-            $this->expectExceptionMessage('The grace of a stop must be at least 0 seconds, got -0.5');
+            $this->expectExceptionMessage('The grace period of a consumer must be at least 0 seconds, got -0.5');
             Bus::connect('memory:')->stop(-0.5);
         });
     }
@@ -160,7 +162,7 @@ final class DrainTest extends BusTestCase
             $dsn = $this->brokerDsn();
             $proxy = new Proxy('127.0.0.1', (int) \parse_url($dsn, \PHP_URL_PORT));
             $bus = Bus::connect($dsn, $database)->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(50));
             $this->start((string) \preg_replace('~:\d+/~', ":{$proxy->port}/", $dsn), DeliveryGuarantee::Transactional, seconds: 600.0);
             while (self::effects($database, 'begun') < 50) {
@@ -177,7 +179,7 @@ final class DrainTest extends BusTestCase
             // Five for the channel, and five for each of two connections.
             self::assertLessThan(15.0 + self::GRACE, $seconds);
             $proxy->stop();
-            while ($bus->depth(self::QUEUE) < 50) {
+            while ($bus->queue(self::QUEUE)->depth() < 50) {
                 delay(0.02);
             }
             $bus->close();

@@ -5,13 +5,16 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Encrypted;
 use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\OrderedBy;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
@@ -31,10 +34,10 @@ final class EncryptionTest extends BusTestCase
             $spy->before = static function (string $what, array $messages) use (&$bodies): void {
                 \array_push($bodies, ...\array_map(static fn(Outgoing $message): string => $message->body, $messages));
             };
-            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static function (PayByCard $command) use (&$seen): void {
+            $bus = Bus::connect($spy, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))))->handlers(self::paying(static function (PayByCard $command) use (&$seen): void {
                 $seen[] = [$command->customer, $command->card, $command->limits, $command->note];
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new PayByCard('7', '4111111111111111', [1, 2], null));
             $bus->send(new PayByCard('7', '4111111111111111', [1, 2], 'weft2:a:x'));
             self::drain($bus);
@@ -52,13 +55,13 @@ final class EncryptionTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $database = Database::connect($this->dsn());
-            $bus = Bus::connect('memory:', $database, logger: $logger, keys: self::ring('a'))->handlers(self::paying(static fn() => throw new \DomainException('declined')));
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect('memory:', $database, new BusOptions(logger: $logger, messages: new MessageOptions(keys: self::ring('a'))))->handlers(self::paying(static fn() => throw new \DomainException('declined')));
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new PayByCard('7', '4111111111111111'));
-            $bus->send(new PayByCard('8', '4111111111111111'), delay: 60.0);
+            $bus->send(new PayByCard('8', '4111111111111111'), new SendOptions(delay: 60.0));
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame('declined', $letter->errorMessage());
             $everything = $letter->body . \implode($letter->headers) . $database->execute('SELECT body FROM weft_delayed')->value()
                 . \json_encode($logger->records, \JSON_PARTIAL_OUTPUT_ON_ERROR);
@@ -74,21 +77,21 @@ final class EncryptionTest extends BusTestCase
             $pay = static function (PayByCard $command) use (&$cards): void {
                 $cards[] = $command->card;
             };
-            $sender = Bus::connect($broker, keys: self::ring('a'));
-            $rotated = Bus::connect($broker, keys: self::ring('b', 'a', 'b'))->handlers(self::paying($pay));
-            $rotated->declare(self::QUEUE);
+            $sender = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))));
+            $rotated = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: self::ring('b', 'a', 'b'))))->handlers(self::paying($pay));
+            $rotated->queue(self::QUEUE)->declare();
             $sender->send(new PayByCard('1', 'old'));
             $rotated->send(new PayByCard('2', 'new'));
             self::drain($rotated);
             self::assertSame(['old', 'new'], $cards);
 
             $sender->send(new PayByCard('3', 'too old'));
-            $without = Bus::connect($broker, keys: self::ring('b'))->handlers(self::paying($pay));
+            $without = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: self::ring('b'))))->handlers(self::paying($pay));
             self::drain($without);
-            [$letter] = $without->deadLetters(self::QUEUE)->peek();
+            [$letter] = $without->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(MessageDecodingException::class, $letter->errorClass());
             self::assertStringContainsString('at $.card expected encrypted string, found a value encrypted with the key "a", which is not in the key ring', $letter->errorMessage());
-            $without->deadLetters(self::QUEUE)->retry();
+            $without->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($rotated);
             self::assertSame('too old', \end($cards));
         });
@@ -104,15 +107,15 @@ final class EncryptionTest extends BusTestCase
             $spy->before = static function (string $what, array $messages) use (&$sent): void {
                 $sent = $messages[0] ?? $sent;
             };
-            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect($spy, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))))->handlers(self::paying(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new PayByCard('7', '4111111111111111'));
-            $bus->purge(self::QUEUE);
+            $bus->queue(self::QUEUE)->purge();
             $data = $change(\json_decode($sent->body, true));
             $broker->publish([new Outgoing(PayByCard::class, \json_encode($data), $sent->headers)]);
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertStringContainsString($error, $letter->errorMessage());
             self::assertStringNotContainsString('4111', $letter->errorMessage());
         });
@@ -141,17 +144,17 @@ final class EncryptionTest extends BusTestCase
             $spy->before = static function (string $what, array $messages) use (&$sent): void {
                 $sent ??= $messages[0] ?? null;
             };
-            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static function (object $command) use (&$cards): void {
+            $bus = Bus::connect($spy, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))))->handlers(self::paying(static function (object $command) use (&$cards): void {
                 $cards[] = $command->card;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new PayByCard('7', '4111'));
-            $bus->purge(self::QUEUE);
+            $bus->queue(self::QUEUE)->purge();
             $broker->publish([new Outgoing($type, $sent->body, ($otherId ? [Header::MESSAGE_ID => '0199d6c1-8f3a-7c52-9d1e-5b0c7a4e2f10'] : []) + $sent->headers)]);
             self::drain($bus);
 
             self::assertSame($opens ? ['4111'] : [], $cards);
-            $opens || self::assertStringContainsString('found a value that the key "a" cannot decrypt', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            $opens || self::assertStringContainsString('found a value that the key "a" cannot decrypt', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
         });
     }
 
@@ -173,14 +176,14 @@ final class EncryptionTest extends BusTestCase
             });
             $nonce = \random_bytes(\SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES);
             $old = 'weft1:a:' . \base64_encode($nonce . \sodium_crypto_aead_xchacha20poly1305_ietf_encrypt('"4111"', 'card', $nonce, \hash('sha256', 'a', true)));
-            $strict = Bus::connect($broker, keys: self::ring('a'))->handlers($pay);
-            $strict->declare(self::QUEUE);
+            $strict = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))))->handlers($pay);
+            $strict->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(PayByCard::class, \json_encode(['customer' => '7', 'card' => $old]), [])]);
             self::drain($strict);
-            self::assertStringContainsString('found a value of the format weft1, which is not bound to its message', $strict->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('found a value of the format weft1, which is not bound to its message', $strict->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
 
-            $lenient = Bus::connect($broker, keys: new KeyRing('a', ['a' => \hash('sha256', 'a', true)], acceptUnbound: true))->handlers($pay);
-            $lenient->deadLetters(self::QUEUE)->retry();
+            $lenient = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: new KeyRing('a', ['a' => \hash('sha256', 'a', true)], acceptUnbound: true))))->handlers($pay);
+            $lenient->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($lenient);
             self::assertSame(['4111'], $cards);
         });
@@ -191,7 +194,7 @@ final class EncryptionTest extends BusTestCase
         $this->inRuntime(function (): void {
             $broker = new Memory();
             $seen = null;
-            $bus = Bus::connect($broker, keys: self::ring('a'))->handlers(new class ($seen) {
+            $bus = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(keys: self::ring('a'))))->handlers(new class ($seen) {
                 public function __construct(private ?string &$seen) {}
 
                 #[CommandHandler]
@@ -200,7 +203,7 @@ final class EncryptionTest extends BusTestCase
                     $this->seen = $command->card;
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(Migrated::class, '{"card":"plain"}', [])]);
             self::drain($bus);
             self::assertSame('plain', $seen);
@@ -212,8 +215,8 @@ final class EncryptionTest extends BusTestCase
         $key = KeyRing::generate();
         foreach (
             [
-            'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()' => static fn() => Bus::connect('memory:')->registerMessages(PayByCard::class),
-            'which is encrypted; a key must not be encrypted' => static fn() => Bus::connect('memory:', keys: self::ring('a'))->registerMessages(OrderedBySecret::class),
+            'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()' => static fn() => Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [PayByCard::class]))),
+            'which is encrypted; a key must not be encrypted' => static fn() => Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [OrderedBySecret::class], keys: self::ring('a')))),
             'The current key "b" is not in the ring' => static fn() => new KeyRing('b', ['a' => $key]),
             'The key "a" must be a string of 32 bytes' => static fn() => new KeyRing('a', ['a' => 'short']),
             'The id of a key must have 1 to 64' => static fn() => new KeyRing('a:b', ['a:b' => $key]),

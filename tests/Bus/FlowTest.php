@@ -5,14 +5,17 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CircuitBreaker;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Flow\AdaptiveLimit;
 use Weft\Bus\Internal\Flow\SharedClock;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Unrecoverable;
@@ -48,11 +51,11 @@ final class FlowTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = (int) $command->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach ([[1, null], [2, 0], [3, 9], [4, null], [5, 9], [6, 4]] as [$id, $priority]) {
-                $bus->send(self::customer($id), priority: $priority);
+                $bus->send(self::customer($id), new SendOptions(priority: $priority));
             }
-            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 10, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 10, stopWhenEmpty: true));
 
             self::assertSame([3, 5, 1, 4, 6, 2], $seen);
         });
@@ -79,11 +82,11 @@ final class FlowTest extends BusTestCase
                     }
                 },
             );
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach (self::customers(6) as $customer) {
-                $bus->send($customer, priority: 3);
+                $bus->send($customer, new SendOptions(priority: 3));
             }
-            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 20, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 20, stopWhenEmpty: true));
 
             self::assertSame(['1', '2', 'alarm', '3', '4', '5', '6'], $seen);
         });
@@ -102,10 +105,10 @@ final class FlowTest extends BusTestCase
                     $this->seen[] = "{$command->tenant}{$command->number}";
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $reports = \array_map(static fn(int $number): Report => new Report('a', $number), \range(1, 6));
             $bus->sendAll([...$reports, new Report('b', 1), new Report('7', 1), new Report('b', 2)]);
-            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 20, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 20, stopWhenEmpty: true));
 
             self::assertSame(['a1', 'b1', '71', 'a2', 'b2', 'a3', 'a4', 'a5', 'a6'], $seen);
         });
@@ -126,12 +129,12 @@ final class FlowTest extends BusTestCase
                     $command->tenant === 'a' ? $this->flood++ : $this->overtaken[] = $this->flood - (int) $context->header('handled-before');
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(\array_map(static fn(int $number): Report => new Report('a', $number), \range(1, 20_000)));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 10, prefetch: 30_000, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(prefetch: 30_000, signals: false)));
             for ($number = 1; $number <= 10; $number++) {
                 delay(0.05);
-                $bus->send(new Report('b', $number), headers: ['handled-before' => (string) $flood]);
+                $bus->send(new Report('b', $number), new SendOptions(headers: ['handled-before' => (string) $flood]));
             }
             while (\count($overtaken) < 10) {
                 delay(0.005);
@@ -151,7 +154,7 @@ final class FlowTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $seen = [];
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(
                 self::storing(static function (StoreCustomer $command) use (&$seen): void {
                     $seen[] = $command->id;
                 }),
@@ -165,22 +168,22 @@ final class FlowTest extends BusTestCase
                     }
                 },
             );
-            $bus->declare(self::QUEUE);
-            $bus->send(self::customer(1), expires: 0.05);
-            $bus->send(self::customer(2), expires: 60.0);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1), new SendOptions(expires: 0.05));
+            $bus->send(self::customer(2), new SendOptions(expires: 60.0));
             $bus->send(new Alarm(1));
-            $bus->send(new Alarm(2), expires: 60.0);
+            $bus->send(new Alarm(2), new SendOptions(expires: 60.0));
             // It has its two seconds from the moment when it is due.
-            $bus->send(new Alarm(3), delay: 2.5);
+            $bus->send(new Alarm(3), new SendOptions(delay: 2.5));
             delay(2.1);
             self::drain($bus);
-            while ($bus->stats()->succeeded() < 3) {
+            while ($bus->admin()->stats()->succeeded() < 3) {
                 delay(0.02);
                 self::drain($bus);
             }
 
             self::assertSame(['alarm 2', '2', 'alarm 3'], $seen);
-            self::assertSame([2, 0], [$bus->stats()->expired, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([2, 0], [$bus->admin()->stats()->expired, $bus->queue(self::QUEUE)->deadLetters()->count()]);
             self::assertTrue($logger->hasRecord('info', 'expired'));
         });
     }
@@ -190,7 +193,7 @@ final class FlowTest extends BusTestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
-        Bus::connect('memory:')->send(self::customer(1), ...$options);
+        Bus::connect('memory:')->send(self::customer(1), new SendOptions(...$options));
     }
 
     /** @return iterable<array{array<string, mixed>, string}> */
@@ -211,16 +214,16 @@ final class FlowTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $at = $pauses = [];
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function () use (&$at, &$pauses, $logger): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(self::storing(static function () use (&$at, &$pauses, $logger): void {
                 $at[] = \microtime(true);
                 $pauses[] = \count(\array_filter($logger->records, static fn(array $record): bool => \str_contains($record['message'], 'Circuit breaker of queue {queue} opens')));
                 if (\count($at) <= 5) {
                     throw new \RuntimeException('the gateway is down');
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(20));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, maxPause: 0.2)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, maxPause: 0.2))));
             while (\count($at) < 20) {
                 delay(0.01);
             }
@@ -232,7 +235,7 @@ final class FlowTest extends BusTestCase
             self::assertGreaterThan(0.095, $at[3] - $at[2], 'then a pause, and one is tried');
             self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
             self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
-            self::assertSame([15, 5], [$bus->stats()->commands, $bus->stats()->deadLettered]);
+            self::assertSame([15, 5], [$bus->admin()->stats()->commands, $bus->admin()->stats()->deadLettered]);
             self::assertTrue($logger->hasRecord('notice', 'Circuit breaker of queue {queue} closes'));
         });
     }
@@ -244,18 +247,18 @@ final class FlowTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$calls): void {
                 ++$calls <= 2 && throw new \RuntimeException('the gateway is down');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2));
-            $bus->send(self::customer(3), expires: 0.02);
+            $bus->send(self::customer(3), new SendOptions(expires: 0.02));
             $bus->send(self::customer(4));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.1)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.1))));
             while ($calls < 3) {
                 delay(0.005);
             }
             $bus->stop();
             $consumer->await();
 
-            self::assertSame([1, 1], [$bus->stats()->expired, $bus->stats()->commands]);
+            self::assertSame([1, 1], [$bus->admin()->stats()->expired, $bus->admin()->stats()->commands]);
         });
     }
 
@@ -269,22 +272,22 @@ final class FlowTest extends BusTestCase
                 }
             };
             $calls = 0;
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function () use (&$calls): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(self::storing(static function () use (&$calls): void {
                 ++$calls <= 3 && throw new \RuntimeException('the gateway is down');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(6));
-            $bus->send(self::customer(7), expires: 0.001);
+            $bus->send(self::customer(7), new SendOptions(expires: 0.001));
             delay(0.01);
             $log = \ini_set('error_log', '/dev/null');
             try {
-                $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true, signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.05));
+                $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true, signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.05)));
             } finally {
                 \ini_set('error_log', $log);
             }
 
-            self::assertSame([6, 3, 3, 1], [$calls, $bus->stats()->commands, $bus->stats()->deadLettered, $bus->stats()->expired]);
-            self::assertSame([3, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            self::assertSame([6, 3, 3, 1], [$calls, $bus->admin()->stats()->commands, $bus->admin()->stats()->deadLettered, $bus->admin()->stats()->expired]);
+            self::assertSame([3, 0], [$bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -296,11 +299,11 @@ final class FlowTest extends BusTestCase
             $bus = Bus::connect($broker)->handlers(self::storing(static function () use (&$calls): void {
                 $calls++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->put(self::QUEUE, [new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', [Header::MESSAGE_ID => '1', Header::EXPIRES_AT => 'tomorrow', Header::KIND => 'command'])]);
             self::drain($bus);
 
-            self::assertSame([1, 0], [$calls, $bus->stats()->expired]);
+            self::assertSame([1, 0], [$calls, $bus->admin()->stats()->expired]);
         });
     }
 
@@ -309,13 +312,13 @@ final class FlowTest extends BusTestCase
         $this->inRuntime(function (): void {
             $broker = new Memory();
             $bus = Bus::connect($broker)->handlers(self::storing(static fn() => throw new class ('mine') extends \RuntimeException implements Unrecoverable {}));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(10));
             $broker->publish(\array_fill(0, 10, new Outgoing(StoreCustomer::class, '{', [])));
             $started = \microtime(true);
-            $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true, breaker: new CircuitBreaker(failures: 2, pause: 60.0));
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true, breaker: new CircuitBreaker(failures: 2, pause: 60.0)));
 
-            self::assertSame(20, $bus->stats()->deadLettered);
+            self::assertSame(20, $bus->admin()->stats()->deadLettered);
             self::assertLessThan(50.0, \microtime(true) - $started, 'it has not paused');
         });
     }
@@ -334,7 +337,7 @@ final class FlowTest extends BusTestCase
                     $this->at[] = \microtime(true);
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(10));
             $started = \microtime(true);
             self::drain($bus);
@@ -351,7 +354,7 @@ final class FlowTest extends BusTestCase
                 #[RateLimit(perSecond: 0.01, burst: 5)]
                 public function store(StoreCustomer $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(5));
 
             // The second one alone would be called after 100 seconds, when the time of this test is over.
@@ -420,9 +423,9 @@ final class FlowTest extends BusTestCase
                     $this->handled++;
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(1_000));
-            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1_000, signals: false));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1_000, options: new ConsumeOptions(signals: false)));
             $started = \microtime(true);
             while ($handled < 6) {
                 delay(0.01);
@@ -496,14 +499,14 @@ final class FlowTest extends BusTestCase
                 #[RateLimit(perSecond: 1000.0, shared: true, name: 'gateway')]
                 public function store(StoreCustomer $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $database->execute('INSERT INTO weft_rate_limits (name, reserved_us, clock_us) VALUES (?, 1000, ?)', ['gateway', \intdiv(\hrtime(true), 1_000) + 86_400_000_000]);
             $bus->send(self::customer(1));
             $started = \microtime(true);
             self::drain($bus);
 
             self::assertLessThan(50.0, \microtime(true) - $started, 'not the day by which the clock was ahead');
-            self::assertSame(1, $bus->stats()->commands);
+            self::assertSame(1, $bus->admin()->stats()->commands);
         });
     }
 
@@ -515,10 +518,10 @@ final class FlowTest extends BusTestCase
                 #[RateLimit(perSecond: 10.0, shared: true, name: 'gateway')]
                 public function store(StoreCustomer $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
             self::drain($bus);
-            self::assertStringContainsString('The rate limit "gateway" is shared and needs a database', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('The rate limit "gateway" is shared and needs a database', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
             $this->expectException(\ValueError::class);
             new RateLimit(perSecond: 0.0);
         });
@@ -534,8 +537,8 @@ final class FlowTest extends BusTestCase
                 $busy--;
                 $handled++;
             }));
-            $bus->declare(self::QUEUE);
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $bus->queue(self::QUEUE)->declare();
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             $started = \microtime(true);
             // Two seconds are enough on a machine that has nothing else to do.
             for ($sent = 0; $sent < 4000 || ($most < 8 && $sent < 80_000);) {
@@ -592,15 +595,15 @@ final class FlowTest extends BusTestCase
         $this->inRuntime(function (): void {
             $database = $this->database(50);
             $slow = false;
-            $bus = Bus::connect('memory:', $database, retry: new Retry());
+            $bus = Bus::connect('memory:', $database, new BusOptions(retry: new Retry()));
             $bus->handlers(self::storing(static function () use ($database, &$slow): void {
                 $database->execute('SELECT pg_sleep(?)', [$slow ? 0.05 : 0.005]);
             }));
-            $bus->declare(self::QUEUE);
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $bus->queue(self::QUEUE)->declare();
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             $sender = async(static function () use ($bus): never {
                 while (true) {
-                    $bus->depth(self::QUEUE) < 2_000 && $bus->sendAll(self::customers(2_000));
+                    $bus->queue(self::QUEUE)->depth() < 2_000 && $bus->sendAll(self::customers(2_000));
                     delay(0.01);
                 }
             });
@@ -608,7 +611,7 @@ final class FlowTest extends BusTestCase
                 $sum = $samples = 0;
                 for ($until = \microtime(true) + $seconds; \microtime(true) < $until; $samples++) {
                     delay(0.01);
-                    $sum += $bus->stats()->inFlight;
+                    $sum += $bus->admin()->stats()->inFlight;
                 }
 
                 return $sum / $samples;

@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\DuplicateHandlerError;
@@ -170,7 +171,39 @@ final class HandlersTest extends BusTestCase
             public function handle(StoreCustomer $command): void {}
         });
 
-        self::assertNotSame([], $bus->plan(self::QUEUE));
+        self::assertNotSame([], $bus->queue(self::QUEUE)->plan());
+    }
+
+    public function testAClassNameIsProvidedByTheContainerAndWithoutOneRefused(): void
+    {
+        $handled = [];
+        $handler = self::storing(static function (StoreCustomer $command) use (&$handled): void {
+            $handled[] = $command->id;
+        });
+        $container = new class ($handler) implements ContainerInterface {
+            public function __construct(private readonly object $handler) {}
+
+            public function get(string $id): object
+            {
+                return $this->handler;
+            }
+
+            public function has(string $id): bool
+            {
+                return $id === $this->handler::class;
+            }
+        };
+        $this->inRuntime(function () use ($container, $handler, &$handled): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(container: $container))->handlers($handler::class);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(7));
+            self::drain($bus);
+            self::assertSame(['7'], $handled);
+        });
+
+        $this->expectException(InvalidHandlerError::class);
+        $this->expectExceptionMessage('is not marked with #[Saga], and no container provides it; register handlers as objects, sagas by class name');
+        Bus::connect('memory:')->handlers($handler::class);
     }
 
     public function testParametersAreFoundByTypeInAnyOrder(): void
@@ -210,8 +243,8 @@ final class HandlersTest extends BusTestCase
                 }
             };
             $database = Database::connect('sqlite::memory:');
-            $bus = Bus::connect('memory:', $database, container: $container, logger: $logger)->handlers($handler);
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect('memory:', $database, new BusOptions(container: $container, logger: $logger))->handlers($handler);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(3));
             self::drain($bus);
             $database->close();
@@ -227,7 +260,7 @@ final class HandlersTest extends BusTestCase
         $this->inRuntime(function () use ($handler, $expected): void {
             $database = Database::connect('sqlite::memory:');
             $bus = Bus::connect('memory:', $database)->handlers($handler);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(3));
             self::drain($bus);
             $database->close();

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
@@ -35,12 +37,12 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting(), self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1'), self::message('1'), self::message('2')]);
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['1', 'stored'], ['2', 'heard'], ['2', 'stored']], self::effects($database));
-            self::assertSame([1, 0, 0], [$bus->stats()->duplicates, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0, 0], [$bus->admin()->stats()->duplicates, $bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -54,11 +56,11 @@ class InboxOutboxTest extends BusTestCase
                     delay(0.005);
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1'), self::message('1'), self::message('1')]);
             self::drain($bus);
 
-            self::assertSame([3, [['1', 'stored']], 2], [$runs, self::effects($database), $bus->stats()->duplicates]);
+            self::assertSame([3, [['1', 'stored']], 2], [$runs, self::effects($database), $bus->admin()->stats()->duplicates]);
         });
     }
 
@@ -71,12 +73,12 @@ class InboxOutboxTest extends BusTestCase
                 } catch (\Throwable) {
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1')]);
             $broker->publish([self::message('1')]);
             self::drain($bus);
 
-            self::assertSame([[['1', 'stored']], 1, 0], [self::effects($database), $bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([[['1', 'stored']], 1, 0], [self::effects($database), $bus->admin()->stats()->duplicates, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -87,14 +89,14 @@ class InboxOutboxTest extends BusTestCase
             $bus->handlers(self::inserting(static function () use (&$runs): void {
                 $runs++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1')]);
             $broker->loseAcks = true;
-            self::assertSame(1, $bus->consume(self::QUEUE, limit: 1));
+            self::assertSame(1, $bus->consume(self::QUEUE, options: new ConsumeOptions(limit: 1)));
             $broker->loseAcks = false;
             self::drain($bus);
 
-            self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->stats()->duplicates, $bus->depth(self::QUEUE)]);
+            self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->admin()->stats()->duplicates, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -102,12 +104,12 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1', 'id'), self::message('2', 'ID'), self::message('3', 'id '), self::message('4', 'íd')]);
             self::drain($bus);
 
             self::assertSame([['1', 'stored'], ['2', 'stored'], ['3', 'stored'], ['4', 'stored']], self::effects($database));
-            self::assertSame([0, 0], [$bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->admin()->stats()->duplicates, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -115,12 +117,12 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1', id: 'same')]);
             $broker->publish([self::message('2', id: 'same')]);
-            $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([DuplicateMessageIdException::class, self::message('2')->body], [$letter->errorClass(), $letter->body]);
             self::assertSame([['1', 'stored']], self::effects($database));
         });
@@ -130,7 +132,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(StoreCustomer::class, self::message('1')->body, []), new Outgoing(StoreCustomer::class, self::message('1')->body, [])]);
             self::drain($bus);
 
@@ -142,7 +144,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1', "a\0"), self::message('1', "a\0"), self::message('2', "a\0b")]);
             $holder = $broker->consume(self::QUEUE, 10);
             for ($held = 0; $held < 3;) {
@@ -152,7 +154,7 @@ class InboxOutboxTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['1', 'stored'], ['2', 'stored']], self::effects($database));
-            self::assertSame([1, 0], [$bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->admin()->stats()->duplicates, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -160,7 +162,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach (['1', '2', '3'] as $customer) {
                 self::leave($database, $customer, "id {$customer}");
             }
@@ -190,13 +192,13 @@ class InboxOutboxTest extends BusTestCase
                     $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$event->id, 'other']);
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $event = new Outgoing(CustomerStored::class, '{"id":"1"}', [Header::MESSAGE_ID => messageId()]);
             $broker->publish([$event, $event]);
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['1', 'other']], self::effects($database));
-            self::assertSame(2, $bus->stats()->duplicates);
+            self::assertSame(2, $bus->admin()->stats()->duplicates);
         });
     }
 
@@ -204,7 +206,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::effect(), self::storing(static fn(StoreCustomer $command, Context $context) => $context->publish(new CustomerStored($command->id))));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([self::message('1'), self::message('1')]);
             self::drain($bus);
 
@@ -216,15 +218,15 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting(), self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(20));
             $broker->before = static function (string $what) use ($broker): void {
                 if ($what === 'publish') {
                     throw new PublishException('the broker was removed');
                 }
             };
-            $bus->consume(self::QUEUE, limit: 20);
-            self::assertSame([20, 20, 0], [self::rows($database, 'weft_outbox'), self::rows($database, 'effects'), $bus->depth(self::QUEUE)]);
+            $bus->consume(self::QUEUE, options: new ConsumeOptions(limit: 20));
+            self::assertSame([20, 20, 0], [self::rows($database, 'weft_outbox'), self::rows($database, 'effects'), $bus->queue(self::QUEUE)->depth()]);
             $broker->before = null;
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             while (self::rows($database, 'effects') < 40 || self::rows($database, 'weft_outbox') > 0) {
@@ -234,7 +236,7 @@ class InboxOutboxTest extends BusTestCase
             $consuming->await();
 
             self::assertSame(40, $database->execute('SELECT count(*) FROM (SELECT DISTINCT id, listener FROM effects) different')->value());
-            self::assertSame([40, 0], [self::rows($database, 'effects'), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([40, 0], [self::rows($database, 'effects'), $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -242,12 +244,12 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::inserting(), self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2_000));
             self::drain($bus);
 
             self::assertSame([0, 4_000, 4_000], [self::rows($database, 'weft_outbox'), self::rows($database, 'weft_inbox'), self::rows($database, 'effects')]);
-            self::assertSame(0, $bus->stats()->duplicates, 'the relay kept out of it');
+            self::assertSame(0, $bus->admin()->stats()->duplicates, 'the relay kept out of it');
         }, relayAfter: 60.0);
     }
 
@@ -255,14 +257,14 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $late = $database->begin();
             self::leave($late, '1', messageId());
             $late->flush();
             self::leave($database, '2', messageId());
-            self::assertSame(1, $bus->flushOutbox());
+            self::assertSame(1, $bus->admin()->flushOutbox());
             $late->commit();
-            self::assertSame(1, $bus->flushOutbox());
+            self::assertSame(1, $bus->admin()->flushOutbox());
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['2', 'heard']], self::effects($database));
@@ -273,7 +275,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             $writers = [];
             for ($writer = 0; $writer < 8; $writer++) {
@@ -304,11 +306,11 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $database->execute("INSERT INTO weft_outbox VALUES ('0', ?, 1, '{}', '{}')", [ForgetCustomer::class]);
             self::leave($database, '1', messageId());
 
-            self::assertSame(1, $bus->flushOutbox());
+            self::assertSame(1, $bus->admin()->flushOutbox());
             self::drain($bus);
             self::assertSame([1, ['0']], [self::rows($database, 'effects'), $database->execute('SELECT id FROM weft_outbox')->column()]);
         });
@@ -318,7 +320,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::inserting(null, static fn(Context $context) => $context->send(new ForgetCustomer('1'))));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer('1'));
             self::drain($bus);
             self::assertContains('customer.forget', $database->execute('SELECT type FROM weft_outbox')->column());
@@ -333,9 +335,9 @@ class InboxOutboxTest extends BusTestCase
                     $this->forgotten++;
                 }
             });
-            $other->declare('forgetting');
-            $other->flushOutbox();
-            $other->consume('forgetting', stopWhenEmpty: true);
+            $other->queue('forgetting')->declare();
+            $other->admin()->flushOutbox();
+            $other->consume('forgetting', options: new ConsumeOptions(stopWhenEmpty: true));
             $other->close();
 
             self::assertSame([1, 0], [$forgotten, self::rows($database, 'weft_outbox')]);
@@ -346,7 +348,7 @@ class InboxOutboxTest extends BusTestCase
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
             self::drain($bus);
             for ($id = 1; $id <= 12_000; $id += 1_000) {
@@ -354,7 +356,7 @@ class InboxOutboxTest extends BusTestCase
                 $database->execute("INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES {$rows}");
             }
 
-            self::assertSame(12_000, $bus->prune());
+            self::assertSame(12_000, $bus->admin()->prune());
             self::assertSame(3, self::rows($database, 'weft_inbox'));
         });
     }
@@ -365,7 +367,7 @@ class InboxOutboxTest extends BusTestCase
         $this->inRuntime(function () use ($test, $relayAfter): void {
             $database = $this->database();
             $broker = new SpyTransport(RabbitMq::connect($this->brokerDsn()));
-            $bus = Bus::connect($broker, $database, inbox: new InboxOptions(relayAfter: $relayAfter));
+            $bus = Bus::connect($broker, $database, new BusOptions(inbox: new InboxOptions(relayAfter: $relayAfter)));
             try {
                 $test($bus, $database, $broker);
             } finally {

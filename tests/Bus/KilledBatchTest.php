@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\MessageOptions;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Killable;
 use Weft\Tests\Bus\Fixtures\Servers;
@@ -23,8 +25,8 @@ final class KilledBatchTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
-            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static fn() => null))->registerMessages(CustomerStored::class);
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect($this->brokerDsn(), $database, new BusOptions(messages: new MessageOptions(classes: [CustomerStored::class])))->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(self::MESSAGES));
             $effects = static fn(): int => $database->execute('SELECT count(*) FROM effects')->value();
             $pids = [$this->start('batching.php'), $this->start('batching.php')];
@@ -41,7 +43,7 @@ final class KilledBatchTest extends BusTestCase
                 delay(0.05);
             }
             // Message 77 and what the outbox still has to send take their time.
-            while ($bus->deadLetters(self::QUEUE)->count() === 0 || $bus->backlog()['outbox'] > 0) {
+            while ($bus->queue(self::QUEUE)->deadLetters()->count() === 0 || $bus->admin()->backlog()['outbox'] > 0) {
                 delay(0.05);
             }
             // A duplicate would come now.
@@ -49,9 +51,9 @@ final class KilledBatchTest extends BusTestCase
 
             self::assertSame(2 * self::MESSAGES - 2, $effects());
             self::assertSame(2 * self::MESSAGES - 2, $database->execute('SELECT count(*) FROM (SELECT DISTINCT id, listener FROM effects) AS different')->value());
-            $letters = $bus->deadLetters(self::QUEUE)->peek();
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(['77'], \array_values(\array_unique(\array_map(static fn($letter): string => \json_decode($letter->body)->id, $letters))));
-            self::assertSame(['outbox' => 0, 'delayed' => 0], $bus->backlog());
+            self::assertSame(['outbox' => 0, 'delayed' => 0], $bus->admin()->backlog());
             $bus->close();
             $database->close();
         }, 180.0);

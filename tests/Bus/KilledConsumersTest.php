@@ -55,7 +55,7 @@ final class KilledConsumersTest extends BusTestCase
             $kills = 0;
             // What the last one killed has held comes back a moment later than the others may find the queue empty.
             while ($kills < self::KILLS || self::rows($database, 'heard') < $sent) {
-                if ($kills < self::KILLS && $bus->depth(self::QUEUE) < self::COMMANDS) {
+                if ($kills < self::KILLS && $bus->queue(self::QUEUE)->depth() < self::COMMANDS) {
                     $bus->sendAll(self::customers(self::COMMANDS, from: $sent + 1));
                     $sent += self::COMMANDS;
                 }
@@ -77,7 +77,7 @@ final class KilledConsumersTest extends BusTestCase
             self::assertSame([$sent, $sent], [self::rows($database, 'customers'), self::rows($database, 'heard')]);
             self::assertSame($sent, $database->execute('SELECT count(DISTINCT id) FROM heard')->value());
             self::assertGreaterThan(1, $database->execute('SELECT count(DISTINCT process) FROM customers')->value());
-            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), self::rows($database, 'weft_messages')]);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->deadLetters()->count(), self::rows($database, 'weft_messages')]);
             $bus->close();
             $database->close();
         }, deadline: 180.0);
@@ -124,7 +124,7 @@ final class KilledConsumersTest extends BusTestCase
             #[EventListener]
             public function stored(CustomerStored $event): void {}
         });
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         $bus->sendAll(self::customers($commands));
 
         return [$database, $bus];

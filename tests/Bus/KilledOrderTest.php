@@ -35,7 +35,7 @@ final class KilledOrderTest extends BusTestCase
                 #[CommandHandler]
                 public function deposit(Deposit $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll((static function (): iterable {
                 for ($number = 1; $number <= self::MESSAGES; $number++) {
                     for ($key = 1; $key <= self::KEYS; $key++) {
@@ -72,7 +72,7 @@ final class KilledOrderTest extends BusTestCase
             foreach ($seen as $account => $numbers) {
                 self::assertSame(\range(1, self::MESSAGES), $numbers, "account {$account}");
             }
-            self::assertSame([[], 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([[], 0], [$bus->queue(self::QUEUE)->blockedKeys(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
             $database->close();
         }, 180.0);

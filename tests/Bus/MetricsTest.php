@@ -34,7 +34,7 @@ final class MetricsTest extends TestCase
         \file_put_contents($this->app->file, <<<PHP
             <?php
             require $autoload;
-            use Weft\\Bus\\{Bus, CommandHandler};
+            use Weft\\Bus\\{Bus, CommandHandler, SendOptions};
             final class Work { public function __construct(public bool \$fails) {} }
             final class Works
             {
@@ -47,9 +47,9 @@ final class MetricsTest extends TestCase
             \$app = new Weft\\App();
             foreach (['orders' => 3, 'billing' => 1] as \$name => \$messages) {
                 \$bus = Bus::connect('sqlite:' . __DIR__ . "/{\$name}.db")->handlers(new Works());
-                \$bus->declare(\$name);
+                \$bus->queue(\$name)->declare();
                 for (\$i = 0; \$i < \$messages; \$i++) { \$bus->send(new Work(\$i === 2)); }
-                if (\$name === 'orders') { \$bus->send(new Work(false), delay: 3600.0); }
+                if (\$name === 'orders') { \$bus->send(new Work(false), new SendOptions(delay: 3600.0)); }
                 \$app->consume(\$bus, \$name);
             }
             \$app->run();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Middleware;
@@ -24,59 +25,35 @@ final class MiddlewareTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $log = [];
-            $bus = Bus::connect('memory:')
-                ->middleware(self::around(function (object $message, Context $context, Next $next) use (&$log): mixed {
-                    $log[] = "outer before {$message->id} in {$context->handler()}";
-                    $result = $next($message, $context);
-                    $log[] = 'outer after';
+            $outer = self::around(function (object $message, Context $context, Next $next) use (&$log): mixed {
+                $log[] = "outer before {$message->id} in {$context->handler()}";
+                $result = $next($message, $context);
+                $log[] = 'outer after';
 
-                    return $result;
-                }))
-                ->handlers(new class ($log) {
-                    public function __construct(private array &$log) {}
+                return $result;
+            });
+            $inner = self::around(function (object $message, Context $context, Next $next) use (&$log): mixed {
+                $log[] = 'inner before';
+                $next($message, $context);
+                $log[] = 'inner after';
 
-                    #[CommandHandler]
-                    public function store(StoreCustomer $command): void
-                    {
-                        $this->log[] = 'handler';
-                    }
-                })
-                ->middleware(self::around(function (object $message, Context $context, Next $next) use (&$log): mixed {
-                    $log[] = 'inner before';
-                    $next($message, $context);
-                    $log[] = 'inner after';
+                return null;
+            });
+            $bus = Bus::connect('memory:', options: new BusOptions(middleware: [$outer, $inner]))->handlers(new class ($log) {
+                public function __construct(private array &$log) {}
 
-                    return null;
-                }));
-            $bus->declare(self::QUEUE);
+                #[CommandHandler]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->log[] = 'handler';
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
             self::assertMatchesRegularExpression('/^outer before 7 in .+::store$/s', $log[0]);
             self::assertSame(['inner before', 'handler', 'inner after', 'outer after'], \array_slice($log, 1));
-        });
-    }
-
-    public function testMiddlewareAddedWhileTheBusConsumesRunsFromTheNextMessageOn(): void
-    {
-        $this->inRuntime(function (): void {
-            $around = 0;
-            $bus = Bus::connect('memory:');
-            $bus->handlers(self::storing(function (StoreCustomer $command) use ($bus, &$around): void {
-                if ($command->id === '1') {
-                    $bus->middleware(self::around(function (object $message, Context $context, Next $next) use (&$around): mixed {
-                        $around++;
-
-                        return $next($message, $context);
-                    }));
-                    $bus->send(self::customer(2));
-                }
-            }));
-            $bus->declare(self::QUEUE);
-            $bus->send(self::customer(1));
-            self::drain($bus);
-
-            self::assertSame(1, $around);
         });
     }
 
@@ -87,34 +64,33 @@ final class MiddlewareTest extends BusTestCase
             $database->execute('CREATE TABLE effects (id TEXT)');
             $heard = [];
             $calls = 0;
-            $bus = Bus::connect('memory:', $database, retry: new Retry())
-                ->middleware(self::around(function (object $message, Context $context, Next $next) use (&$calls): mixed {
-                    if (!$message instanceof StoreCustomer) {
-                        return $next($message, $context);
-                    }
-                    $context->publish(new CustomerStored("{$message->id} try " . ++$calls));
-                    $context->transaction()?->execute('INSERT INTO effects VALUES (?)', ["audit {$message->id}"]);
-                    $next($message, $context);
-                    if ($calls === 1) {
-                        throw new \DomainException('after the handler');
-                    }
+            $middleware = self::around(function (object $message, Context $context, Next $next) use (&$calls): mixed {
+                if (!$message instanceof StoreCustomer) {
+                    return $next($message, $context);
+                }
+                $context->publish(new CustomerStored("{$message->id} try " . ++$calls));
+                $context->transaction()?->execute('INSERT INTO effects VALUES (?)', ["audit {$message->id}"]);
+                $next($message, $context);
+                if ($calls === 1) {
+                    throw new \DomainException('after the handler');
+                }
 
-                    return null;
-                }))
-                ->handlers(
-                    new class {
-                        #[CommandHandler]
-                        #[Retry(immediate: 1)]
-                        public function store(StoreCustomer $command, Transaction $transaction): void
-                        {
-                            $transaction->execute('INSERT INTO effects VALUES (?)', [$command->id]);
-                        }
-                    },
-                    self::listening(function (CustomerStored $event) use (&$heard): void {
-                        $heard[] = $event->id;
-                    }),
-                );
-            $bus->declare(self::QUEUE);
+                return null;
+            });
+            $bus = Bus::connect('memory:', $database, new BusOptions(retry: new Retry(), middleware: [$middleware]))->handlers(
+                new class {
+                    #[CommandHandler]
+                    #[Retry(immediate: 1)]
+                    public function store(StoreCustomer $command, Transaction $transaction): void
+                    {
+                        $transaction->execute('INSERT INTO effects VALUES (?)', [$command->id]);
+                    }
+                },
+                self::listening(function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = $event->id;
+                }),
+            );
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
@@ -127,14 +103,14 @@ final class MiddlewareTest extends BusTestCase
     public function testAHandlerThatMiddlewareSkipsCountsAsHandled(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:')
-                ->middleware(self::around(static fn(object $message, Context $context, Next $next): mixed => null))
+            $skip = self::around(static fn(object $message, Context $context, Next $next): mixed => null);
+            $bus = Bus::connect('memory:', options: new BusOptions(middleware: [$skip]))
                 ->handlers(self::storing(static fn() => self::fail('the handler was skipped')));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame([1, 0], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->admin()->stats()->commands, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 

@@ -6,16 +6,20 @@ namespace Weft\Tests\Bus;
 
 use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\NoHandlerException;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
@@ -28,6 +32,7 @@ use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\Cli\Weft;
@@ -64,9 +69,9 @@ final class OrderTest extends BusTestCase
                 unset($running[$message->account]);
                 $seen[$message->account][] = $message->number;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::interleaved(keys: 20, messages: 25));
-            $bus->consume(self::QUEUE, concurrency: 16, prefetch: 500, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 16, options: new ConsumeOptions(prefetch: 500, stopWhenEmpty: true));
 
             self::assertCount(20, $seen);
             foreach ($seen as $account => $numbers) {
@@ -94,7 +99,7 @@ final class OrderTest extends BusTestCase
             $database = Database::connect($this->dsn());
             $tasks = $memory = [];
             $last = 0;
-            $bus = Bus::connect(new Memory(), $database, DeliveryGuarantee::AtLeastOnce)->handlers(self::accounts(static function (object $message) use (&$tasks, &$memory, &$last): void {
+            $bus = Bus::connect(new Memory(), $database, new BusOptions(guarantee: DeliveryGuarantee::AtLeastOnce))->handlers(self::accounts(static function (object $message) use (&$tasks, &$memory, &$last): void {
                 self::assertSame($last + 1, $message->number);
                 $last = $message->number;
                 if ($last % 1_000 === 0) {
@@ -104,12 +109,12 @@ final class OrderTest extends BusTestCase
                     $memory[] = \memory_get_usage();
                 }
             }));
-            $bus->declare(self::QUEUE);
-            $consumer = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 16, signals: false, limit: 12_000));
+            $bus->queue(self::QUEUE)->declare();
+            $consumer = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 16, options: new ConsumeOptions(signals: false, limit: 12_000)));
             for ($number = 1; $number <= 12_000; $number += 500) {
                 // A few at a time, so that those that wait do not hide what is left of those that were handled.
                 $bus->sendAll(\array_map(static fn(int $next): Deposit => new Deposit('a', $next), \range($number, $number + 499)));
-                while ($bus->depth(self::QUEUE) > 0) {
+                while ($bus->queue(self::QUEUE)->depth() > 0) {
                     delay(0.001);
                 }
             }
@@ -137,27 +142,27 @@ final class OrderTest extends BusTestCase
                 }
                 $seen[$message->account][] = $message->number;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::interleaved(keys: 5, messages: 6));
             self::drain($bus);
 
             self::assertSame([1], $seen['a3']);
             self::assertSame(\range(1, 6), $seen['a4']);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([['account:a3', $letter->messageId(), 4, false]], \array_map(static fn(BlockedKey $key): array => [$key->key, $key->messageId, $key->waiting, $key->released], $bus->blockedKeys(self::QUEUE)));
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
+            self::assertSame([['account:a3', $letter->messageId(), 4, false]], \array_map(static fn(BlockedKey $key): array => [$key->key, $key->messageId, $key->waiting, $key->released], $bus->queue(self::QUEUE)->blockedKeys()));
 
             // Later ones of the key wait behind it too, also with another worker; those of other keys do not.
             $bus->send(new Deposit('a3', 7));
             $bus->send(new Deposit('a4', 7));
             self::drain($bus);
-            self::assertSame([[1], \range(1, 7), 5], [$seen['a3'], $seen['a4'], $bus->blockedKeys(self::QUEUE)[0]->waiting]);
+            self::assertSame([[1], \range(1, 7), 5], [$seen['a3'], $seen['a4'], $bus->queue(self::QUEUE)->blockedKeys()[0]->waiting]);
 
             $broken = false;
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->retry());
             $bus->send(new Deposit('a3', 8));
             self::drain($bus);
             self::assertSame(\range(1, 8), $seen['a3']);
-            self::assertSame([], $bus->blockedKeys(self::QUEUE));
+            self::assertSame([], $bus->queue(self::QUEUE)->blockedKeys());
             $bus->send(new Deposit('a3', 9));
             self::drain($bus);
             self::assertSame(\range(1, 9), $seen['a3']);
@@ -177,26 +182,26 @@ final class OrderTest extends BusTestCase
                 }
                 $seen[] = $message->number;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             for ($number = 1; $number <= 5; $number++) {
                 $bus->send(new Deposit('a', $number));
             }
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             $until = static function (\Closure $done): void {
                 while (!$done()) {
                     delay(0.01);
                 }
             };
-            $waiting = static fn(): int => $bus->blockedKeys(self::QUEUE)[0]->waiting ?? -1;
+            $waiting = static fn(): int => $bus->queue(self::QUEUE)->blockedKeys()[0]->waiting ?? -1;
             $until(static fn(): bool => $waiting() === 4);
-            self::assertFalse($bus->releaseKey(self::QUEUE, 'account:b'));
-            self::assertTrue($bus->releaseKey(self::QUEUE, 'account:a'));
-            $until(static fn(): bool => $waiting() === 2 && $bus->deadLetters(self::QUEUE)->count() === 2);
+            self::assertFalse($bus->queue(self::QUEUE)->releaseKey('account:b'));
+            self::assertTrue($bus->queue(self::QUEUE)->releaseKey('account:a'));
+            $until(static fn(): bool => $waiting() === 2 && $bus->queue(self::QUEUE)->deadLetters()->count() === 2);
             self::assertSame([2], $seen);
             $bus->send(new Deposit('a', 6));
             $until(static fn(): bool => $waiting() === 3);
-            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
-            $bus->releaseKey(self::QUEUE, 'account:a');
+            $bus->queue(self::QUEUE)->deadLetters()->delete(new DeadLetterFilter());
+            $bus->queue(self::QUEUE)->releaseKey('account:a');
             $until(static fn(): bool => $waiting() === -1);
             self::assertSame([2, 4, 5, 6], $seen);
             $bus->stop();
@@ -224,7 +229,7 @@ final class OrderTest extends BusTestCase
                     $this->seen[] = "{$command->account}{$command->number}";
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach ([['a', 1], ['a', 2], ['b', 1], ['a', 3], ['b', 2]] as [$account, $number]) {
                 $bus->send(new Deposit($account, $number));
             }
@@ -233,7 +238,7 @@ final class OrderTest extends BusTestCase
             }
 
             self::assertSame(['b1', 'b2', 'a1', 'a2', 'a3'], $seen);
-            self::assertSame([], $bus->blockedKeys(self::QUEUE));
+            self::assertSame([], $bus->queue(self::QUEUE)->blockedKeys());
         });
     }
 
@@ -251,17 +256,17 @@ final class OrderTest extends BusTestCase
                 $seen[] = $message->number;
                 $message->number === 3 && $bus->stop();
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 8)));
             self::drain($bus);
             $broken = false;
-            $bus->deadLetters(self::QUEUE)->retry();
+            $bus->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($bus);
             self::assertSame([1, 2, 3], $seen);
-            self::assertTrue($bus->blockedKeys(self::QUEUE)[0]->released);
+            self::assertTrue($bus->queue(self::QUEUE)->blockedKeys()[0]->released);
 
             $bus->send(new Deposit('a', 9));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             while (\count($seen) < 9) {
                 delay(0.01);
             }
@@ -283,8 +288,8 @@ final class OrderTest extends BusTestCase
                     $seen[] = [$name, $message->number];
                     \count($seen) === 20 && $buses[$name]->stop();
                 }));
-                $buses[$name]->declare(self::QUEUE);
-                $consumers[$name] = async(static fn() => $buses[$name]->consume(self::QUEUE, signals: false));
+                $buses[$name]->queue(self::QUEUE)->declare();
+                $consumers[$name] = async(static fn() => $buses[$name]->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             }
             $buses['one']->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 40)));
             while (\count($seen) < 40) {
@@ -309,14 +314,14 @@ final class OrderTest extends BusTestCase
             $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen): void {
                 $seen[] = $message->number;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 5)));
             // As one whose lock has expired while it stalls, or whose end the broker has not noticed.
             $before = $transport->consume(self::QUEUE, 1);
             while ($before->next(1) === []) {
                 delay(0.01);
             }
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             delay(1.0);
             self::assertSame([], $seen);
             $before->close();
@@ -340,7 +345,7 @@ final class OrderTest extends BusTestCase
             $seed = \random_int(1, 1_000_000);
             \mt_srand($seed);
             $seen = $failures = [];
-            $bus = Bus::connect($transport, $database, retry: new Retry())->handlers(self::accounts(static function (object $message) use (&$seen, &$failures): void {
+            $bus = Bus::connect($transport, $database, new BusOptions(retry: new Retry()))->handlers(self::accounts(static function (object $message) use (&$seen, &$failures): void {
                 delay(\mt_rand(0, 2) / 1000);
                 $name = "{$message->account} {$message->number}";
                 if (($failures[$name] ?? 0) < 2 && \mt_rand(1, 100) <= 8) {
@@ -349,15 +354,15 @@ final class OrderTest extends BusTestCase
                 }
                 $seen[$message->account][] = $message->number;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::interleaved(keys: 25, messages: 20));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 16, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 16, options: new ConsumeOptions(signals: false)));
             while (\array_sum(\array_map('count', $seen)) < 500) {
-                $bus->deadLetters(self::QUEUE)->count() > 0 && $bus->deadLetters(self::QUEUE)->retry();
+                $bus->queue(self::QUEUE)->deadLetters()->count() > 0 && $bus->queue(self::QUEUE)->deadLetters()->retry();
                 delay(0.05);
             }
             // A key whose last message was replayed is free a moment later.
-            while ($bus->blockedKeys(self::QUEUE) !== []) {
+            while ($bus->queue(self::QUEUE)->blockedKeys() !== []) {
                 delay(0.01);
             }
             $bus->stop();
@@ -367,7 +372,7 @@ final class OrderTest extends BusTestCase
                 self::assertSame(\range(1, 20), $numbers, "account {$account}, seed {$seed}");
             }
             self::assertNotSame([], $failures);
-            self::assertSame([[], 0, 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            self::assertSame([[], 0, 0], [$bus->queue(self::QUEUE)->blockedKeys(), $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->depth()]);
             $bus->close();
             $database->close();
         }, 240.0);
@@ -385,12 +390,12 @@ final class OrderTest extends BusTestCase
                     throw new \DomainException('no');
                 }
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2)]);
             self::drain($bus);
 
             self::assertSame([1, 1], $seen);
-            self::assertSame([1, 1], [$bus->deadLetters(self::QUEUE)->count(), $bus->blockedKeys(self::QUEUE)[0]->waiting]);
+            self::assertSame([1, 1], [$bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->blockedKeys()[0]->waiting]);
         });
     }
 
@@ -399,19 +404,19 @@ final class OrderTest extends BusTestCase
         $this->inRuntime(function (): void {
             [$transport, $database] = $this->place('sqlite');
             $bus = Bus::connect($transport, $database)->handlers(self::accounts(static fn() => throw new \DomainException('no')));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2)]);
             self::drain($bus);
 
             $without = Bus::connect(Sqlite::on($database), $database)->handlers(self::storing(static fn() => null));
-            $without->releaseKey(self::QUEUE, 'account:a');
-            $consumer = async(static fn() => $without->consume(self::QUEUE, signals: false));
-            while ($without->deadLetters(self::QUEUE)->count() < 2) {
+            $without->queue(self::QUEUE)->releaseKey('account:a');
+            $consumer = async(static fn() => $without->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            while ($without->queue(self::QUEUE)->deadLetters()->count() < 2) {
                 delay(0.05);
             }
             $without->stop();
             $consumer->await();
-            self::assertSame(NoHandlerException::class, $without->deadLetters(self::QUEUE)->peek()[1]->errorClass());
+            self::assertSame(NoHandlerException::class, $without->queue(self::QUEUE)->deadLetters()->peek()[1]->errorClass());
         });
     }
 
@@ -422,7 +427,7 @@ final class OrderTest extends BusTestCase
         try {
             run(static function () use ($fixture): void {
                 $bus = (require $fixture)();
-                $bus->declare(self::QUEUE);
+                $bus->queue(self::QUEUE)->declare();
                 $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2), new Deposit('b', 2)]);
                 self::drain($bus);
                 $bus->close();
@@ -445,7 +450,7 @@ final class OrderTest extends BusTestCase
             $logger = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $seen = [];
-            $bus = Bus::connect('memory:', $database, logger: $logger)->handlers(new class ($seen) {
+            $bus = Bus::connect('memory:', $database, new BusOptions(logger: $logger))->handlers(new class ($seen) {
                 public function __construct(private array &$seen) {}
 
                 #[CommandHandler]
@@ -457,9 +462,9 @@ final class OrderTest extends BusTestCase
                 }
             });
             $database->execute('CREATE TABLE deposits (number INTEGER)');
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 120)));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             while (\count($seen) < 20) {
                 delay(0.005);
             }
@@ -467,7 +472,7 @@ final class OrderTest extends BusTestCase
             while (!$logger->hasRecord('error', 'The lock of the ordered queue was lost')) {
                 delay(0.01);
             }
-            while ($bus->stats()->inFlight > 0) {
+            while ($bus->admin()->stats()->inFlight > 0) {
                 delay(0.01);
             }
             $then = \count($seen);
@@ -493,7 +498,7 @@ final class OrderTest extends BusTestCase
             $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message): void {
                 $message->number === 1 && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Deposit('a', 1));
             self::drain($bus);
             $transport->put(self::QUEUE, \array_map(static fn(int $number): Outgoing => new Outgoing(Deposit::class, "{\"account\":\"a\",\"number\":{$number}}", [
@@ -501,8 +506,8 @@ final class OrderTest extends BusTestCase
             ]), [2, 3, 2]));
             self::drain($bus);
 
-            self::assertSame(1, $bus->blockedKeys(self::QUEUE)[0]->waiting);
-            $letters = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(1, $bus->queue(self::QUEUE)->blockedKeys()[0]->waiting);
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(['{"account":"a","number":1}', '{"account":"a","number":3}'], \array_map(static fn($letter): string => $letter->body, $letters));
             self::assertSame(DuplicateMessageIdException::class, $letters[1]->errorClass());
             $bus->close();
@@ -520,7 +525,7 @@ final class OrderTest extends BusTestCase
                 $seen[] = $message->number;
                 $message->number === 1 && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll([new Deposit("a\0b", 1), new Deposit("a\0b", 2)]);
             $foreign = static fn(int $number): Outgoing => new Outgoing(Deposit::class, "{\"account\":\"c\",\"number\":{$number}}", [
                 Header::MESSAGE_ID => "foreign {$number}", Header::ORDER_KEY => "c\0\xff" . \str_repeat('x', 300), Header::KIND => 'command',
@@ -528,19 +533,19 @@ final class OrderTest extends BusTestCase
             $transport->put(self::QUEUE, [$foreign(1), $foreign(2)]);
             self::drain($bus);
 
-            $blocked = $bus->blockedKeys(self::QUEUE);
+            $blocked = $bus->queue(self::QUEUE)->blockedKeys();
             self::assertSame([1, 1], \array_map(static fn(BlockedKey $key): int => $key->waiting, $blocked));
             self::assertSame([1, 1], $seen);
             foreach ($blocked as $key) {
-                self::assertTrue($bus->releaseKey(self::QUEUE, $key->key));
+                self::assertTrue($bus->queue(self::QUEUE)->releaseKey($key->key));
             }
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
-            while ($bus->blockedKeys(self::QUEUE) !== []) {
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            while ($bus->queue(self::QUEUE)->blockedKeys() !== []) {
                 delay(0.05);
             }
             $bus->stop();
             $consumer->await();
-            self::assertSame([[1, 1, 2, 2], 2], [$seen, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([[1, 1, 2, 2], 2], [$seen, $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
             $database->close();
         });
@@ -550,7 +555,7 @@ final class OrderTest extends BusTestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('for which the prefetch is at most 65535, got 65536');
-        Bus::connect('memory:', Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null))->consume(self::QUEUE, prefetch: 65_536);
+        Bus::connect('memory:', Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null))->consume(self::QUEUE, options: new ConsumeOptions(prefetch: 65_536));
     }
 
     public function testWhatHasNoKeyIsInNoOrder(): void
@@ -565,11 +570,32 @@ final class OrderTest extends BusTestCase
                 }
                 $running--;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit(null, $number), \range(1, 10)));
             self::drain($bus);
 
             self::assertGreaterThan(5, $most);
+        });
+    }
+
+    public function testASenderMayChooseTheKeyOfAnOrderedMessageAndOfNoOther(): void
+    {
+        $this->inRuntime(function (): void {
+            $spy = new SpyTransport(new Memory());
+            $keys = [];
+            $spy->before = static function (string $what, array $messages) use (&$keys): void {
+                \array_push($keys, ...\array_map(static fn(Outgoing $sent): string => "{$what} {$sent->headers[Header::ORDER_KEY]}", $messages));
+            };
+            $bus = Bus::connect($spy, Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null), self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(new Deposit('a', 1), new SendOptions(key: 'shared'));
+            $bus->send(new Deposit('a', 1));
+            $bus->sendAll([new Deposit('a', 1)], new SendOptions(key: 'shared', confirm: false));
+            self::assertSame(['publish account:shared', 'publish account:a', 'publish unconfirmed account:shared'], $keys);
+
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage('Message ' . StoreCustomer::class . ' is sent with the ordering key "shared", but its class has no #[OrderedBy]');
+            $bus->send(self::customer(1), new SendOptions(key: 'shared'));
         });
     }
 
@@ -578,14 +604,14 @@ final class OrderTest extends BusTestCase
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::accounts(static fn() => null));
             try {
-                $bus->consume(self::QUEUE, stopWhenEmpty: true);
+                $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true));
                 self::fail('there is no database');
             } catch (\Error $error) {
                 self::assertSame('Queue "customers" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()', $error->getMessage());
             }
             $this->expectException(InvalidMessageClassError::class);
             $this->expectExceptionMessage('#[OrderedBy] names the property $price of type float; a key is a string, an int or a backed enum');
-            $bus->registerMessages(Priced::class);
+            Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [Priced::class])));
         });
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Transport\Memory;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -40,24 +41,24 @@ final class PlainScriptTest extends BusTestCase
                 $heard[] = $event->id;
             }),
         );
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         $ids = \array_map(static fn(string $id): string => $bus->send(new StoreCustomer($id, 'bad', '')), ['1', '2', '3']);
         self::assertSame(2, $bus->sendAll([new StoreCustomer('4', 'good', ''), new StoreCustomer('5', 'good', '')]));
         $bus->publish(new CustomerStored('6'));
-        self::assertSame(6, $bus->depth(self::QUEUE));
-        self::assertSame(6, $bus->consume(self::QUEUE, stopWhenEmpty: true, concurrency: 1));
+        self::assertSame(6, $bus->queue(self::QUEUE)->depth());
+        self::assertSame(6, $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true)));
         self::assertSame([['1', '2', '3', '4', '5'], ['6']], [$handled, $heard]);
 
-        $letters = $bus->deadLetters(self::QUEUE);
+        $letters = $bus->queue(self::QUEUE)->deadLetters();
         self::assertCount(3, $letters->peek());
         self::assertTrue($letters->edit($ids[0], '{"id":"1","name":"good","email":""}'));
         self::assertSame(1, $letters->retry(new DeadLetterFilter(id: $ids[0])));
         self::assertSame(1, $letters->delete(new DeadLetterFilter(id: $ids[1])));
-        self::assertSame(1, $bus->consume(self::QUEUE, stopWhenEmpty: true));
+        self::assertSame(1, $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true)));
         self::assertSame(['1'], \array_slice($handled, 5));
         self::assertSame(1, $letters->retry());
-        self::assertSame(1, $bus->purge(self::QUEUE));
-        self::assertSame([0, 0], [$bus->depth(self::QUEUE), $letters->count()]);
+        self::assertSame(1, $bus->queue(self::QUEUE)->purge());
+        self::assertSame([0, 0], [$bus->queue(self::QUEUE)->depth(), $letters->count()]);
         $bus->close();
     }
 }

@@ -6,6 +6,8 @@ namespace Weft\Tests\Bus;
 
 use Psr\Log\NullLogger;
 use Weft\Amqp\Connection;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\InvalidDsnError;
 use Weft\Amqp\Message;
 use Weft\Bus\Bus;
@@ -60,7 +62,7 @@ final class RabbitMqBusTest extends BusTestCase
             $database = Database::connect($this->databaseDsn(), new PoolOptions(name: 'orders'));
             try {
                 $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers(self::storing(static fn() => null));
-                $bus->declare(self::QUEUE);
+                $bus->queue(self::QUEUE)->declare();
                 $bus->sendAll(self::customers(3));
                 $id = \substr_replace(\sprintf('%012x', (int) ((\microtime(true) - 90.0) * 1000)), '-', 8, 0) . '-7000-8000-000000000000';
                 $database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, 0, ?, ?)', [$id, 'Type', '{}', new Bytes('{}')]);
@@ -91,14 +93,14 @@ final class RabbitMqBusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $dsn = $this->host->in(self::setting('AMQP_URL'));
             $near = Bus::connect($dsn)->handlers(self::storing(static fn() => null));
-            $near->declare(self::QUEUE);
+            $near->queue(self::QUEUE)->declare();
             $near->sendAll(self::customers(1_500));
             $port = (int) \parse_url($dsn, \PHP_URL_PORT);
             $proxy = new Proxy('127.0.0.1', $port);
             $far = Bus::connect(\str_replace(":{$port}/", ":{$proxy->port}/", $dsn));
             $proxy->delay(0.4);
 
-            self::assertSame(1_500, $far->purge(self::QUEUE));
+            self::assertSame(1_500, $far->queue(self::QUEUE)->purge());
             $proxy->delay(0.0);
             $far->close();
             $near->close();
@@ -112,7 +114,7 @@ final class RabbitMqBusTest extends BusTestCase
         $this->inRuntime(function () use ($guarantee, $persistent): void {
             $database = $this->database();
             $heard = [];
-            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), persistent: $persistent), $database, $guarantee)
+            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), persistent: $persistent), $database, new BusOptions(guarantee: $guarantee))
                 ->handlers($this->inserting(), new class ($heard) {
                     public function __construct(private array &$heard) {}
 
@@ -122,14 +124,14 @@ final class RabbitMqBusTest extends BusTestCase
                         $this->heard[] = (int) $event->id;
                     }
                 });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3_000));
 
-            self::assertSame(6_000, $bus->consume(self::QUEUE, concurrency: 50, stopWhenEmpty: true));
+            self::assertSame(6_000, $bus->consume(self::QUEUE, concurrency: 50, options: new ConsumeOptions(stopWhenEmpty: true)));
             \sort($heard);
             self::assertSame(\range(1, 3_000), $heard);
             self::assertSame(3_000, $database->execute("SELECT count(*) FROM {$this->table}")->value());
-            self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
             $database->close();
         }, deadline: 240.0);
@@ -146,15 +148,15 @@ final class RabbitMqBusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $database = $this->database();
             $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers($this->inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll([self::customer(1), self::customer(1), self::customer(2)]);
 
-            self::assertSame(3, $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true));
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(3, $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true)));
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame('{"id":"1","name":"name_1","email":"name@example.org"}', $letter->body);
             self::assertSame([UniqueViolationException::class, StoreCustomer::class, 1], [$letter->errorClass(), $letter->type, $letter->attempts()]);
             self::assertStringNotContainsString('name_1', $letter->errorMessage());
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->count(), 'looking leaves it there');
             self::assertSame(2, $database->execute("SELECT count(*) FROM {$this->table}")->value());
             $bus->close();
             $database->close();
@@ -165,10 +167,10 @@ final class RabbitMqBusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')))->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
             $stopping = async(static function () use ($bus): void {
-                while ($bus->stats()->commands === 0) {
+                while ($bus->admin()->stats()->commands === 0) {
                     delay(0.01);
                 }
                 delay(0.3);
@@ -177,7 +179,7 @@ final class RabbitMqBusTest extends BusTestCase
 
             self::assertSame(1, $bus->consume(self::QUEUE));
             $stopping->await();
-            self::assertSame(0, $bus->depth(self::QUEUE));
+            self::assertSame(0, $bus->queue(self::QUEUE)->depth());
             $bus->close();
         });
     }
@@ -196,14 +198,14 @@ final class RabbitMqBusTest extends BusTestCase
                 }
                 (int) $command->id % 50 === 0 && throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(500));
-            $bus->consume(self::QUEUE, concurrency: 10, prefetch: 131_070);
-            self::assertSame(500, \count($seen) + $bus->depth(self::QUEUE));
-            $bus->consume(self::QUEUE, concurrency: 10, prefetch: 70_000, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(prefetch: 131_070));
+            self::assertSame(500, \count($seen) + $bus->queue(self::QUEUE)->depth());
+            $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(prefetch: 70_000, stopWhenEmpty: true));
 
             self::assertSame([500, 1], [\count($seen), \max($seen)]);
-            self::assertSame([490, 10, 10, 0], [$bus->stats()->commands, $bus->stats()->deadLettered, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            self::assertSame([490, 10, 10, 0], [$bus->admin()->stats()->commands, $bus->admin()->stats()->deadLettered, $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->depth()]);
             $bus->close();
         });
     }
@@ -215,7 +217,7 @@ final class RabbitMqBusTest extends BusTestCase
             try {
                 $this->expectException(\ValueError::class);
                 $this->expectExceptionMessage('The prefetch of the stream "customers" must be at most 65535, got 65536');
-                $bus->consume(self::QUEUE, prefetch: 65_536);
+                $bus->consume(self::QUEUE, options: new ConsumeOptions(prefetch: 65_536));
             } finally {
                 $bus->close();
             }
@@ -228,7 +230,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')));
             $bus->publish(new CustomerStored('1'));
             $bus->publishAll([new CustomerStored('2'), new CustomerStored('3')]);
-            self::assertSame(3, $bus->stats()->sent);
+            self::assertSame(3, $bus->admin()->stats()->sent);
 
             $this->expectException(UnroutableMessageException::class);
             $bus->send(self::customer(1));
@@ -244,11 +246,11 @@ final class RabbitMqBusTest extends BusTestCase
                 $runs++;
                 throw new \DomainException('no');
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', ['message-id' => '7', 'theirs' => \str_repeat('x', 130_900)])]);
 
             self::drain($bus);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([1, '7', 'no', '{"id":"1","name":"a","email":"b"}'], [$runs, $letter->messageId(), $letter->errorMessage(), $letter->body]);
             self::assertArrayNotHasKey('theirs', $letter->headers);
             self::assertGreaterThanOrEqual(1, (int) $letter->headers[Header::LEFT_OUT]);
@@ -261,7 +263,7 @@ final class RabbitMqBusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $url = $this->host->in(self::setting('AMQP_URL'));
             $bus = Bus::connect($url)->handlers(self::storing(static fn() => throw new \DomainException('no')));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $sent = new Message(
                 '{"id":"1","name":"a","email":"b"}',
                 ['int' => 7, 'list' => [1, 'two'], 'text' => 'as it was', 'weft-kind' => 'command'],

@@ -41,7 +41,7 @@ final class ReadOnlyDatabaseTest extends BusTestCase
                 }
             });
             try {
-                $bus->declare(self::QUEUE);
+                $bus->queue(self::QUEUE)->declare();
                 $direct->execute("ALTER ROLE {$role} SET default_transaction_read_only = on");
                 $direct->execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{$role}'");
                 $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 10));
@@ -50,7 +50,7 @@ final class ReadOnlyDatabaseTest extends BusTestCase
                     delay(0.01);
                 }
                 delay(1.0);
-                self::assertSame([0, 0, 0], [$bus->stats()->failed, $bus->stats()->deadLettered, self::effects($direct)]);
+                self::assertSame([0, 0, 0], [$bus->admin()->stats()->failed, $bus->admin()->stats()->deadLettered, self::effects($direct)]);
                 self::assertLessThan(10 * self::MESSAGES, \count($calls), 'not in a hot loop');
                 $direct->execute("ALTER ROLE {$role} SET default_transaction_read_only = off");
                 $direct->execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{$role}'");
@@ -59,7 +59,7 @@ final class ReadOnlyDatabaseTest extends BusTestCase
                 }
                 $bus->stop();
                 $consuming->await();
-                self::assertSame([0, 0, self::MESSAGES], [$bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count(), self::effects($direct)]);
+                self::assertSame([0, 0, self::MESSAGES], [$bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count(), self::effects($direct)]);
             } finally {
                 $bus->close();
                 $direct->execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{$role}'");

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\PublicFailure;
@@ -57,7 +59,7 @@ final class RequestTest extends BusTestCase
                     return new Item("sku {$query->id}", 1.5, ['id' => $query->id]);
                 }
             });
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1000, prefetch: 1000, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1000, options: new ConsumeOptions(prefetch: 1000, signals: false)));
             $asked = [];
             for ($id = 1; $id <= 1000; $id++) {
                 $asked[$id] = static fn(): Item => $bus->request(new ForgetCustomer((string) $id), reply: Item::class, timeout: 50.0);
@@ -68,7 +70,7 @@ final class RequestTest extends BusTestCase
             self::assertSame(1000, $arrived);
             $bus->stop();
             $consumer->await();
-            self::assertSame(0, $bus->depth(self::QUEUE));
+            self::assertSame(0, $bus->queue(self::QUEUE)->depth());
             $bus->close();
         }, 240.0);
     }
@@ -130,7 +132,7 @@ final class RequestTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(
                 new class {
                     #[QueryHandler]
                     public function ask(ForgetCustomer $query): mixed
@@ -150,10 +152,10 @@ final class RequestTest extends BusTestCase
                 self::assertSame(\DomainException::class, $failed->error);
                 self::assertStringContainsString(': the customer was removed', self::failed(static fn() => $bus->request(new ForgetCustomer('3')))->getMessage());
                 self::assertStringContainsString('Inf and NaN cannot be JSON encoded', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
-                self::assertSame(0, $bus->deadLetters(self::QUEUE)->count(), 'queries are not kept');
+                self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count(), 'queries are not kept');
 
                 self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);
-                self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
+                self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->count(), 'commands are');
             });
             self::assertTrue($logger->hasRecord('warning', 'Query {type} {id} failed'));
             self::assertStringContainsString('no such customer at 10.0.0.7', \implode("\n", $logger->lines), 'the log has all of it');
@@ -203,8 +205,8 @@ final class RequestTest extends BusTestCase
                 return $query->id;
             }
         });
-        $bus->declare(self::QUEUE);
-        $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false));
+        $bus->queue(self::QUEUE)->declare();
+        $consuming = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
 
         return static function () use ($bus, $consuming): void {
             $bus->stop();
@@ -262,7 +264,7 @@ final class RequestTest extends BusTestCase
             $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$calls): void {
                 $calls++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             try {
                 $bus->request(self::customer(7), timeout: 0.05);
                 self::fail('nobody consumes');
@@ -270,7 +272,7 @@ final class RequestTest extends BusTestCase
             }
             self::drain($bus);
 
-            self::assertSame([0, 1], [$calls, $bus->stats()->expired]);
+            self::assertSame([0, 1], [$calls, $bus->admin()->stats()->expired]);
         });
     }
 
@@ -303,7 +305,7 @@ final class RequestTest extends BusTestCase
                 return $query->id;
             }
         });
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         for ($round = 1; $round <= 2; $round++) {
             try {
                 $bus->request(new ForgetCustomer('7'), timeout: 0.05);
@@ -361,12 +363,12 @@ final class RequestTest extends BusTestCase
             $logger = new RecordingLogger();
             $broker = new Memory();
             $broker->declare('victim', []);
-            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect($broker, options: new BusOptions(logger: $logger))->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"7","name":"a","email":"e"}', [Header::REPLY_TO => 'victim', Header::MESSAGE_ID => 'x'])]);
             self::drain($bus);
 
-            self::assertSame([0, 1], [$bus->depth('victim'), $bus->stats()->commands]);
+            self::assertSame([0, 1], [$bus->queue('victim')->depth(), $bus->admin()->stats()->commands]);
             self::assertTrue($logger->hasRecord('warning', 'which is not a reply queue'));
         });
     }
@@ -395,7 +397,7 @@ final class RequestTest extends BusTestCase
             'rabbitmq' => $this->brokerDsn(),
             'postgres' => $this->databaseDsn(),
         })->handlers($service);
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
 
         return $bus;
     }
@@ -408,8 +410,8 @@ final class RequestTest extends BusTestCase
 
     private function consuming(Bus $bus, \Closure $test): void
     {
-        $bus->declare(self::QUEUE);
-        $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+        $bus->queue(self::QUEUE)->declare();
+        $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
         $test();
         $bus->stop();
         $consumer->await();

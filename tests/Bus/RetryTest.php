@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
@@ -63,14 +65,14 @@ class RetryTest extends BusTestCase
                     throw new \DomainException('no');
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->deadLettered === 1);
 
             self::assertSame([0, 0, 0, 3, 3, 3, 6, 6, 6], $handler->attempts);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([9, $id, \DomainException::class, '{"id":"1","name":"name_1","email":"name@example.org"}'], [$letter->attempts(), $letter->messageId(), $letter->errorClass(), $letter->body]);
-            self::assertSame([2, 1, 0], [$bus->stats()->retried, $bus->stats()->deadLettered, $bus->depth(self::QUEUE)]);
+            self::assertSame([2, 1, 0], [$bus->admin()->stats()->retried, $bus->admin()->stats()->deadLettered, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 
@@ -103,12 +105,12 @@ class RetryTest extends BusTestCase
                     $this->calls['third']++;
                 }
             };
-            $bus->handlers($listeners)->declare(self::QUEUE);
+            $bus->handlers($listeners)->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('1'));
             self::consumeUntil($bus, static fn(): bool => $listeners->calls['second'] === 3);
 
             self::assertSame(['first' => 1, 'second' => 3, 'third' => 1], $listeners->calls);
-            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -134,12 +136,12 @@ class RetryTest extends BusTestCase
                     throw new \LengthException('never');
                 }
             };
-            $bus->handlers($listeners)->declare(self::QUEUE);
+            $bus->handlers($listeners)->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('1'));
             self::consumeUntil($bus, static fn(): bool => $listeners->calls === 3);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([1, \LengthException::class], [$bus->deadLetters(self::QUEUE)->count(), $letter->errorClass()]);
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
+            self::assertSame([1, \LengthException::class], [$bus->queue(self::QUEUE)->deadLetters()->count(), $letter->errorClass()]);
             self::assertStringEndsWith('::impatient', \implode(',', $letter->failedHandlers()));
         });
     }
@@ -147,7 +149,7 @@ class RetryTest extends BusTestCase
     /** @dataProvider exceptions */
     public function testTheExceptionDecides(\Throwable $thrown, int $calls): void
     {
-        $this->with(static fn(): Bus => Bus::connect(new Memory(), retry: new Retry(immediate: 1)), function (Bus $bus) use ($thrown, $calls): void {
+        $this->with(static fn(): Bus => Bus::connect(new Memory(), options: new BusOptions(retry: new Retry(immediate: 1))), function (Bus $bus) use ($thrown, $calls): void {
             $handler = new class ($thrown) {
                 public int $calls = 0;
 
@@ -162,12 +164,12 @@ class RetryTest extends BusTestCase
                     throw $this->thrown;
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->deadLettered === 1);
 
             self::assertSame($calls, $handler->calls);
-            self::assertSame($calls, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+            self::assertSame($calls, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->attempts());
         });
     }
 
@@ -196,7 +198,7 @@ class RetryTest extends BusTestCase
                     throw new \DomainException('no');
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
             self::drain($bus);
 
@@ -221,10 +223,10 @@ class RetryTest extends BusTestCase
                     $this->handled[] = (int) $command->id;
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(10));
             $started = \microtime(true);
-            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1, prefetch: 1));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 1)));
             while (\count($handler->handled) < 10) {
                 delay(0.005);
             }
@@ -269,11 +271,11 @@ class RetryTest extends BusTestCase
                     throw new \DomainException('no');
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $others = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler), [1, 2, 3, 4, 5]);
             $consuming = \array_map(static fn(Bus $other): object => async(static fn(): int => $other->consume(self::QUEUE)), $others);
             $bus->sendAll(self::customers(5));
-            while ($bus->deadLetters(self::QUEUE)->count() < 5) {
+            while ($bus->queue(self::QUEUE)->deadLetters()->count() < 5) {
                 delay(0.02);
             }
             foreach ($others as $index => $other) {
@@ -283,7 +285,7 @@ class RetryTest extends BusTestCase
             }
 
             self::assertSame(5 * 8, $handler->calls);
-            self::assertSame(8, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+            self::assertSame(8, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->attempts());
         });
     }
 
@@ -293,11 +295,11 @@ class RetryTest extends BusTestCase
             $calls = 0;
             $bus->handlers(self::listening(static function () use (&$calls): void {
                 $calls++;
-            }))->declare(self::QUEUE);
+            }))->queue(self::QUEUE)->declare();
             self::transport($bus)->put(self::QUEUE, [new Outgoing(CustomerStored::class, '{"id":"1"}', [Header::MESSAGE_ID => '1', Header::FAILED_HANDLER => 'Former::listener'])]);
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([0, NoHandlerException::class, true], [$calls, $letter->errorClass(), \str_contains($letter->errorMessage(), 'Former::listener')]);
         });
     }
@@ -316,24 +318,24 @@ class RetryTest extends BusTestCase
                     $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'stored']);
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(1_500));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 20));
             for ($cuts = 0; $cuts < 5;) {
                 delay(0.05);
-                if ($bus->stats()->commands > 150 * $cuts) {
+                if ($bus->admin()->stats()->commands > 150 * $cuts) {
                     $proxy->cut();
                     $cuts++;
                 }
             }
-            while ($bus->depth(self::QUEUE) > 0 || $bus->stats()->commands < 1_500) {
+            while ($bus->queue(self::QUEUE)->depth() > 0 || $bus->admin()->stats()->commands < 1_500) {
                 delay(0.02);
             }
             $bus->stop();
             $consuming->await();
 
             self::assertSame([1_500, 1_500], \array_values($database->execute('SELECT count(*) AS a, count(DISTINCT id) AS b FROM effects')->first()));
-            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->stats()->failed]);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->failed]);
             $bus->close();
             $through->close();
             $proxy->stop();
@@ -350,7 +352,7 @@ class RetryTest extends BusTestCase
             $bus->handlers(self::storing(static function () use (&$calls): never {
                 $calls++;
                 throw new ConnectionRefusedException('nobody there');
-            }))->declare(self::QUEUE);
+            }))->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(5));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             while ($calls < 5) {
@@ -361,7 +363,7 @@ class RetryTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
-            self::assertSame([5, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([5, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
         });
     }
@@ -384,12 +386,12 @@ class RetryTest extends BusTestCase
                     }
                 }
             };
-            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
             $message = static fn(int $number, array $headers): Outgoing => new Outgoing(StoreCustomer::class, \json_encode(self::customer($number), \JSON_THROW_ON_ERROR), $headers + [Header::KIND => 'command']);
             self::transport($bus)->put(self::QUEUE, [
                 $message(1, [Header::MESSAGE_ID => 'same']), $message(2, [Header::MESSAGE_ID => 'same']), $message(3, []), $message(4, []),
             ]);
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->commands === 4);
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->commands === 4);
 
             \ksort($handler->calls);
             self::assertSame([1 => 2, 2 => 2, 3 => 2, 4 => 2], $handler->calls);
@@ -404,12 +406,12 @@ class RetryTest extends BusTestCase
             $bus->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = \hash('xxh3', $command->name);
                 \count($seen) < 2 && throw new \DomainException('no');
-            }))->declare(self::QUEUE);
+            }))->queue(self::QUEUE)->declare();
             $name = \str_repeat("weft\n\u{1f9f5}", 20 << 17);
             $bus->send(new StoreCustomer('1', $name, 'e'));
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->commands === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->deadLettered === 1);
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->retry());
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->commands === 1);
 
             self::assertSame([\hash('xxh3', $name), \hash('xxh3', $name)], $seen);
         });
@@ -422,11 +424,11 @@ class RetryTest extends BusTestCase
             $cause = new class ("first\0\xff") extends \RuntimeException {};
             $error = new \DomainException("\0\xff" . \str_repeat('ä', 2_500_000), previous: $cause);
             (new \ReflectionProperty(\Exception::class, 'previous'))->setValue($cause, $error);
-            $bus->handlers(self::storing(static fn() => throw $error))->declare(self::QUEUE);
+            $bus->handlers(self::storing(static fn() => throw $error))->queue(self::QUEUE)->declare();
             $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->admin()->stats()->deadLettered === 1);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(\DomainException::class, $letter->errorClass());
             self::assertStringStartsWith("\0?ää", $letter->errorMessage());
             self::assertSame([2_000, true], [\strlen($letter->errorMessage()), \mb_check_encoding($letter->errorMessage(), 'UTF-8')]);

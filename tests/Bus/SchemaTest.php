@@ -5,12 +5,14 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
 use Weft\Bus\SchemaChange;
 use Weft\Bus\Transport\Memory;
@@ -34,8 +36,8 @@ final class SchemaTest extends BusTestCase
         $this->inRuntime(function (): void {
             $seen = [];
             $broker = new Memory();
-            $bus = $this->moved($broker, $seen)->upcasters(new Moves());
-            $bus->declare(self::QUEUE);
+            $bus = $this->moved($broker, $seen)->handlers(new Moves());
+            $bus->queue(self::QUEUE)->declare();
             foreach ([null, '1', '2', '3'] as $version) {
                 $body = match ($version) {
                     null, '1' => '{"id":"7","address":"Main Street 1, Riga"}',
@@ -57,14 +59,14 @@ final class SchemaTest extends BusTestCase
             $broker = new Memory();
             $old = '{"id":"7","street":"Main Street 1","town":"Riga"}';
             $bus = $this->moved($broker, $seen);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing('customer.moved', $old, [Header::SCHEMA_VERSION => '2', Header::MESSAGE_ID => 'x'])]);
             self::drain($bus);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([$old, '2', MessageDecodingException::class], [$letter->body, $letter->headers[Header::SCHEMA_VERSION], $letter->errorClass()]);
 
-            $bus->upcasters(new Moves());
-            $bus->deadLetters(self::QUEUE)->retry();
+            $bus->handlers(new Moves());
+            $bus->queue(self::QUEUE)->deadLetters()->retry();
             self::drain($bus);
             self::assertSame(['7 Main Street 1 Riga'], $seen);
         });
@@ -76,12 +78,12 @@ final class SchemaTest extends BusTestCase
         $this->inRuntime(function () use ($version, $body, $error): void {
             $seen = [];
             $broker = new Memory();
-            $bus = $this->moved($broker, $seen)->upcasters(new Moves());
-            $bus->declare(self::QUEUE);
+            $bus = $this->moved($broker, $seen)->handlers(new Moves());
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing('customer.moved', $body, [Header::SCHEMA_VERSION => $version])]);
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([$body, MessageDecodingException::class, []], [$letter->body, $letter->errorClass(), $seen]);
             self::assertStringContainsString($error, $letter->errorMessage());
         });
@@ -103,7 +105,6 @@ final class SchemaTest extends BusTestCase
         $refused = [];
         foreach (
             [
-            new class {},
             new class {
                 #[Upcaster(CustomerMoved::class, from: 3)]
                 public function up(array $data): array
@@ -128,20 +129,19 @@ final class SchemaTest extends BusTestCase
             ] as $service
         ) {
             try {
-                Bus::connect('memory:')->upcasters($service);
+                Bus::connect('memory:')->handlers($service);
             } catch (InvalidUpcasterException $invalid) {
-                $refused[] = \preg_replace('/^.*?(?=has no|::up)/s', '', $invalid->getMessage());
+                $refused[] = \preg_replace('/^.*?(?=::up)/s', '', $invalid->getMessage());
             }
         }
         self::assertSame([
-            'has no method marked with #[Upcaster]',
             '::up() takes version 3 of ' . CustomerMoved::class . ', which is at version 3',
             '::up() must take the body as its one parameter, an array',
             '::up() must be public and not static',
         ], $refused);
         $this->expectException(InvalidUpcasterException::class);
         $this->expectExceptionMessage('takes version 1 of ' . CustomerMoved::class . ', for which an upcaster is already registered');
-        Bus::connect('memory:')->upcasters(new Moves(), new Moves());
+        Bus::connect('memory:')->handlers(new Moves(), new Moves());
     }
 
     public function testAVersionTravelsAndBelongsToOneAttribute(): void
@@ -157,22 +157,22 @@ final class SchemaTest extends BusTestCase
                     $this->version = $context->header(Header::SCHEMA_VERSION);
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->publish(new Versioned());
             self::drain($bus);
             self::assertSame('2', $version);
 
             $this->expectException(InvalidMessageClassError::class);
             $this->expectExceptionMessage('it has both #[MessageType] and #[Version]');
-            $bus->registerMessages(TwiceVersioned::class);
+            Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [TwiceVersioned::class])));
         });
     }
 
     public function testTheSameClassesAreNoChangeAndALockIsReadBackAsItWasWritten(): void
     {
-        $bus = Bus::connect('memory:')->registerMessages(Order::class, StoreCustomer::class, CustomerMoved::class)->upcasters(new Moves());
-        $first = $bus->compareSchema(null);
-        $again = $bus->compareSchema($first->lock);
+        $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [Order::class, StoreCustomer::class, CustomerMoved::class])))->handlers(new Moves());
+        $first = $bus->admin()->compareSchema(null);
+        $again = $bus->admin()->compareSchema($first->lock);
 
         self::assertSame([[], [], $first->lock], [$again->breaking, $again->compatible, $again->lock]);
         self::assertStringContainsString('"upcasts": [', $first->lock);
@@ -215,14 +215,14 @@ final class SchemaTest extends BusTestCase
 
     public function testWhatIsInsideOfObjectsListsAndMapsIsComparedToo(): void
     {
-        $bus = Bus::connect('memory:')->registerMessages(Order::class);
-        $lock = \json_decode($bus->compareSchema(null)->lock, true);
+        $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [Order::class])));
+        $lock = \json_decode($bus->admin()->compareSchema(null)->lock, true);
         $fields = &$lock['messages'][Order::class]['fields'];
         $fields['items']['type']['list']['object']['colour'] = ['type' => 'string', 'optional' => true];
         $fields['currency']['type']['enum'] = ['EUR'];
         $fields['shelf']['type']['map']['nullable']['object']['price']['type'] = 'int';
         $fields['grid']['type']['list']['list'] = 'string';
-        $change = $bus->compareSchema(\json_encode($lock));
+        $change = $bus->admin()->compareSchema(\json_encode($lock));
 
         self::assertEqualsCanonicalizing([
             Order::class . ': $.items[*].colour (string) was removed',
@@ -264,10 +264,10 @@ final class SchemaTest extends BusTestCase
      */
     private static function change(array $from, array $to): SchemaChange
     {
-        $bus = Bus::connect('memory:')->registerMessages(CustomerMoved::class);
-        ($to['upcasters'] ?? true) && $bus->upcasters(new Moves());
+        $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [CustomerMoved::class])));
+        ($to['upcasters'] ?? true) && $bus->handlers(new Moves());
 
-        return $bus->compareSchema(\json_encode(['weft-schema' => 1, 'messages' => $from]));
+        return $bus->admin()->compareSchema(\json_encode(['weft-schema' => 1, 'messages' => $from]));
     }
 
     /** @param list<string> $seen */

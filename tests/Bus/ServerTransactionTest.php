@@ -47,7 +47,7 @@ final class ServerTransactionTest extends BusTestCase
                 }, self::listening(static function (CustomerStored $event) use (&$heard): void {
                     $heard[] = (int) $event->id;
                 }));
-                $bus->declare(self::QUEUE);
+                $bus->queue(self::QUEUE)->declare();
                 $bus->sendAll(self::customers(50));
 
                 self::drain($bus);
@@ -56,7 +56,7 @@ final class ServerTransactionTest extends BusTestCase
                 $expected = \array_values(\array_filter(\range(1, 50), static fn(int $id): bool => $id % 10 !== 0));
                 self::assertSame($expected, $heard);
                 self::assertSame(45, $database->execute('SELECT count(*) FROM customers')->value());
-                self::assertSame(5, $bus->deadLetters(self::QUEUE)->count());
+                self::assertSame(5, $bus->queue(self::QUEUE)->deadLetters()->count());
             } finally {
                 $bus->close();
                 $database->close();

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\HandlerTimeoutException;
 use Weft\Bus\Retry;
@@ -32,7 +34,7 @@ final class TimeoutTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $log = [];
-            $bus = Bus::connect('memory:', retry: new Retry())->handlers(new class ($log) {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry()))->handlers(new class ($log) {
                 public function __construct(private array &$log) {}
 
                 #[CommandHandler]
@@ -55,7 +57,7 @@ final class TimeoutTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             $started = \microtime(true);
             self::drain($bus);
@@ -63,8 +65,8 @@ final class TimeoutTest extends BusTestCase
             self::assertLessThan(20.0, \microtime(true) - $started, 'not the 30 seconds of the handler');
             \sort($log);
             self::assertSame(['child cancelled', 'handler cancelled'], $log);
-            self::assertSame(1, $bus->stats()->sent, 'only the command was sent');
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(1, $bus->admin()->stats()->sent, 'only the command was sent');
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(HandlerTimeoutException::class, $letter->errorClass());
             self::assertStringContainsString('::store() did not handle message ' . $letter->messageId() . ' within 0.05 seconds', $letter->errorMessage());
             self::assertStringContainsString('waiting for', $letter->errorMessage());
@@ -93,7 +95,7 @@ final class TimeoutTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
@@ -105,7 +107,7 @@ final class TimeoutTest extends BusTestCase
                     delay(0.02);
                 }
             });
-            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
             $database->close();
         });
     }
@@ -120,7 +122,7 @@ final class TimeoutTest extends BusTestCase
     public function testTheTimeoutOfTheBusIsForHandlersWithoutOneAndATimeoutOfTheHandlersOwnIsItsFailure(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:', retry: new Retry(), timeout: 0.05)->handlers(new class {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry(), timeout: 0.05))->handlers(new class {
                 #[CommandHandler]
                 #[Timeout(10.0)]
                 public function store(StoreCustomer $command): void
@@ -128,15 +130,15 @@ final class TimeoutTest extends BusTestCase
                     $command->id === '1' ? delay(0.15) : timeout(0.01, static fn() => delay(30.0));
                 }
             }, self::listening(static fn() => delay(30.0)));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(2));
             $bus->publish(new CustomerStored('3'));
             self::drain($bus);
 
-            $errors = \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek());
+            $errors = \array_map(static fn($letter): string => $letter->errorClass(), $bus->queue(self::QUEUE)->deadLetters()->peek());
             \sort($errors);
             self::assertSame([TimeoutException::class], \array_slice($errors, -1));
-            self::assertSame(1, $bus->stats()->commands);
+            self::assertSame(1, $bus->admin()->stats()->commands);
             self::assertSame(HandlerTimeoutException::class, $errors[0] ?? null);
         });
     }
@@ -145,13 +147,13 @@ final class TimeoutTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $ended = 0;
-            $bus = Bus::connect('memory:', timeout: 1.0)->handlers(self::storing(static function () use (&$ended): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(timeout: 1.0))->handlers(self::storing(static function () use (&$ended): void {
                 delay(0.25);
                 $ended++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(50));
-            $bus->consume(self::QUEUE, concurrency: 10, stopWhenEmpty: true);
+            $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame(50, $ended);
         });
@@ -162,7 +164,7 @@ final class TimeoutTest extends BusTestCase
     {
         $this->expectExceptionMessage('The timeout of a handler must be above 0 seconds, got ');
         $this->expectException(\ValueError::class);
-        Bus::connect('memory:', timeout: $seconds);
+        Bus::connect('memory:', options: new BusOptions(timeout: $seconds));
     }
 
     /** @return iterable<array{float}> */

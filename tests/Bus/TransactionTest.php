@@ -42,14 +42,14 @@ final class TransactionTest extends BusTestCase
             $bus->handlers($this->inserting(), self::listening(function (CustomerStored $event) use (&$heard): void {
                 $heard[] = (int) $event->id;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(50));
 
             self::assertSame(100, self::drain($bus));
             \sort($heard);
             self::assertSame(\range(1, 50), $heard);
             self::assertSame(50, self::stored($database));
-            self::assertSame([0, 0, 100], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->stats()->sent]);
+            self::assertSame([0, 0, 100], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->sent]);
         });
     }
 
@@ -61,12 +61,12 @@ final class TransactionTest extends BusTestCase
             $bus->handlers($this->inserting(static fn() => throw new \DomainException('no')), self::listening(function () use (&$heard): void {
                 $heard++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
 
             self::assertSame(3, self::drain($bus));
             self::assertSame([0, 0], [$heard, self::stored($database)]);
-            self::assertSame(3, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(3, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -78,13 +78,13 @@ final class TransactionTest extends BusTestCase
             $bus->handlers($this->inserting(), self::listening(function () use (&$heard): void {
                 $heard++;
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             $bus->send(self::customer(7));
             self::drain($bus);
 
             self::assertSame([1, 1], [$heard, self::stored($database)]);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(UniqueViolationException::class, $letter->errorClass());
             self::assertStringContainsString('INSERT INTO customers', $letter->errorMessage());
             self::assertStringNotContainsString('name_7', $letter->errorMessage());
@@ -98,12 +98,12 @@ final class TransactionTest extends BusTestCase
         $this->with($broker, function (Bus $bus, Database $database): void {
             $database->execute('ALTER TABLE customers RENAME TO elsewhere');
             $bus->handlers($this->inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(3));
 
             self::assertSame(3, self::drain($bus));
-            self::assertStringContainsString('no such table: customers', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
-            self::assertSame(3, $bus->deadLetters(self::QUEUE)->count());
+            self::assertStringContainsString('no such table: customers', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
+            self::assertSame(3, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -112,11 +112,11 @@ final class TransactionTest extends BusTestCase
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $bus->handlers($this->inserting(static fn(Transaction $transaction) => $transaction->rollback()));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(TransactionFinishedException::class, $letter->errorClass());
             self::assertStringContainsString('::store() committed or rolled back', $letter->errorMessage());
             self::assertSame(0, self::stored($database));
@@ -130,7 +130,7 @@ final class TransactionTest extends BusTestCase
             $other = Database::connect($this->dsn());
             $order = [];
             $bus->handlers($this->inserting(), self::listening(static fn() => null));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             $spy->before = static function (string $what, array $messages) use (&$order, $other): void {
                 $order[] = [$what, \count($messages), self::stored($other)];
@@ -153,11 +153,11 @@ final class TransactionTest extends BusTestCase
                     $context->send(new Fixtures\ForgetCustomer($command->id));
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame([0, 1], [self::stored($database), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 1], [self::stored($database), $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -169,7 +169,7 @@ final class TransactionTest extends BusTestCase
                 delay(0.001);
                 $transaction->execute('UPDATE customers SET name = ? WHERE name IS NULL', ["customer {$count}"]);
             }));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->sendAll(self::customers(20));
             self::drain($bus);
 
@@ -183,7 +183,7 @@ final class TransactionTest extends BusTestCase
             $database = self::databaseAt($this->dsn());
             // Another way to write the same path.
             $bus = Bus::connect("sqlite://{$this->folder}/../" . \basename($this->folder) . '/customers.db', $database)->handlers($this->inserting());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             // Only what the handler's own transaction deletes can see that its row is there.
             $database->execute('CREATE TABLE seen (stored INTEGER)');
@@ -192,7 +192,7 @@ final class TransactionTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame(0, self::stored($database), 'the refused acknowledgement has taken the insert along');
-            self::assertStringContainsString('ack was refused', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('ack was refused', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
             $bus->close();
             $database->close();
         });
@@ -213,7 +213,7 @@ final class TransactionTest extends BusTestCase
                 }
             };
             [$first, $second] = [Bus::connect($this->dsn(), $database)->handlers($slow), Bus::connect($this->dsn(), $database)->handlers($slow)];
-            $first->declare(self::QUEUE);
+            $first->queue(self::QUEUE)->declare();
             $first->send(self::customer(1));
             $consuming = async(static fn(): int => $first->consume(self::QUEUE));
             delay(0.1);
@@ -221,7 +221,7 @@ final class TransactionTest extends BusTestCase
             self::drain($second);
             $consuming->await();
 
-            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->queue(self::QUEUE)->deadLetters()->count()]);
             $second->close();
             $database->close();
         });
@@ -247,7 +247,7 @@ final class TransactionTest extends BusTestCase
                 }
             };
             [$first, $second] = [Bus::connect($this->dsn(), $database)->handlers($slow), Bus::connect($this->dsn(), $database)->handlers($slow)];
-            $first->declare(self::QUEUE);
+            $first->queue(self::QUEUE)->declare();
             $first->send(self::customer(1));
             $consuming = async(static fn(): int => $first->consume(self::QUEUE));
             while ($slow->begun < 1) {
@@ -259,8 +259,8 @@ final class TransactionTest extends BusTestCase
             $first->stop();
             $consuming->await();
 
-            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
-            self::assertSame([1, 1], [$first->stats()->commands + $second->stats()->commands, $first->stats()->failed + $second->stats()->failed]);
+            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->queue(self::QUEUE)->deadLetters()->count()]);
+            self::assertSame([1, 1], [$first->admin()->stats()->commands + $second->admin()->stats()->commands, $first->admin()->stats()->failed + $second->admin()->stats()->failed]);
             $first->close();
             $second->close();
             $database->close();

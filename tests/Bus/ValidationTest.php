@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use Symfony\Component\Validator\Constraints as Assert;
 use Weft\Bus\Batch;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
@@ -15,6 +16,7 @@ use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidMessageException;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
@@ -44,13 +46,13 @@ final class ValidationTest extends BusTestCase
                     $this->seen[] = $command->email;
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Register('ada@example.org', 36, [new Tag('a')]));
             $bus->send(new Register('nobody', 7, [new Tag('b'), new Tag('')]));
             self::drain($bus);
 
             self::assertSame(['ada@example.org'], $seen);
-            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([InvalidMessageException::class, 1], [$letter->errorClass(), $letter->attempts()]);
             self::assertSame(
                 Register::class . ' is invalid: email: This value is not a valid email address.; age: This value should be 18 or more.; '
@@ -74,13 +76,13 @@ final class ValidationTest extends BusTestCase
                     $this->seen[] = \array_map(static fn(Violation $violation): string => $violation->path, $context->violations());
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Register('nobody', 7));
             $bus->send(new Register('ada@example.org', 36));
             self::drain($bus);
 
             self::assertSame([['email', 'age'], []], $seen);
-            self::assertSame(2, $bus->stats()->commands);
+            self::assertSame(2, $bus->admin()->stats()->commands);
         });
     }
 
@@ -104,12 +106,12 @@ final class ValidationTest extends BusTestCase
                     $this->heard[] = [$event->email, $event->problems];
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Register('nobody', 36));
             self::drain($bus);
 
             self::assertSame([['nobody', ['email: This value is not a valid email address.']]], $heard);
-            self::assertSame([1, 0], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->admin()->stats()->commands, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
@@ -127,18 +129,18 @@ final class ValidationTest extends BusTestCase
                     return $message->age > 17 ? [] : [new Violation('', 'too young')];
                 }
             };
-            $bus = Bus::connect('memory:', validator: $validator)->handlers(new #[Validate(groups: ['strict'])] class {
+            $bus = Bus::connect('memory:', options: new BusOptions(validator: $validator))->handlers(new #[Validate(groups: ['strict'])] class {
                 #[CommandHandler]
                 public function register(Register $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Register('nobody', 7));
             $bus->send(new Register('nobody', 70));
             self::drain($bus);
 
             self::assertSame([['nobody', ['strict']], ['nobody', ['strict']]], $asked);
-            self::assertSame(Register::class . ' is invalid: too young', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
-            self::assertSame(1, $bus->stats()->commands);
+            self::assertSame(Register::class . ' is invalid: too young', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
+            self::assertSame(1, $bus->admin()->stats()->commands);
         });
     }
 
@@ -159,30 +161,30 @@ final class ValidationTest extends BusTestCase
                     }
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             foreach (['a@example.org', 'nobody', 'b@example.org'] as $email) {
                 $bus->send(new Register($email, 36));
             }
             self::drain($bus);
 
             self::assertSame(['a@example.org', 'b@example.org'], $seen);
-            self::assertSame(InvalidMessageException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(InvalidMessageException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
         });
     }
 
     public function testAViolationDoesNotQuoteAnEncryptedValue(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:', keys: new KeyRing('a', ['a' => KeyRing::generate()]))->handlers(new class {
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(keys: new KeyRing('a', ['a' => KeyRing::generate()]))))->handlers(new class {
                 #[CommandHandler]
                 #[Validate]
                 public function login(Login $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->send(new Login('ada!', 'secret', [new Secret('secret')]));
             self::drain($bus);
 
-            $error = $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage();
+            $error = $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage();
             self::assertStringContainsString('user: "ada!" is not a name', $error);
             self::assertStringContainsString('password: {{ value }} is too easy', $error);
             self::assertStringContainsString('more[0].value: {{ value }} is too easy', $error);
@@ -199,11 +201,11 @@ final class ValidationTest extends BusTestCase
                 #[Validate(passOn: true)]
                 public function register(Register $command): void {}
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing(Register::class, '{"email":"a@example.org","age":"36"}', [])]);
             self::drain($bus);
 
-            self::assertSame(MessageDecodingException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(MessageDecodingException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
         });
     }
 

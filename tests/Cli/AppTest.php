@@ -166,9 +166,9 @@ final class AppTest extends TestCase
                 }
             }
             \$bus = Weft\\Bus\\Bus::connect('sqlite:$database')->handlers(new Works());
-            \$bus->declare('works');
+            \$bus->queue('works')->declare();
             if ((\$argv[1] ?? '') === 'count') {
-                echo \$bus->depth('works'), ' ', \$bus->deadLetters('works')->count();
+                echo \$bus->queue('works')->depth(), ' ', \$bus->queue('works')->deadLetters()->count();
                 exit;
             }
             \$bus->send(new Work());
@@ -226,14 +226,14 @@ final class AppTest extends TestCase
             }
             \$app = (new Weft\\App(grace: 0.1))->metrics('127.0.0.1:0');
             \$bus = Bus::connect('sqlite:$database')->handlers(new Works());
-            \$bus->declare('works');
+            \$bus->queue('works')->declare();
             \$transport = Weft\\Bus\\Transport\\Sqlite::connect('sqlite:$database');
             foreach ([0, 0, 0, 1, 2, 3] as \$kind) { \$bus->send(new Work(\$kind)); }
             for (\$i = 0; \$i < 20; \$i++) { \$transport->put('works', [new Outgoing("foreign \$i", '{}', [])]); }
             \$app->consume(\$bus, 'works')->run(static function () use (\$bus): void {
                 Weft\\detach(static function () use (\$bus): void {
                     try { \$bus->request(new Price(), timeout: 60.0); } catch (Weft\\Bus\\RequestFailedException) {}
-                    while (\$bus->stats()->succeeded() < 5 || \$bus->stats()->deadLettered < 21) { Weft\\delay(0.01); }
+                    while (\$bus->admin()->stats()->succeeded() < 5 || \$bus->admin()->stats()->deadLettered < 21) { Weft\\delay(0.01); }
                     fwrite(STDERR, "settled\\n");
                 });
             });

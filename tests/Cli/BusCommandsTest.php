@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\ConsumeOptions;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
@@ -99,10 +100,10 @@ final class BusCommandsTest extends TestCase
         \putenv('WEFT_LOG_LEVEL=emergency');
         $id = run(static function () use ($evil): string {
             $bus = (require self::BUS)();
-            $bus->declare('customers');
+            $bus->queue('customers')->declare();
             $id = $bus->send(new StoreCustomer('1', 'error', $evil));
             $bus->publish(new OrderPlaced($evil));
-            $bus->consume('customers', concurrency: 1, stopWhenEmpty: true);
+            $bus->consume('customers', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
             $bus->close();
 
             return $id;
@@ -133,11 +134,11 @@ final class BusCommandsTest extends TestCase
         self::assertStringEndsWith("0 sagas\n", $this->weft('sagas:list', self::BUS));
         run(static function (): void {
             $bus = (require self::BUS)();
-            $bus->declare('customers');
+            $bus->queue('customers')->declare();
             $bus->publish(new OrderPlaced('7', total: 20));
             $bus->publish(new OrderPlaced('8'));
             $bus->publish(new OrderCancelled('8'));
-            $bus->consume('customers', concurrency: 1, stopWhenEmpty: true);
+            $bus->consume('customers', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
             $bus->close();
         });
 
@@ -188,7 +189,7 @@ final class BusCommandsTest extends TestCase
     {
         return run(static function () use ($names): array {
             $bus = (require self::BUS)();
-            $bus->declare('customers');
+            $bus->queue('customers')->declare();
             $ids = [];
             foreach ($names as $index => $name) {
                 $ids[] = $bus->send(new StoreCustomer((string) $index, $name, 'e'));

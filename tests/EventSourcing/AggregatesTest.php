@@ -6,7 +6,9 @@ namespace Weft\Tests\EventSourcing;
 
 use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Transport\Memory;
@@ -218,7 +220,7 @@ final class AggregatesTest extends EventSourcingTestCase
             $database = $this->database($kind);
             $accounts = new Aggregates($this->store($kind), Account::class);
             $heard = new \ArrayObject();
-            $bus = Bus::connect(new Memory(), $database, logger: new NullLogger())->handlers(new class ($accounts, $heard) {
+            $bus = Bus::connect(new Memory(), $database, new BusOptions(logger: new NullLogger()))->handlers(new class ($accounts, $heard) {
                 public function __construct(private readonly Aggregates $accounts, private readonly \ArrayObject $heard) {}
 
                 #[CommandHandler]
@@ -242,10 +244,10 @@ final class AggregatesTest extends EventSourcingTestCase
                     $this->heard[] = "deposited {$event->amount}";
                 }
             });
-            $bus->declare('accounts');
+            $bus->queue('accounts')->declare();
             $bus->send(new OpenAccount('1', fails: false));
             $bus->send(new OpenAccount('2', fails: true));
-            $bus->consume('accounts', stopWhenEmpty: true, signals: false);
+            $bus->consume('accounts', options: new ConsumeOptions(stopWhenEmpty: true, signals: false));
 
             self::assertSame(['opened 1', 'deposited 7'], $heard->getArrayCopy());
             $events = $this->store($kind)->read();

@@ -6,6 +6,7 @@ namespace Weft\Tests\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
@@ -13,6 +14,7 @@ use Weft\Bus\QueryHandler;
 use Weft\Bus\Recoverable;
 use Weft\Bus\RequestFailedException;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Sql\Transaction;
 use Weft\Testing\Faults;
 use Weft\Testing\Simulation;
@@ -82,9 +84,9 @@ final class TestBusTest extends TestCase
             $bus->handlers(self::listening(static function (CustomerStored $event) use ($bus, &$heard): void {
                 $heard[$event->id] = $bus->now()->format('H:i:s');
             }));
-            $bus->publish(new CustomerStored('an hour'), delay: 3600.0);
-            $bus->publish(new CustomerStored('a minute'), delay: 60.0);
-            $bus->bus()->publish(new CustomerStored('a date'), at: new \DateTimeImmutable('2026-01-01 00:30:00 UTC'));
+            $bus->publish(new CustomerStored('an hour'), new SendOptions(delay: 3600.0));
+            $bus->publish(new CustomerStored('a minute'), new SendOptions(delay: 60.0));
+            $bus->bus()->publish(new CustomerStored('a date'), new SendOptions(at: new \DateTimeImmutable('2026-01-01 00:30:00 UTC')));
             self::assertSame('2026-01-01 00:00:00', $bus->now()->format('Y-m-d H:i:s'));
             $bus->advance(59.9);
             self::assertSame([], $heard);
@@ -99,7 +101,7 @@ final class TestBusTest extends TestCase
     {
         Simulation::run(static function (TestBus $bus): void {
             $logger = new RecordingLogger();
-            $bus->configure(logger: $logger)->handlers(Checkout::class);
+            $bus->configure(new BusOptions(logger: $logger))->handlers(Checkout::class);
             $bus->publish(new OrderPlaced('1', late: 60.0));
             $bus->publish(new OrderCancelled('1'));
             $bus->advance(61.0);
@@ -114,7 +116,7 @@ final class TestBusTest extends TestCase
         $began = \microtime(true);
         Simulation::run(static function (TestBus $bus): void {
             $attempts = [];
-            $bus->configure(retry: new Retry(delayed: 3, delay: 10.0, multiplier: 2.0, jitter: 0.0))->handlers(Ticker::class, new class ($bus, $attempts) {
+            $bus->configure(new BusOptions(retry: new Retry(delayed: 3, delay: 10.0, multiplier: 2.0, jitter: 0.0)))->handlers(Ticker::class, new class ($bus, $attempts) {
                 /** @param list<string> $attempts */
                 public function __construct(private readonly TestBus $bus, private array &$attempts) {}
 

@@ -7,7 +7,10 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus\Weft;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeliveryGuarantee;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
@@ -77,14 +80,14 @@ run(static function (): void {
         'safe', 'batch-safe' => DeliveryGuarantee::Transactional,
         'batch' => DeliveryGuarantee::BestEffort,
     };
-    $bus = Bus::connect(transport($database, $guarantee), $database, $guarantee)->handlers($customers);
-    $bus->declare($queue);
+    $bus = Bus::connect(transport($database, $guarantee), $database, new BusOptions(guarantee: $guarantee))->handlers($customers);
+    $bus->queue($queue)->declare();
 
     $started = \microtime(true);
-    $bus->sendAll(commands($total), confirmed: !$isPlain);
+    $bus->sendAll(commands($total), new SendOptions(confirm: !$isPlain));
     $filled = \microtime(true);
     $concurrency = (int) (\getenv('CONCURRENCY') ?: CONCURRENCY);
-    $bus->consume($queue, concurrency: $concurrency, prefetch: \max(PREFETCH, $concurrency), limit: 2 * $total);
+    $bus->consume($queue, concurrency: $concurrency, options: new ConsumeOptions(prefetch: \max(PREFETCH, $concurrency), limit: 2 * $total));
     $drained = \microtime(true);
 
     echo \json_encode([
@@ -94,7 +97,7 @@ run(static function (): void {
         'commands' => $customers->commands,
         'events' => $customers->events,
         'events_overlapped' => $customers->eventsBeforeLastCommand,
-        'queued' => $bus->depth($queue) + $bus->deadLetters($queue)->count(),
+        'queued' => $bus->queue($queue)->depth() + $bus->queue($queue)->deadLetters()->count(),
     ], \JSON_THROW_ON_ERROR), "\n";
     $bus->close();
     $database->close();

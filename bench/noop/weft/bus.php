@@ -7,6 +7,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Noop\Work;
 
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\EventListener;
 use Weft\Bus\Transport\RabbitMq;
 
@@ -41,11 +42,11 @@ function pings(int $total, int $bytes): iterable
 echo json_encode(run(static function () use ($argv): array {
     [$queue, $total, $window] = [(string) getenv('BENCH_QUEUE'), (int) getenv('MESSAGES'), (int) getenv('WINDOW')];
     $bus = Bus::connect(RabbitMq::connect((string) getenv('AMQP_URL'), window: $window))->handlers(new Pings());
-    $bus->declare($queue);
+    $bus->queue($queue)->declare();
     $started = hrtime(true);
     $argv[1] === 'publish'
         ? $bus->publishAll(pings($total, (int) getenv('BYTES')))
-        : $bus->consume($queue, concurrency: intdiv($window, 2), prefetch: $window, limit: $total);
+        : $bus->consume($queue, concurrency: intdiv($window, 2), options: new ConsumeOptions(prefetch: $window, limit: $total));
     $seconds = (hrtime(true) - $started) / 1e9;
     $bus->close();
 

@@ -52,7 +52,7 @@ final class Audit
         $transfers = $this->totalAndDifferent('number', 'transfers');
         $bookings = $this->totalAndDifferent('number * 10 + listener', 'bookings');
         // What breaks between parking a message and acknowledging it makes a second letter of the same id.
-        $letters = array_map(static fn (DeadLetter $letter): string => $letter->headers[Header::MESSAGE_ID], $this->bus->deadLetters($this->queue)->peek(1_000));
+        $letters = array_map(static fn (DeadLetter $letter): string => $letter->headers[Header::MESSAGE_ID], $this->bus->queue($this->queue)->deadLetters()->peek(1_000));
         $deadLettered = count(array_unique($letters));
         $commandsLost = count($this->manners->byNumber) - $transfers['different'] - $deadLettered;
 
@@ -78,7 +78,7 @@ final class Audit
             return false;
         }
         try {
-            return $this->bus->depth($this->queue) === 0 && $this->bus->deadLetters($this->queue)->count() >= $this->manners->hopeless();
+            return $this->bus->queue($this->queue)->depth() === 0 && $this->bus->queue($this->queue)->deadLetters()->count() >= $this->manners->hopeless();
         } catch (BusException) {
             return false;
         }

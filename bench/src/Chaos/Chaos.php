@@ -114,7 +114,7 @@ final class Chaos
             $connection->close();
         }
         $bus = Bus::connect($broker, $database)->handlers(new Ledgers());
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
 
         return $bus;
     }

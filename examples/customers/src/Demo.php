@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Examples\Customers;
 
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetters;
 use Weft\Sql\Database;
 
@@ -43,7 +44,7 @@ final class Demo
         $this->sentBefore = $this->run->sent;
         $this->rowsBefore = $this->rows();
         $this->eventsBefore = \array_sum($this->customers->stored);
-        $bus->handlers($this->customers)->declare(self::QUEUE);
+        $bus->handlers($this->customers)->queue(self::QUEUE)->declare();
     }
 
     /** @return int exit code: 0 all is there, 1 something is not, 130 stopped before the end */
@@ -90,12 +91,12 @@ final class Demo
     /** A run that was given up, or was killed while it filled the queue, may have left messages. */
     private function clear(): void
     {
-        $left = $this->bus->depth(self::QUEUE);
+        $left = $this->bus->queue(self::QUEUE)->depth();
         if ($left > 0) {
             $this->screen->line(\sprintf('Emptying the queue: %s messages are left of a run that was given up.', \number_format($left)));
         }
-        $this->bus->purge(self::QUEUE);
-        $this->bus->purge(DeadLetters::queueOf(self::QUEUE));
+        $this->bus->queue(self::QUEUE)->purge();
+        $this->bus->queue(DeadLetters::queueOf(self::QUEUE))->purge();
     }
 
     private function fill(): void
@@ -104,7 +105,7 @@ final class Demo
             return;
         }
         $started = \microtime(true);
-        $sent = $this->watched('fill', fn (): int => $this->bus->stats()->sent + $this->sentBefore, function (): int {
+        $sent = $this->watched('fill', fn (): int => $this->bus->admin()->stats()->sent + $this->sentBefore, function (): int {
             return $this->bus->sendAll($this->commands());
         });
         $this->seconds['fill'] = \microtime(true) - $started;
@@ -123,9 +124,9 @@ final class Demo
     {
         $started = \microtime(true);
         $lastCommand = null;
-        $before = $this->bus->stats()->succeeded();
+        $before = $this->bus->admin()->stats()->succeeded();
         $handled = function () use (&$lastCommand, $before): int {
-            $progress = $this->bus->stats();
+            $progress = $this->bus->admin()->stats();
             if ($lastCommand === null && $this->rowsBefore + $progress->commands + $progress->failed >= $this->run->commands) {
                 $lastCommand = \microtime(true);
             }
@@ -133,7 +134,7 @@ final class Demo
             return $progress->succeeded() - $before + $this->rowsBefore + $this->eventsBefore;
         };
         $this->watched('drain', $handled, function (): void {
-            $this->bus->consume(self::QUEUE, concurrency: 100, stopWhenEmpty: true, signals: false);
+            $this->bus->consume(self::QUEUE, concurrency: 100, options: new ConsumeOptions(stopWhenEmpty: true, signals: false));
         });
         $handled();
         $lastCommand ??= \microtime(true);
@@ -184,14 +185,14 @@ final class Demo
             events: \count($this->customers->stored),
             eventsRepeated: \array_sum($this->customers->stored) - \count($this->customers->stored),
             eventsUncounted: $this->run->wasKilled ? $counted['n'] - \count($this->customers->stored) : 0,
-            dead: $this->bus->deadLetters(self::QUEUE)->count(),
-            left: $this->bus->depth(self::QUEUE),
+            dead: $this->bus->queue(self::QUEUE)->deadLetters()->count(),
+            left: $this->bus->queue(self::QUEUE)->depth(),
         );
     }
 
     private function report(?Verdict $verdict, float $wall): int
     {
-        $progress = $this->bus->stats();
+        $progress = $this->bus->admin()->stats();
         $usage = \getrusage();
         $rate = fn (string $phase, int $count): string => isset($this->seconds[$phase]) && $count > 0
             ? \sprintf('%9s/s  %s in %.1f s', \number_format($count / \max($this->seconds[$phase], 1e-6)), \number_format($count), $this->seconds[$phase])
@@ -212,7 +213,7 @@ final class Demo
         foreach ($verdict->lines() as $line) {
             $this->screen->line($line);
         }
-        foreach ($this->bus->deadLetters(self::QUEUE)->peek(3) as $letter) {
+        foreach ($this->bus->queue(self::QUEUE)->deadLetters()->peek(3) as $letter) {
             $this->screen->line("  dead letter: {$letter->errorClass()}: {$letter->errorMessage()}");
         }
 

@@ -6,11 +6,12 @@ namespace Weft\Bus\Internal;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
-use Weft\Bus\ClaimCheck;
+use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 use Weft\Bus\Internal\Flow\RateLimiter;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\HandlerCompiler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Handlers\KeyedMutex;
@@ -24,17 +25,12 @@ use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
-use Weft\Bus\KeyRing;
-use Weft\Bus\Observer;
 use Weft\Bus\BusStats;
-use Weft\Bus\DeliveryGuarantee;
-use Weft\Bus\InboxOptions;
-use Weft\Bus\Retry;
-use Weft\Bus\Timeout;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\DelayingTransport;
-use Weft\Bus\Validator;
+use Weft\Log\StreamLogger;
 use Weft\Runtime\Local;
 use Weft\Sql\Database;
 
@@ -70,41 +66,59 @@ final class Setup
     public readonly RetryPolicy $retries;
     public readonly RateLimiter $rates;
 
-    /** @param float|null $timeout seconds, of handlers that say nothing else */
+    private readonly ?ContainerInterface $container;
+
     public function __construct(
         public readonly Transport $transport,
         public readonly ?Database $database,
-        public readonly DeliveryGuarantee $guarantee,
-        ?ContainerInterface $container,
-        LoggerInterface $logger,
-        public readonly ?Observer $observer,
-        Retry $retry,
-        InboxOptions $inbox,
-        public readonly ?float $timeout,
-        ?Validator $validator,
-        ?ClaimCheck $claims,
-        ?KeyRing $keys,
+        public readonly BusOptions $options,
     ) {
+        $logger = $options->logger ?? StreamLogger::fromEnvironment();
         $this->logger = new GuardedLogger($logger);
-        $this->codec = new Codec($keys);
-        $this->claims = new BodyStore($claims);
+        $this->container = $options->container;
+        $this->codec = new Codec($options->messages->keys);
+        $this->claims = new BodyStore($options->messages->claims);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
         $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);
-        $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
-        $parameters = new Parameters($database, $container, $logger);
-        $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
-        $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new SagaStore($database));
+        $this->handlers = new Handlers(new Pipeline($options->timeout, $options->middleware));
+        $parameters = new Parameters($database, $options->container, $logger);
+        $this->compiler = new HandlerCompiler($this->codec, $parameters, $options->validator);
+        $this->sagas = new SagaCompiler($this->codec, $parameters, $options->validator, $database === null ? null : new SagaStore($database));
         $this->inTurn = new KeyedMutex();
         $this->replies = new Replies($this->envelopes, $transport, $this->logger);
         $this->stats = new BusStats();
         /** @var Local<Context|null> $current */
         $current = new Local();
         $this->current = $current;
-        $this->retries = new RetryPolicy($retry);
+        $this->retries = new RetryPolicy($options->retry);
         $store = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
-        $this->persistence = $store === null ? null : new Persistence($store, $transport, $this->envelopes, $inbox, $this->logger);
+        $this->persistence = $store === null ? null : new Persistence($store, $transport, $this->envelopes, $options->inbox, $this->logger);
         $this->rates = new RateLimiter($store);
         $this->delays = $this->persistence?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
+        \array_map($this->codec->of(...), $options->messages->classes);
+    }
+
+    /** Registers handlers, upcasters or a saga, see {@see \Weft\Bus\Bus::handlers()}. */
+    public function register(object|string $service): void
+    {
+        if (\is_string($service) && !SagaCompiler::isSaga($service) && $this->container?->has($service) === true) {
+            /** @var object $service */
+            $service = $this->container->get($service);
+        }
+        foreach (\is_string($service) ? $this->sagas->compile($service) : $this->compile($service) as $handler) {
+            $this->handlers->add($handler);
+        }
+    }
+
+    /** @return list<Handler> */
+    private function compile(object $service): array
+    {
+        $handlers = $this->compiler->compile($service);
+        if (!$this->decoder->upcasters->add($service) && $handlers === []) {
+            throw new InvalidHandlerError(\get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener], #[QueryHandler] or #[Upcaster]');
+        }
+
+        return $handlers;
     }
 
     /** The context of the current handler, also in tasks that it has started. */

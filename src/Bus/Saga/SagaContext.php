@@ -6,12 +6,12 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Sending\Due;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Saga\Correlation;
 use Weft\Bus\Internal\Saga\SagaRow;
 use Weft\Bus\Internal\Saga\SagaStore;
+use Weft\Bus\SendOptions;
 use Weft\Sql\Transaction;
 
 /**
@@ -61,36 +61,33 @@ final class SagaContext
     /**
      * Sends a command, see {@see Context::send()}.
      *
-     * @param float|null $delay seconds until it is published
      * @return string the message id
      */
-    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    public function send(object $command, ?SendOptions $options = null): string
     {
-        return $this->context->send($command, $delay, $at);
+        return $this->context->send($command, $options);
     }
 
     /**
      * Publishes an event, see {@see Context::publish()}.
      *
-     * @param float|null $delay seconds until it is published
      * @return string the message id
      */
-    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    public function publish(object $event, ?SendOptions $options = null): string
     {
-        return $this->context->publish($event, $delay, $at);
+        return $this->context->publish($event, $options);
     }
 
     /**
      * Schedules a message to the saga itself, for its method marked with {@see SagaTimeout}. It survives a restart and has no effect once
      * the saga has ended.
      *
-     * @param float|null              $delay seconds
-     * @param \DateTimeInterface|null $at    instead of a delay
+     * @param SendOptions $options with a delay or a time
      * @return string the message id, for {@see cancel()}
      */
-    public function timeout(object $message, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    public function timeout(object $message, SendOptions $options): string
     {
-        return $this->context->add(MessageKind::Command, $message, Due::of($delay, $at), [Header::SAGA_ID => $this->row->id]);
+        return $this->context->add(MessageKind::Command, $message, $options, [Header::SAGA_ID => $this->row->id]);
     }
 
     /**

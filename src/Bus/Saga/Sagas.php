@@ -16,7 +16,7 @@ use Weft\Sql\Transaction;
 final class Sagas
 {
     /**
-     * @internal made by {@see \Weft\Bus\Bus::sagas()}
+     * @internal made by {@see \Weft\Bus\Admin::sagas()}
      *
      * @param array<string, SagaDefinition> $definitions
      */

@@ -10,6 +10,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 
 /** `weft consume`: handles the messages of a queue. */
 #[AsCommand(name: 'consume', description: 'Handle the messages of a queue until SIGTERM or SIGINT')]
@@ -28,14 +29,12 @@ final class ConsumeCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $bus->consume(
-            $input->getArgument('queue'),
-            concurrency: self::number($input, 'concurrency'),
+        $bus->consume($input->getArgument('queue'), self::number($input, 'concurrency'), new ConsumeOptions(
             prefetch: self::number($input, 'prefetch'),
-            stopWhenEmpty: $input->getOption('stop-when-empty'),
             limit: self::number($input, 'limit'),
-        );
-        $stats = $bus->stats();
+            stopWhenEmpty: $input->getOption('stop-when-empty'),
+        ));
+        $stats = $bus->admin()->stats();
         $output->writeln("{$stats->succeeded()} succeeded, {$stats->retried} retried later, {$stats->deadLettered} dead-lettered, {$stats->duplicates} duplicates");
 
         return self::SUCCESS;

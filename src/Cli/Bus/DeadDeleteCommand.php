@@ -25,7 +25,7 @@ final class DeadDeleteCommand extends DeadCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         self::requireChoice($input);
-        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
         $limit = self::number($input, 'limit');
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));

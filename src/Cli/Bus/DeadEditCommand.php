@@ -33,7 +33,7 @@ final class DeadEditCommand extends DeadCommand
         if ($body === false) {
             throw new InvalidArgumentException("Cannot read {$file}.");
         }
-        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
         $found = $letters->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
         if ($found === []) {
             $output->writeln(self::cell("No dead letter has the id {$input->getArgument('id')}."));

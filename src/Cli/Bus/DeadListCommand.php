@@ -21,7 +21,7 @@ final class DeadListCommand extends DeadCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
         $found = $letters->peek(self::number($input, 'limit') ?? 100, self::filter($input));
         self::print($output, ...$found);
         $output->writeln(\count($found) . ' of ' . $letters->count() . ' dead letters');

@@ -31,7 +31,7 @@ final class DeadRetryCommand extends DeadCommand
         if ($rate !== null && !(\is_numeric($rate) && $rate > 0)) {
             throw new InvalidArgumentException("--rate must be a number above 0, got \"{$rate}\".");
         }
-        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
         $limit = self::number($input, 'limit');
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));

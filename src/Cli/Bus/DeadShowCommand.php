@@ -26,7 +26,7 @@ final class DeadShowCommand extends DeadCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $found = $bus->deadLetters($input->getArgument('queue'))->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
+        $found = $bus->queue($input->getArgument('queue'))->deadLetters()->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
         if ($found === []) {
             $output->writeln(self::cell("No dead letter has the id {$input->getArgument('id')}."));
 

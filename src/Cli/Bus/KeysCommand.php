@@ -25,7 +25,7 @@ final class KeysCommand extends BusCommand
     {
         $table = new Table($output);
         $table->setHeaders(['key', 'blocked by', 'since', 'waiting', 'released']);
-        foreach ($bus->blockedKeys($input->getArgument('queue')) as $key) {
+        foreach ($bus->queue($input->getArgument('queue'))->blockedKeys() as $key) {
             $table->addRow([self::cell($key->key), self::cell($key->messageId), $key->since->format(\DATE_ATOM), $key->waiting, $key->released ? 'yes' : 'no']);
         }
         $table->render();

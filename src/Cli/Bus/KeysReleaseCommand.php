@@ -24,7 +24,7 @@ final class KeysReleaseCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $isBlocked = $bus->releaseKey($input->getArgument('queue'), $input->getArgument('key'));
+        $isBlocked = $bus->queue($input->getArgument('queue'))->releaseKey($input->getArgument('key'));
         $output->writeln($isBlocked ? 'released' : self::cell("The key {$input->getArgument('key')} is not blocked."));
 
         return $isBlocked ? self::SUCCESS : self::FAILURE;

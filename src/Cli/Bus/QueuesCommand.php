@@ -28,10 +28,10 @@ final class QueuesCommand extends BusCommand
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
-            $table->addRow([self::cell($queue), $bus->depth($queue), $bus->deadLetters($queue)->count()]);
+            $table->addRow([self::cell($queue), $bus->queue($queue)->depth(), $bus->queue($queue)->deadLetters()->count()]);
         }
         $table->render();
-        foreach ($bus->backlog() as $what => $count) {
+        foreach ($bus->admin()->backlog() as $what => $count) {
             $output->writeln("{$what}: {$count}");
         }
 

@@ -28,7 +28,7 @@ final class SagasListCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $sagas = $bus->sagas()->list($input->getArgument('saga'), self::status($input->getOption('status')), self::number($input, 'limit') ?? 100);
+        $sagas = $bus->admin()->sagas()->list($input->getArgument('saga'), self::status($input->getOption('status')), self::number($input, 'limit') ?? 100);
         $table = new Table($output);
         $table->setHeaders(['saga', 'id', 'status', 'version', 'started', 'expires', 'ended', 'reason']);
         foreach ($sagas as $saga) {

@@ -24,7 +24,7 @@ final class SagasShowCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $saga = $bus->sagas()->find($input->getArgument('saga'), $input->getArgument('id'));
+        $saga = $bus->admin()->sagas()->find($input->getArgument('saga'), $input->getArgument('id'));
         if ($saga === null) {
             $output->writeln(Printable::line("No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}."), OutputInterface::OUTPUT_RAW);
 

@@ -32,7 +32,7 @@ final class SchemaCheckCommand extends BusCommand
             throw new InvalidArgumentException("There is no lock file {$file}. Write it with --update.");
         }
         try {
-            $change = $bus->compareSchema($known);
+            $change = $bus->admin()->compareSchema($known);
         } catch (\ValueError $error) {
             throw new InvalidArgumentException("{$file}: {$error->getMessage()}", previous: $error);
         }

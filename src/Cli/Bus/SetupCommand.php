@@ -28,10 +28,10 @@ final class SetupCommand extends BusCommand
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
-            foreach ($bus->plan($queue) as $step) {
+            foreach ($bus->queue($queue)->plan() as $step) {
                 $output->writeln(self::cell($step));
             }
-            $input->getOption('dry-run') || $bus->declare($queue);
+            $input->getOption('dry-run') || $bus->queue($queue)->declare();
         }
 
         return self::SUCCESS;

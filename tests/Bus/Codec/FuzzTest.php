@@ -64,7 +64,7 @@ final class FuzzTest extends BusTestCase
             };
             $broker = new Memory();
             $bus = Bus::connect($broker)->handlers($handler);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $class = (new Codec())->of(Order::class);
             $bodies = [];
             for ($round = 0; $round < 500; $round++) {
@@ -73,7 +73,7 @@ final class FuzzTest extends BusTestCase
             $broker->publish(\array_map(static fn(string $body): Outgoing => new Outgoing(Order::class, $body, [Header::KIND => 'command']), $bodies));
 
             self::assertSame(500, self::drain($bus));
-            $letters = $bus->deadLetters(self::QUEUE)->peek(500);
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek(500);
             self::assertSame(500, $handler->handled + \count($letters), $this->repeat(''));
             self::assertSame([], \array_diff(\array_column($letters, 'body'), $bodies), $this->repeat(''));
         });

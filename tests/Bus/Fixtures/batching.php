@@ -8,7 +8,9 @@ namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Batch;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\EventListener;
 use Weft\Bus\InboxOptions;
 use Weft\Sql\Database;
@@ -21,7 +23,7 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
-    $bus = Bus::connect($argv[1], Database::connect($argv[2]), inbox: new InboxOptions(relayAfter: 0.5))->handlers(new class {
+    $bus = Bus::connect($argv[1], Database::connect($argv[2]), new BusOptions(inbox: new InboxOptions(relayAfter: 0.5)))->handlers(new class {
         #[CommandHandler]
         #[Batch(StoreCustomer::class, size: 50, window: 0.01)]
         public function store(array $items, Transaction $transaction): void
@@ -46,5 +48,5 @@ run(static function () use ($argv): void {
             }
         }
     });
-    $bus->consume('customers', concurrency: 5, prefetch: 300);
+    $bus->consume('customers', concurrency: 5, options: new ConsumeOptions(prefetch: 300));
 });

@@ -11,6 +11,7 @@ namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Sql\Database;
@@ -45,7 +46,7 @@ run(static function () use ($argv): void {
             $transaction->execute('INSERT INTO heard (id) VALUES (?)', [$event->id]);
         }
     });
-    $bus->consume('customers', concurrency: 50, stopWhenEmpty: true);
+    $bus->consume('customers', concurrency: 50, options: new ConsumeOptions(stopWhenEmpty: true));
     $bus->close();
     $database->close();
 });

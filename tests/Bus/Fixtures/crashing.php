@@ -7,6 +7,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\RabbitMq;
@@ -27,7 +28,7 @@ run(static function () use ($argv): void {
         'quorum' => RabbitMq::connect($broker, queue: RabbitMqQueue::quorum()),
         'postgres' => $dsn,
     };
-    $bus = Bus::connect($transport, $database, inbox: new InboxOptions(maxCrashes: (int) $crashes))->handlers(new class {
+    $bus = Bus::connect($transport, $database, new BusOptions(inbox: new InboxOptions(maxCrashes: (int) $crashes)))->handlers(new class {
         #[CommandHandler]
         public function store(StoreCustomer $command, Transaction $transaction): void
         {

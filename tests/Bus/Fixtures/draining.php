@@ -7,6 +7,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\DeliveryGuarantee;
@@ -24,7 +25,7 @@ require __DIR__ . '/messages.php';
 run(static function () use ($argv): void {
     [, $broker, $dsn, $guarantee, $seconds] = $argv;
     $database = Database::connect($dsn, new PoolOptions(size: 10));
-    $bus = Bus::connect($broker, $database, \constant(DeliveryGuarantee::class . "::{$guarantee}"))->handlers(new class ($database, (float) $seconds) {
+    $bus = Bus::connect($broker, $database, new BusOptions(guarantee: \constant(DeliveryGuarantee::class . "::{$guarantee}")))->handlers(new class ($database, (float) $seconds) {
         public function __construct(private readonly Database $database, private readonly float $seconds) {}
 
         #[CommandHandler]

@@ -26,7 +26,7 @@ run(static function () use ($argv): void {
             \printf("%.6F\n", \microtime(true));
         }
     });
-    $bus->declare('customers');
+    $bus->queue('customers')->declare();
     $bus->sendAll((static function (): iterable {
         for ($id = 0; $id < 5_000; $id++) {
             yield new StoreCustomer((string) $id, 'name', 'name@example.org');

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Saga;
 
 use Weft\Bus\Bus;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\EventListener;
 use Weft\Bus\Transport\Memory;
 use Weft\Tests\Bus\BusTestCase;
@@ -34,7 +35,7 @@ final class ConcurrencyTest extends BusTestCase
             $broker = new Memory();
             $heard = new \ArrayObject();
             $buses = \array_map(fn(): Bus => Bus::connect($broker, $this->database($kind, size: 8))->handlers(Walk::class, self::hearing($heard)), \range(1, self::WORKERS));
-            $buses[0]->declare(self::QUEUE);
+            $buses[0]->queue(self::QUEUE)->declare();
             $numbers = \range(1, self::EVENTS);
             \mt_srand(7);
             \shuffle($numbers);
@@ -44,11 +45,11 @@ final class ConcurrencyTest extends BusTestCase
             all(\array_map(static fn(Bus $bus): \Closure => static function () use ($bus, $heard): void {
                 // What waits for a later try is in nobody's queue meanwhile.
                 do {
-                    $bus->consume(self::QUEUE, concurrency: 30, stopWhenEmpty: true, signals: false);
-                } while ($heard->count() < self::EVENTS && $bus->deadLetters(self::QUEUE)->count() === 0);
+                    $bus->consume(self::QUEUE, concurrency: 30, options: new ConsumeOptions(stopWhenEmpty: true, signals: false));
+                } while ($heard->count() < self::EVENTS && $bus->queue(self::QUEUE)->deadLetters()->count() === 0);
             }, $buses));
 
-            $letters = $buses[0]->deadLetters(self::QUEUE)->peek();
+            $letters = $buses[0]->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([], \array_map(static fn($letter): string => $letter->errorClass() . ': ' . $letter->errorMessage(), $letters));
             for ($walk = 0; $walk < self::SAGAS; $walk++) {
                 $this->assertSequential($buses[0], "walk {$walk}", $heard->getArrayCopy(), \range($walk === 0 ? self::SAGAS : $walk, self::EVENTS, self::SAGAS));
@@ -62,12 +63,12 @@ final class ConcurrencyTest extends BusTestCase
         $this->inRuntime(function () use ($kind): void {
             $heard = new \ArrayObject();
             $bus = Bus::connect(new Memory(), $this->database($kind))->handlers(Walk::class, self::hearing($heard));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             for ($number = 1; $number <= 100; $number++) {
                 $bus->publish(new Step('walk ' . $number % 2, $number));
             }
             Walk::$calls = 0;
-            $bus->consume(self::QUEUE, concurrency: 20, stopWhenEmpty: true, signals: false);
+            $bus->consume(self::QUEUE, concurrency: 20, options: new ConsumeOptions(stopWhenEmpty: true, signals: false));
 
             self::assertSame([100, 100], [Walk::$calls, \count($heard)]);
         });
@@ -81,14 +82,14 @@ final class ConcurrencyTest extends BusTestCase
             $database = $this->database($kind);
             $heard = new \ArrayObject();
             $bus = Bus::connect($broker, $database)->handlers(Walk::class, self::hearing($heard));
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $bus->publish(new Step('a', 1));
-            $bus->consume(self::QUEUE, stopWhenEmpty: true, signals: false);
+            $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true, signals: false));
             $row = $database->begin();
             $row->execute("UPDATE weft_sagas SET version = version + 1, state = ? WHERE id = 'a'", ['{"count":41,"chain":""}'])->affected();
             $bus->publish(new Step('a', 2));
             all([
-                static fn(): int => $bus->consume(self::QUEUE, stopWhenEmpty: true, signals: false),
+                static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true, signals: false)),
                 static function () use ($row): void {
                     delay(0.1);
                     $row->commit();
@@ -96,7 +97,7 @@ final class ConcurrencyTest extends BusTestCase
             ]);
 
             self::assertSame([1, 42], \array_column($heard->getArrayCopy(), 'count'));
-            self::assertSame(0, $bus->stats()->failed);
+            self::assertSame(0, $bus->admin()->stats()->failed);
         });
     }
 
@@ -115,7 +116,7 @@ final class ConcurrencyTest extends BusTestCase
             $model = \sha1("{$model} {$step->number}");
             self::assertSame($model, $step->chain);
         }
-        $state = $bus->sagas()->state(Walk::class, $walk);
+        $state = $bus->admin()->sagas()->state(Walk::class, $walk);
         \assert($state instanceof Walk);
         self::assertSame([\count($numbers), $model], [$state->count, $state->chain]);
     }

@@ -10,6 +10,7 @@ use Weft\Bus\Saga\SagaAlreadyEndedException;
 use Weft\Bus\Saga\InvalidSagaStateException;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\SagaValueTakenException;
+use Weft\Bus\SendOptions;
 use Weft\Testing\Faults;
 use Weft\Testing\Simulation;
 use Weft\Testing\TestBus;
@@ -33,7 +34,7 @@ final class DetailsTest extends TestCase
             $bus->handlers(Conversation::class);
             $id = $bus->publish(new Asked('why'));
 
-            $saga = $bus->bus()->sagas()->find('conversation', $id);
+            $saga = $bus->bus()->admin()->sagas()->find('conversation', $id);
             self::assertSame([SagaStatus::Completed, '{"heard":["why","answer to why"]}'], [$saga?->status, $saga->state]);
             $bus->assertSent(Answered::class)->once();
         }, runs: 10, faults: new Faults(duplicate: 0.3, crash: 0.3));
@@ -67,7 +68,7 @@ final class DetailsTest extends TestCase
     {
         self::cases(static function (TestBus $bus): void {
             $bus->publish(new Opened(1));
-            self::assertNull($bus->bus()->sagas()->find('case', '1')?->expiresAt);
+            self::assertNull($bus->bus()->admin()->sagas()->find('case', '1')?->expiresAt);
             $bus->publish(new Ended(1));
             $bus->publish(new Ended(1));
             $bus->assertDeadLettered(Ended::class, because: SagaAlreadyEndedException::class)->once();
@@ -75,9 +76,9 @@ final class DetailsTest extends TestCase
             $bus->publish(new Opened(2));
             $bus->publish(new Ended(2, expires: '2026-01-01 01:00:00 UTC'));
             $bus->advance(3599.0);
-            self::assertSame(SagaStatus::Active, $bus->bus()->sagas()->find('case', '2')?->status);
+            self::assertSame(SagaStatus::Active, $bus->bus()->admin()->sagas()->find('case', '2')?->status);
             $bus->advance(1.0);
-            $saga = $bus->bus()->sagas()->find('case', '2');
+            $saga = $bus->bus()->admin()->sagas()->find('case', '2');
             self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
             $bus->publish(new Tagged(2, 'late'));
             $bus->assertDeadLettered(Tagged::class, because: SagaAlreadyEndedException::class)->once();
@@ -91,7 +92,7 @@ final class DetailsTest extends TestCase
             $bus->publish(new Ended(1, twice: true));
 
             $bus->assertDeadLettered(Ended::class, because: \Error::class)->once();
-            self::assertSame(SagaStatus::Active, $bus->bus()->sagas()->find('case', '1')?->status);
+            self::assertSame(SagaStatus::Active, $bus->bus()->admin()->sagas()->find('case', '1')?->status);
         });
     }
 
@@ -111,7 +112,7 @@ final class DetailsTest extends TestCase
             $bus->assertDeadLettered(Tagged::class, because: InvalidSagaStateException::class)->times(2);
             $bus->publish(new Found('tag 3'));
 
-            $saga = $bus->bus()->sagas()->state('case', '3');
+            $saga = $bus->bus()->admin()->sagas()->state('case', '3');
             \assert($saga instanceof Dossier);
             self::assertSame([5, ''], [$saga->found, $saga->note]);
         });
@@ -121,12 +122,12 @@ final class DetailsTest extends TestCase
     {
         Simulation::run(static function (TestBus $bus): void {
             $bus->handlers(Fixtures\ByHeader::class);
-            $bus->bus()->publish(new Asked('a'), headers: ['ticket' => '7']);
+            $bus->bus()->publish(new Asked('a'), new SendOptions(headers: ['ticket' => '7']));
             $bus->bus()->publish(new Asked('b'));
             $bus->run();
 
             $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelatedException::class)->once()->with(what: 'b');
-            self::assertNotNull($bus->bus()->sagas()->find(Fixtures\ByHeader::class, '7'));
+            self::assertNotNull($bus->bus()->admin()->sagas()->find(Fixtures\ByHeader::class, '7'));
         });
     }
 

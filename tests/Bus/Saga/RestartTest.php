@@ -50,7 +50,7 @@ final class RestartTest extends BusTestCase
             $database = Database::connect($dsn);
             $database->execute('CREATE TABLE ticked (id VARCHAR(64), number INT)');
             $bus = Bus::connect($broker, $database)->handlers(Ticker::class);
-            $bus->declare('tickers');
+            $bus->queue('tickers')->declare();
             for ($i = 1; $i <= self::SAGAS; $i++) {
                 $bus->send(new Begin("ticker {$i}"));
             }
@@ -62,7 +62,7 @@ final class RestartTest extends BusTestCase
                     delay(0.01);
                 }
             };
-            $completed = static fn(): bool => \count($bus->sagas()->list(Ticker::class, SagaStatus::Completed)) === self::SAGAS;
+            $completed = static fn(): bool => \count($bus->admin()->sagas()->list(Ticker::class, SagaStatus::Completed)) === self::SAGAS;
             for ($kills = 0; $kills < self::KILLS; $kills++) {
                 $before = self::progress($database);
                 $await(static fn(): bool => self::progress($database) !== $before || $completed(), "Nothing goes on after {$kills} kills");
@@ -72,9 +72,9 @@ final class RestartTest extends BusTestCase
             $await(static fn(): bool => $completed() && $database->execute('SELECT count(*) FROM ticked')->value() >= Ticker::TICKS * self::SAGAS, 'Something never comes');
             $this->kill();
 
-            self::assertSame(0, $bus->deadLetters('tickers')->count());
+            self::assertSame(0, $bus->queue('tickers')->deadLetters()->count());
             self::assertSame(\array_fill(0, self::SAGAS * Ticker::TICKS, 1), \array_map('intval', $database->execute('SELECT count(*) AS c FROM ticked GROUP BY id, number')->column()), 'each tick was published once');
-            foreach ($bus->sagas()->list(Ticker::class) as $saga) {
+            foreach ($bus->admin()->sagas()->list(Ticker::class) as $saga) {
                 self::assertSame('{"ticks":' . Ticker::TICKS . '}', $saga->state);
             }
             $bus->close();
@@ -90,7 +90,7 @@ final class RestartTest extends BusTestCase
     /** What a failure is to be understood by. */
     private static function state(Bus $bus, Database $database): string
     {
-        $state = ['dead letters' => $bus->deadLetters('tickers')->count(), 'sagas' => $database->execute('SELECT status, version, count(*) AS c FROM weft_sagas GROUP BY status, version')->rows()];
+        $state = ['dead letters' => $bus->queue('tickers')->deadLetters()->count(), 'sagas' => $database->execute('SELECT status, version, count(*) AS c FROM weft_sagas GROUP BY status, version')->rows()];
         foreach (['weft_delayed', 'weft_redeliveries', 'weft_messages', 'weft_claimed_ranges', 'weft_consumers'] as $table) {
             try {
                 $state[$table] = $database->execute("SELECT count(*) FROM {$table}")->value();

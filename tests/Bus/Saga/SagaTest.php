@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Saga;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\EventListener;
@@ -54,7 +56,7 @@ final class SagaTest extends BusTestCase
         $this->with($kind, function (Bus $bus) use ($kind): void {
             $bus->publish(new OrderPlaced('1', total: 20));
             self::drain($bus);
-            self::assertSame(SagaStatus::Active, $bus->sagas()->find('checkout', '1')?->status);
+            self::assertSame(SagaStatus::Active, $bus->admin()->sagas()->find('checkout', '1')?->status);
             $bus->publish(new PaymentReceived('1', 10));
             self::drain($bus);
             self::assertSame([], $this->heardOf('ship'));
@@ -64,14 +66,14 @@ final class SagaTest extends BusTestCase
             $bus->publish(new ParcelDelivered('parcel of 1'));
             self::drain($bus);
 
-            $saga = $bus->sagas()->find(Checkout::class, '1');
+            $saga = $bus->admin()->sagas()->find(Checkout::class, '1');
             self::assertNotNull($saga);
             self::assertSame([SagaStatus::Completed, 'delivered', 4], [$saga->status, $saga->reason, $saga->version]);
             self::assertEqualsWithDelta(\time(), $saga->endedAt?->getTimestamp(), 5);
             self::assertSame('{"total":20,"paid":20,"late":null,"reminders":0,"seen":[]}', $saga->state);
             self::assertSame(['started 1', 'ended 1 completed delivered'], $this->heardOf('started', 'ended'));
-            self::assertSame(0, $bus->backlog()['delayed'], 'its time-out is taken back');
-            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame(0, $bus->admin()->backlog()['delayed'], 'its time-out is taken back');
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -81,11 +83,11 @@ final class SagaTest extends BusTestCase
         $this->with($kind, function (Bus $bus) use ($kind): void {
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
-            $before = $bus->sagas()->find('checkout', '1');
+            $before = $bus->admin()->sagas()->find('checkout', '1');
             $bus->publish(new OrderCancelled('1', broken: true));
             self::drain($bus);
 
-            self::assertEquals($before, $bus->sagas()->find('checkout', '1'));
+            self::assertEquals($before, $bus->admin()->sagas()->find('checkout', '1'));
             self::assertSame([], $this->heardOf('sent'));
             self::assertSame([\DomainException::class], self::errors($bus));
         });
@@ -95,20 +97,20 @@ final class SagaTest extends BusTestCase
     public function testATimeoutFindsItsSagaAndMayStartAnother(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
             $bus->publish(new OrderPlaced('1', late: 0.25));
             $bus->publish(new OrderPlaced('2', late: 45.0));
-            self::until(static fn(): bool => $bus->sagas()->find('checkout', '2')?->status === SagaStatus::Active);
+            self::until(static fn(): bool => $bus->admin()->sagas()->find('checkout', '2')?->status === SagaStatus::Active);
             $bus->publish(new PaymentReceived('2'));
-            self::until(static fn(): bool => $bus->sagas()->find('checkout', '1')?->status === SagaStatus::Failed);
+            self::until(static fn(): bool => $bus->admin()->sagas()->find('checkout', '1')?->status === SagaStatus::Failed);
             $bus->stop();
             $consumer->await();
 
-            $state = $bus->sagas()->state(Checkout::class, '1');
+            $state = $bus->admin()->sagas()->state(Checkout::class, '1');
             \assert($state instanceof Checkout);
-            self::assertSame([3, 'not paid'], [$state->reminders, $bus->sagas()->find('checkout', '1')->reason]);
-            self::assertSame(SagaStatus::Active, $bus->sagas()->find('checkout', '2')?->status, 'it was paid, its time-out was taken back');
-            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+            self::assertSame([3, 'not paid'], [$state->reminders, $bus->admin()->sagas()->find('checkout', '1')->reason]);
+            self::assertSame(SagaStatus::Active, $bus->admin()->sagas()->find('checkout', '2')?->status, 'it was paid, its time-out was taken back');
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
         });
     }
 
@@ -124,30 +126,30 @@ final class SagaTest extends BusTestCase
             self::assertSame([SagaNotFoundException::class, SagaNotStartedException::class], self::errors($bus));
             self::assertSame(2, $this->attemptsOf($bus, SagaNotStartedException::class));
             self::assertSame(1, $this->attemptsOf($bus, SagaNotFoundException::class));
-            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
+            $bus->queue(self::QUEUE)->deadLetters()->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
             self::assertSame([SagaExistsException::class], self::errors($bus));
-            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
+            $bus->queue(self::QUEUE)->deadLetters()->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderCancelled('1'));
             self::drain($bus);
-            self::assertSame(SagaStatus::Failed, $bus->sagas()->find('checkout', '1')?->status);
+            self::assertSame(SagaStatus::Failed, $bus->admin()->sagas()->find('checkout', '1')?->status);
             $bus->publish(new PaymentReceived('1'));
             $bus->send(new PaymentLate(1));
             self::drain($bus);
             self::assertSame([SagaNotCorrelatedException::class], self::errors($bus), 'a time-out nobody asked for; the payment is ignored');
-            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
+            $bus->queue(self::QUEUE)->deadLetters()->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('old'));
             self::drain($bus);
             $this->database($kind)->execute("UPDATE weft_sagas SET expires_at = started_at WHERE id = 'old'");
-            self::assertSame(SagaStatus::Expired, $bus->sagas()->find('checkout', 'old')?->status);
+            self::assertSame(SagaStatus::Expired, $bus->admin()->sagas()->find('checkout', 'old')?->status);
             $bus->publish(new PaymentReceived('old'));
             self::drain($bus);
             self::assertSame([SagaAlreadyEndedException::class], self::errors($bus));
-            self::assertStringContainsString('Saga checkout "old" has expired', $bus->deadLetters(self::QUEUE)->peek()[0]->headers['weft-error-message']);
+            self::assertStringContainsString('Saga checkout "old" has expired', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->headers['weft-error-message']);
         });
     }
 
@@ -158,15 +160,15 @@ final class SagaTest extends BusTestCase
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
             try {
-                $bus->sagas()->reopen(Checkout::class, '1');
+                $bus->admin()->sagas()->reopen(Checkout::class, '1');
                 self::fail('reopened');
             } catch (SagaNotEndedException $open) {
                 self::assertStringContainsString('checkout "1" is active', $open->getMessage());
             }
             $bus->publish(new OrderCancelled('1'));
             self::drain($bus);
-            $bus->sagas()->reopen(Checkout::class, '1', expires: 60.0);
-            $saga = $bus->sagas()->find('checkout', '1');
+            $bus->admin()->sagas()->reopen(Checkout::class, '1', expires: 60.0);
+            $saga = $bus->admin()->sagas()->find('checkout', '1');
             self::assertSame([SagaStatus::Reopened, null, ''], [$saga?->status, $saga->endedAt, $saga->reason]);
             self::assertEqualsWithDelta(\time() + 60, $saga->expiresAt?->getTimestamp(), 5);
             $bus->publish(new PaymentReceived('1'));
@@ -175,7 +177,7 @@ final class SagaTest extends BusTestCase
             self::assertSame(['ship 1'], $this->heardOf('ship'));
             self::assertSame(['started 1', 'ended 1 failed cancelled', 'reopened 1'], $this->heardOf('started', 'ended', 'reopened'));
             $this->expectException(SagaNotFoundException::class);
-            $bus->sagas()->reopen('checkout', 'nobody');
+            $bus->admin()->sagas()->reopen('checkout', 'nobody');
         });
     }
 
@@ -191,14 +193,14 @@ final class SagaTest extends BusTestCase
             self::drain($bus);
             $bus->publish(new ParcelDelivered('parcel of 2'));
             self::drain($bus);
-            $ids = static fn(?SagaStatus $status): array => \array_column($bus->sagas()->list('checkout', $status), 'id');
+            $ids = static fn(?SagaStatus $status): array => \array_column($bus->admin()->sagas()->list('checkout', $status), 'id');
 
             self::assertSame([['3', '2', '1'], ['3', '1'], ['2'], []], \array_map($ids, [null, SagaStatus::Active, SagaStatus::Completed, SagaStatus::Expired]));
-            self::assertSame(['3', '2'], \array_column($bus->sagas()->list(limit: 2), 'id'));
-            self::assertSame([], $bus->sagas()->list('another'));
-            self::assertSame(0, $bus->sagas()->prune(before: 3600.0));
+            self::assertSame(['3', '2'], \array_column($bus->admin()->sagas()->list(limit: 2), 'id'));
+            self::assertSame([], $bus->admin()->sagas()->list('another'));
+            self::assertSame(0, $bus->admin()->sagas()->prune(before: 3600.0));
             delay(0.01);
-            self::assertSame(1, $bus->sagas()->prune(before: 0.0));
+            self::assertSame(1, $bus->admin()->sagas()->prune(before: 0.0));
             self::assertSame(['3', '1'], $ids(null));
             self::assertSame(0, $this->database($kind)->execute('SELECT count(*) FROM weft_saga_associations')->value());
             $bus->publish(new ParcelDelivered('parcel of 2'));
@@ -215,7 +217,7 @@ final class SagaTest extends BusTestCase
                 $bus->publish(new OrderPlaced($id));
             }
             self::drain($bus);
-            self::assertSame([6, 0], [\count($bus->sagas()->list()), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([6, 0], [\count($bus->admin()->sagas()->list()), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             foreach (['', \str_repeat('x', 201), "a\0b"] as $none) {
                 $bus->publish(new OrderPlaced($none));
             }
@@ -223,7 +225,7 @@ final class SagaTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame(\array_fill(0, 4, SagaNotCorrelatedException::class), self::errors($bus));
-            self::assertCount(6, $bus->sagas()->list());
+            self::assertCount(6, $bus->admin()->sagas()->list());
         });
     }
 
@@ -231,9 +233,9 @@ final class SagaTest extends BusTestCase
     private function with(string $kind, \Closure $test): void
     {
         $this->inRuntime(function () use ($kind, $test): void {
-            $bus = Bus::connect(new Memory(), $this->database($kind), retry: new Retry(immediate: 1));
+            $bus = Bus::connect(new Memory(), $this->database($kind), new BusOptions(retry: new Retry(immediate: 1)));
             $bus->handlers(Checkout::class, $this->others());
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $test($bus);
             $bus->close();
         });
@@ -286,7 +288,7 @@ final class SagaTest extends BusTestCase
     /** @return list<string> classes, in alphabetical order */
     private static function errors(Bus $bus): array
     {
-        $errors = \array_map(static fn(DeadLetter $letter): string => $letter->headers['weft-error-class'], $bus->deadLetters(self::QUEUE)->peek());
+        $errors = \array_map(static fn(DeadLetter $letter): string => $letter->headers['weft-error-class'], $bus->queue(self::QUEUE)->deadLetters()->peek());
         \sort($errors);
 
         return $errors;
@@ -294,7 +296,7 @@ final class SagaTest extends BusTestCase
 
     private function attemptsOf(Bus $bus, string $error): int
     {
-        foreach ($bus->deadLetters(self::QUEUE)->peek() as $letter) {
+        foreach ($bus->queue(self::QUEUE)->deadLetters()->peek() as $letter) {
             if ($letter->headers['weft-error-class'] === $error) {
                 return (int) $letter->headers['weft-attempts'];
             }

@@ -80,7 +80,7 @@ final class BatchDispatcher
                     return $done;
                 }
                 $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
-                $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
+                $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->options->timeout);
                 break;
             } catch (BatchAlreadyHandledException $before) {
                 \array_push($done, ...$this->recognise($handler, $deliveries, $before, $failed));

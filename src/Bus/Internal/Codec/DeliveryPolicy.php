@@ -27,11 +27,13 @@ final class DeliveryPolicy
     /**
      * @param array<string, string>                  $fixed headers
      * @param array<string, \Closure(object): ?string> $keys  header and what makes it of a message
+     * @param string                                 $orderPrefix of ordering keys
      */
     private function __construct(
         private readonly ?float $lifetime,
         private readonly array $fixed,
         private readonly array $keys,
+        private readonly string $orderPrefix,
     ) {}
 
     /**
@@ -46,15 +48,16 @@ final class DeliveryPolicy
         $ordered = self::attribute($class, OrderedBy::class);
         $fair = self::attribute($class, FairBy::class);
         $keys = [];
+        $prefix = ($ordered->group ?? $type) . ':';
         if ($ordered !== null) {
-            $keys[Header::ORDER_KEY] = self::key($class, $ordered->property, OrderedBy::class, ($ordered->group ?? $type) . ':');
+            $keys[Header::ORDER_KEY] = self::key($class, $ordered->property, OrderedBy::class, $prefix);
         }
         if ($fair !== null) {
             $keys[Header::FAIR_KEY] = self::key($class, $fair->property, FairBy::class, '');
         }
         $fixed = $priority === null ? [] : [Header::PRIORITY => (string) $priority];
 
-        return $lifetime === null && $fixed === [] && $keys === [] ? null : new self($lifetime, $fixed, $keys);
+        return $lifetime === null && $fixed === [] && $keys === [] ? null : new self($lifetime, $fixed, $keys, $prefix);
     }
 
     /**
@@ -75,6 +78,12 @@ final class DeliveryPolicy
         }
 
         return $headers;
+    }
+
+    /** The header for an ordering key that the sender chose; null when the class is not ordered. */
+    public function orderKey(string $key): ?string
+    {
+        return $this->isOrdered() ? Identifier::fit($this->orderPrefix . $key, self::KEY_BYTES) : null;
     }
 
     public function isOrdered(): bool

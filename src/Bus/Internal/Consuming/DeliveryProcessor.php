@@ -64,7 +64,7 @@ final class DeliveryProcessor
         $this->replies = $setup->replies;
         $this->stats = $setup->stats;
         $this->logger = $setup->logger;
-        $this->observer = $setup->observer;
+        $this->observer = $setup->options->observer;
         $this->metrics = Metrics::of($setup->codec);
     }
 

@@ -38,7 +38,7 @@ final class DeliveryScheduler
         private readonly Consumer $consumer,
         private readonly Transport $transport,
         private readonly string $queue,
-        private readonly ConsumeOptions $options,
+        private readonly WorkerOptions $options,
         private readonly Handlers $handlers,
         private readonly ?KeyQueues $keyQueues,
         private readonly Worker $worker,

@@ -90,7 +90,7 @@ final class Receiver
     }
 
     /** @return int how many messages were handled or dead-lettered */
-    public function consume(string $queue, ConsumeOptions $options): int
+    public function consume(string $queue, WorkerOptions $options): int
     {
         $run = fn(): int => $this->work($queue, $options);
         if ($this->setup->handlers->types() === []) {
@@ -153,7 +153,7 @@ final class Receiver
         return $removed;
     }
 
-    private function work(string $queue, ConsumeOptions $options): int
+    private function work(string $queue, WorkerOptions $options): int
     {
         $stops = $this->stops;
         $this->consumed++;
@@ -170,7 +170,7 @@ final class Receiver
     }
 
     /** Consumes a queue of ordered messages while this process holds its lock. */
-    private function inTurn(string $queue, ConsumeOptions $options, int $stops): int
+    private function inTurn(string $queue, WorkerOptions $options, int $stops): int
     {
         $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()");
         if ($options->prefetch > self::IN_ORDER) {
@@ -205,7 +205,7 @@ final class Receiver
      * @param int          $stops   as many as there were when this was asked for
      * @param ActiveConsumerLock|null $standby what says that only this process consumes the queue
      */
-    private function receive(string $queue, ConsumeOptions $options, int $stops, ?ActiveConsumerLock $standby = null): int
+    private function receive(string $queue, WorkerOptions $options, int $stops, ?ActiveConsumerLock $standby = null): int
     {
         $consumer = $this->setup->transport->consume($queue, $options->prefetch);
         $handling = $this->handling($consumer, $queue);
@@ -264,8 +264,8 @@ final class Receiver
     {
         $setup = $this->setup;
         $shared = $setup->database !== null && $consumer instanceof TransactionalConsumer && $consumer->sharesDatabase($setup->database);
-        $direct = $setup->guarantee === DeliveryGuarantee::BestEffort && !$shared ? $setup->transport : null;
-        $persistence = $setup->guarantee === DeliveryGuarantee::Transactional && $setup->database !== null ? $setup->persistence : null;
+        $direct = $setup->options->guarantee === DeliveryGuarantee::BestEffort && !$shared ? $setup->transport : null;
+        $persistence = $setup->options->guarantee === DeliveryGuarantee::Transactional && $setup->database !== null ? $setup->persistence : null;
         $outage = $setup->database === null ? null : new DatabaseOutage($setup->database, $setup->logger);
         $invoker = new Invoker($setup, $direct, $persistence, $queue);
         $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $persistence);

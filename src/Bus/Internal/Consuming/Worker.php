@@ -63,7 +63,7 @@ final class Worker
         Handlers $handlers,
         Transport $transport,
         private readonly string $queue,
-        private readonly ConsumeOptions $options,
+        private readonly WorkerOptions $options,
         private readonly ?OrderedProcessor $order,
         ?BreakerState $breaker,
         private readonly LoggerInterface $logger,
@@ -109,7 +109,7 @@ final class Worker
     /**
      * Cancels what is in flight after a time; its messages go back to the queue. Of several times the earliest counts.
      *
-     * @param float|null $grace seconds; null for as many as {@see ConsumeOptions} says
+     * @param float|null $grace seconds; null for as many as {@see WorkerOptions} says
      */
     public function finishWithin(?float $grace): void
     {

@@ -29,7 +29,7 @@ final class HandlerCompiler
     ) {}
 
     /**
-     * @return list<Handler>
+     * @return list<Handler> empty when no method is marked
      * @throws InvalidHandlerError
      */
     public function compile(object $service): array
@@ -44,9 +44,7 @@ final class HandlerCompiler
             }
         }
 
-        return $handlers !== [] ? $handlers : throw new InvalidHandlerError(
-            \get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener] or #[QueryHandler]',
-        );
+        return $handlers;
     }
 
     private static function kind(\ReflectionMethod $method): ?MessageKind

@@ -7,7 +7,6 @@ namespace Weft\Bus\Internal\Handlers;
 use Weft\Bus\DuplicateHandlerError;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
-use Weft\Bus\Middleware;
 
 /**
  * The registered handlers: one per command and query, any number of listeners per event.
@@ -29,14 +28,6 @@ final class Handlers
     public bool $hasOrdered = false;
 
     public function __construct(private readonly Pipeline $pipeline) {}
-
-    public function surround(Middleware ...$middlewares): void
-    {
-        foreach ($middlewares as $middleware) {
-            $this->pipeline->add($middleware);
-        }
-        $this->ready = [];
-    }
 
     /** @throws DuplicateHandlerError|InvalidHandlerError */
     public function add(Handler $handler): void

@@ -16,16 +16,14 @@ use Weft\Sql\Transaction;
  */
 final class Pipeline
 {
-    /** @var list<Middleware> the first is the outermost */
-    private array $middlewares = [];
-
-    /** @param float|null $timeout seconds, of handlers that say nothing else */
-    public function __construct(private readonly ?float $timeout) {}
-
-    public function add(Middleware $middleware): void
-    {
-        $this->middlewares[] = $middleware;
-    }
+    /**
+     * @param float|null       $timeout     seconds, of handlers that say nothing else
+     * @param list<Middleware> $middlewares the first is the outermost
+     */
+    public function __construct(
+        private readonly ?float $timeout,
+        private readonly array $middlewares,
+    ) {}
 
     public function around(Handler $handler): Handler
     {

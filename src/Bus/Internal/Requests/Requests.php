@@ -138,7 +138,7 @@ final class Requests
             return \json_decode($reply->body, true);
         }
         $class = $this->setup->codec->ofType($reply->type)
-            ?? throw new RequestFailedException("{$request} was answered with {$reply->type}, which is not registered: pass its class to request(…, reply: …) or Bus::registerMessages()");
+            ?? throw new RequestFailedException("{$request} was answered with {$reply->type}, which is not registered: pass its class to request(…, reply: …) or in MessageOptions::\$classes");
         try {
             return $this->setup->decoder->decode($class, $reply);
         } catch (\Throwable $thrown) {

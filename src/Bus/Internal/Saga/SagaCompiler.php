@@ -76,6 +76,11 @@ final class SagaCompiler
         return $handlers;
     }
 
+    public static function isSaga(string $class): bool
+    {
+        return \class_exists($class) && (new \ReflectionClass($class))->getAttributes(Saga::class) !== [];
+    }
+
     /**
      * Creates the tables.
      *
@@ -102,7 +107,7 @@ final class SagaCompiler
         $name = $options?->name ?? $class;
         $problem = match (true) {
             $reflection === null => 'does not exist',
-            $options === null => 'is not marked with #[Saga]; register handlers as objects, sagas by class name',
+            $options === null => 'is not marked with #[Saga], and no container provides it; register handlers as objects, sagas by class name',
             $this->store === null => 'needs a database for its state: pass one to Bus::connect()',
             ($reflection->getConstructor()?->getNumberOfRequiredParameters() ?? 0) > 0 => 'has a constructor with required arguments; use parameters of its methods instead',
             isset($this->definitions[$class]) => 'is registered twice',

@@ -24,8 +24,11 @@ final class Upcasters
 
     public function __construct(private readonly Codec $codec) {}
 
-    /** @throws InvalidUpcasterException|\Weft\Bus\InvalidMessageClassError */
-    public function add(object $service): void
+    /**
+     * @return bool whether a method is marked
+     * @throws InvalidUpcasterException|\Weft\Bus\InvalidMessageClassError
+     */
+    public function add(object $service): bool
     {
         $found = false;
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
@@ -37,7 +40,8 @@ final class Upcasters
                 $found = true;
             }
         }
-        $found || throw new InvalidUpcasterException(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+
+        return $found;
     }
 
     /** @return list<int> the versions of a type that are brought to the next */

@@ -13,12 +13,8 @@ use Weft\Bus\Internal\Clock;
  */
 final class Due
 {
-    /**
-     * @param float|null              $delay seconds from now
-     * @param \DateTimeInterface|null $at    a time that is over means now
-     * @return float|null as {@see Clock::now()} has it; null for now
-     */
-    public static function of(?float $delay, ?\DateTimeInterface $at): ?float
+    /** @throws \ValueError when both are given or the delay is out of its bounds */
+    public static function check(?float $delay, ?\DateTimeInterface $at): void
     {
         if ($delay !== null && $at !== null) {
             throw new \ValueError('A message has either a delay or a time, not both');
@@ -26,6 +22,15 @@ final class Due
         if ($delay !== null && (\is_nan($delay) || $delay < 0.0 || $delay >= 1e10)) {
             throw new \ValueError("A delay must be finite and at least 0 seconds, got {$delay} seconds");
         }
+    }
+
+    /**
+     * @param float|null              $delay seconds from now
+     * @param \DateTimeInterface|null $at    a time that is over means now
+     * @return float|null as {@see Clock::now()} has it; null for now
+     */
+    public static function of(?float $delay, ?\DateTimeInterface $at): ?float
+    {
         $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : Clock::now() + $delay);
 
         return $due === null || $delay === 0.0 || $due <= Clock::now() ? null : $due;

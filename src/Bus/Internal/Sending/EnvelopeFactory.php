@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Sending;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Transport\Outgoing;
@@ -57,7 +58,7 @@ final class EnvelopeFactory
             $headers += $trace->headers();
         }
         if ($more !== []) {
-            $headers += $more;
+            $headers += isset($more[Header::ORDER_KEY]) ? [Header::ORDER_KEY => self::orderKey($class, $more[Header::ORDER_KEY])] + $more : $more;
         }
         if ($class->policy !== null) {
             $headers += $class->policy->headers($message, $due);
@@ -69,6 +70,12 @@ final class EnvelopeFactory
         }
 
         return new Outgoing($class->type, $body, $headers, mustRoute: $kind === MessageKind::Command);
+    }
+
+    /** @throws \ValueError for a class that is not ordered, whose key receivers would not heed */
+    private static function orderKey(MessageClass $class, string $key): string
+    {
+        return $class->policy?->orderKey($key) ?? throw new \ValueError("Message {$class->class} is sent with the ordering key \"{$key}\", but its class has no #[OrderedBy]");
     }
 
     /** Otherwise the message would reach nobody without an error. */

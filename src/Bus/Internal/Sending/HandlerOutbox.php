@@ -8,6 +8,7 @@ use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\BusStats;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
 
@@ -38,16 +39,17 @@ final class HandlerOutbox
     ) {}
 
     /**
-     * @param array<string, string> $headers of its own
+     * @param array<string, string> $headers beside those of the options
      * @return string the message's id
      */
-    public function add(MessageKind $kind, object $message, Context $cause, ?float $due = null, array $headers = []): string
+    public function add(MessageKind $kind, object $message, Context $cause, ?SendOptions $options = null, array $headers = []): string
     {
         if (!$this->isOpen) {
             throw new \Error('The handler of this Context has returned and cannot send ' . $message::class
                 . '; tasks that it starts must finish before it returns');
         }
-        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $headers, $due);
+        $due = $options?->due();
+        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due);
         if ($due !== null) {
             $this->delays ?? throw Due::nowhere($message);
             $this->delayed[] = [$outgoing, $due];

@@ -23,33 +23,43 @@ final class MessageHeaders
      * @param float|null            $due      when it leaves, as microtime(true) has it; null for now
      * @param array<string, string> $headers  of the application
      * @return array<string, string>
-     * @throws \ValueError
      */
     public static function headers(?int $priority, ?float $expires, ?float $due, array $headers): array
+    {
+        if ($priority !== null) {
+            $headers[Header::PRIORITY] = (string) $priority;
+        }
+        if ($expires !== null) {
+            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + $expires) * 1000);
+        }
+
+        return $headers;
+    }
+
+    /**
+     * @param array<mixed> $headers of the application
+     * @throws \ValueError
+     */
+    public static function check(array $headers): void
     {
         foreach ($headers as $name => $value) {
             if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
                 throw new \ValueError("A header must have a name of 1 to 128 bytes that is not reserved for the bus and a string value, got \"{$name}\" with " . \get_debug_type($value));
             }
         }
-        if ($headers !== [] && ($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
+        /** @var array<string, string> $headers */
+        if (($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
             throw new \ValueError('The headers of a message must have at most ' . self::BYTES . " bytes in total, got {$bytes}");
         }
-        if ($priority !== null) {
-            $headers[Header::PRIORITY] = (string) self::priority($priority);
-        }
-        if ($expires !== null) {
-            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + self::lifetime($expires)) * 1000);
-        }
-
-        return $headers;
     }
 
+    /** @throws \ValueError */
     public static function priority(int $priority): int
     {
         return $priority >= 0 && $priority <= 9 ? $priority : throw new \ValueError("A priority must be 0 to 9, got {$priority}");
     }
 
+    /** @throws \ValueError */
     public static function lifetime(float $seconds): float
     {
         return !\is_nan($seconds) && $seconds > 0.0 && $seconds < 1e10

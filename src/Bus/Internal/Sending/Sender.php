@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Memory\MemoryDelayStore;
 use Weft\Bus\Internal\Setup;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Outgoing;
 
 /**
@@ -20,20 +21,17 @@ final class Sender
 {
     public function __construct(private readonly Setup $setup) {}
 
-    /**
-     * @param float|null            $due     when it is to leave, as microtime(true) has it; null for now
-     * @param array<string, string> $headers of its own
-     * @return string the message's id
-     */
-    public function one(MessageKind $kind, object $message, ?float $due = null, array $headers = []): string
+    /** @return string the message's id */
+    public function one(MessageKind $kind, object $message, ?SendOptions $options = null): string
     {
         $context = $this->setup->handling();
         if ($context !== null) {
-            return $context->add($kind, $message, $due, $headers);
+            return $context->add($kind, $message, $options);
         }
-        $outgoing = $this->setup->envelopes->wrap($kind, $message, null, $headers, $due);
+        $due = $options?->due();
+        $outgoing = $this->setup->envelopes->wrap($kind, $message, null, $options?->headers($due) ?? [], $due);
         if ($due === null) {
-            $this->setup->transport->publish([$outgoing]);
+            $this->setup->transport->publish([$outgoing], $options->confirm ?? true);
         } else {
             $this->setup->persistence?->prepare();
             ($this->setup->delays ?? throw Due::nowhere($message))->store($outgoing, $due);
@@ -47,27 +45,27 @@ final class Sender
      * @param iterable<object> $messages read as fast as the broker takes
      * @return int how many
      */
-    public function many(MessageKind $kind, iterable $messages, bool $confirmed): int
+    public function many(MessageKind $kind, iterable $messages, ?SendOptions $options): int
     {
         $sent = 0;
-        if ($this->setup->handling() !== null) {
+        if ($this->setup->handling() !== null || $options?->due() !== null) {
             foreach ($messages as $message) {
-                $this->one($kind, $message);
+                $this->one($kind, $message, $options);
                 $sent++;
             }
 
             return $sent;
         }
-        $wrapped = function () use ($kind, $messages, &$sent): iterable {
+        $wrapped = function () use ($kind, $messages, $options, &$sent): iterable {
             foreach ($messages as $message) {
-                yield $this->setup->envelopes->wrap($kind, $message, null);
+                yield $this->setup->envelopes->wrap($kind, $message, null, $options?->headers(null) ?? []);
                 $sent++;
                 $this->setup->stats->sent++;
             }
         };
         /** @var iterable<Outgoing> $outgoing */
         $outgoing = $wrapped();
-        $this->setup->transport->publish($outgoing, $confirmed);
+        $this->setup->transport->publish($outgoing, $options->confirm ?? true);
 
         return $sent;
     }

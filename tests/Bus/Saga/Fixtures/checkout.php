@@ -11,6 +11,7 @@ use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
 use Weft\Bus\Saga\UnmatchedPolicy;
+use Weft\Bus\SendOptions;
 
 final class OrderPlaced
 {
@@ -68,7 +69,7 @@ final class Checkout
     public function placed(OrderPlaced $event, SagaContext $saga): void
     {
         $this->total = $event->total;
-        $this->late = $saga->timeout(new PaymentLate(1), delay: $event->late);
+        $this->late = $saga->timeout(new PaymentLate(1), new SendOptions(delay: $event->late));
     }
 
     #[SagaListener]
@@ -104,6 +105,6 @@ final class Checkout
     public function late(PaymentLate $late, SagaContext $saga): void
     {
         $this->reminders = $late->reminder;
-        $late->reminder < 3 ? $this->late = $saga->timeout(new PaymentLate($late->reminder + 1), delay: 0.05) : $saga->fail('not paid');
+        $late->reminder < 3 ? $this->late = $saga->timeout(new PaymentLate($late->reminder + 1), new SendOptions(delay: 0.05)) : $saga->fail('not paid');
     }
 }

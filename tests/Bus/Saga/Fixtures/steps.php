@@ -8,6 +8,7 @@ use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\SendOptions;
 
 final class Step
 {
@@ -65,7 +66,7 @@ final class Ticker
     #[SagaStart(command: true)]
     public function begin(Begin $command, SagaContext $saga): void
     {
-        $saga->timeout(new Tick(1), delay: 0.3);
+        $saga->timeout(new Tick(1), new SendOptions(delay: 0.3));
     }
 
     #[SagaTimeout]
@@ -73,6 +74,6 @@ final class Ticker
     {
         $this->ticks++;
         $saga->publish(new Ticked($saga->id(), $tick->number));
-        $tick->number < self::TICKS ? $saga->timeout(new Tick($tick->number + 1), delay: 0.3) : $saga->complete();
+        $tick->number < self::TICKS ? $saga->timeout(new Tick($tick->number + 1), new SendOptions(delay: 0.3)) : $saga->complete();
     }
 }

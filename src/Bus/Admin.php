@@ -1,0 +1,104 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+use Weft\Bus\Internal\Schema\Comparison;
+use Weft\Bus\Internal\Schema\Schema;
+use Weft\Bus\Internal\Sending\Sender;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\Saga\Sagas;
+
+/** Administers a bus: counters, what it stores in its database, and its message classes. Made by {@see Bus::admin()}. */
+final class Admin
+{
+    /** @internal made by {@see Bus::admin()} */
+    public function __construct(
+        private readonly Setup $setup,
+        private readonly Sender $sender,
+    ) {}
+
+    /** A snapshot of the counters of the bus, in this process. */
+    public function stats(): BusStats
+    {
+        return clone $this->setup->stats;
+    }
+
+    /** @return array<string, int> messages that wait in the database: in the `outbox`, and `delayed`; empty without a database */
+    public function backlog(): array
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->persistence?->backlog() ?? [];
+    }
+
+    /**
+     * Deletes inbox rows older than {@see InboxOptions::$retention} and stored bodies older than {@see ClaimCheck::$retention}. A bus
+     * that consumes deletes the inbox rows by itself.
+     *
+     * @return int number of deleted rows and bodies
+     */
+    public function prune(): int
+    {
+        $this->setup->persistence?->prepare();
+
+        return ($this->setup->persistence?->maintenance->prune() ?? 0) + $this->setup->claims->prune();
+    }
+
+    /**
+     * Publishes everything in the outbox immediately. A bus that consumes does so by itself, {@see InboxOptions::$relayAfter} seconds
+     * after the commit.
+     *
+     * @return int number of published messages; they may be published twice, with the same ids
+     */
+    public function flushOutbox(): int
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->persistence?->relay->all() ?? 0;
+    }
+
+    /**
+     * Finds, reopens and deletes sagas.
+     *
+     * @throws \Error without a database
+     */
+    public function sagas(): Sagas
+    {
+        $this->setup->sagas->prepare(always: true);
+
+        return new Sagas(
+            $this->setup->sagas->store ?? throw new \Error('Sagas need a database: pass one to Bus::connect()'),
+            $this->setup->sagas->definitions,
+            $this->sender,
+        );
+    }
+
+    /**
+     * Compares the message classes of the handlers and of {@see MessageOptions::$classes} with a lock file, as `weft schema:check` does.
+     *
+     * @param string|null $lock contents of the file; null for no comparison
+     *
+     * @throws \ValueError when the contents are not a lock file
+     */
+    public function compareSchema(?string $lock): SchemaChange
+    {
+        $now = Schema::of($this->setup->codec, $this->setup->decoder->upcasters);
+        $comparison = new Comparison($lock === null ? $now : Schema::parse($lock), $now);
+
+        return new SchemaChange($comparison->breaking, $comparison->compatible, $now->json());
+    }
+
+    /**
+     * Publishes delayed messages that are due, as a consuming bus does by itself.
+     *
+     * @internal for {@see \Weft\Testing\TestBus}
+     *
+     * @return float|null when the next message may be due, by the bus's clock; null when none is waiting
+     */
+    public function releaseDue(): ?float
+    {
+        return $this->sender->releaseDue();
+    }
+}

@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+
+/** Options of {@see Bus::connect()}. */
+final class BusOptions
+{
+    /**
+     * @param DeliveryGuarantee       $guarantee what a crash may lose or repeat; see its cases. Change it to compare with other systems, or
+     *                                           where handlers recognise duplicates themselves
+     * @param Retry                   $retry     retries of failures that are marked {@see Recoverable} or known to be transient
+     * @param float|null              $timeout   seconds a handler without a {@see Timeout} may run, above 0; null for no limit. Set it where
+     *                                           handlers call services that may hang
+     * @param InboxOptions            $inbox     how long handled messages are remembered, and when the relay publishes what a crash left
+     * @param MessageOptions          $messages  how message bodies are encrypted and stored
+     * @param list<Middleware>        $middleware around every handler; the first is the outermost
+     * @param ContainerInterface|null $container provides handlers that are registered by class name, and further parameters of handlers by
+     *                                           type. Any PSR-11 container; none is needed
+     * @param LoggerInterface|null    $logger    receives failures and connection events; default: lines on stderr
+     * @param Observer|null           $observer  is called for each handled message, for metrics of your own
+     * @param Validator|null          $validator validates messages whose handlers have {@see Validate}; null uses symfony/validator
+     *
+     * @throws \ValueError when the timeout is not above 0
+     */
+    public function __construct(
+        public readonly DeliveryGuarantee $guarantee = DeliveryGuarantee::Transactional,
+        public readonly Retry $retry = new Retry(immediate: 3, delayed: 5),
+        public readonly ?float $timeout = null,
+        public readonly InboxOptions $inbox = new InboxOptions(),
+        public readonly MessageOptions $messages = new MessageOptions(),
+        public readonly array $middleware = [],
+        public readonly ?ContainerInterface $container = null,
+        public readonly ?LoggerInterface $logger = null,
+        public readonly ?Observer $observer = null,
+        public readonly ?Validator $validator = null,
+    ) {
+        $timeout === null || new Timeout($timeout);
+    }
+}

@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** How a queue is consumed; see {@see Bus::consume()} and {@see \Weft\App::consume()}. */
+final class ConsumeOptions
+{
+    /**
+     * @param int<1, max>|null    $prefetch      unacknowledged deliveries; default: twice the concurrency, 200 where that is adapted. At most
+     *                                           65,535 for ordered messages. Raise it for priorities and fairness, which apply to prefetched
+     *                                           messages only
+     * @param float|null          $grace         seconds that handlers in flight may run after the first signal or {@see Bus::stop()}, at least
+     *                                           0; then they are cancelled and their messages are requeued. Null for no limit
+     * @param CircuitBreaker|null $breaker       pauses the queue after consecutive failures. Set it where all handlers of a queue depend
+     *                                           on one service
+     * @param int<1, max>|null    $limit         returns after this many messages; null for no limit. For cron jobs and memory leaks of
+     *                                           libraries
+     * @param bool                $stopWhenEmpty returns when the queue is empty and no message is in flight. For cron jobs and tests
+     * @param bool                $signals       whether SIGTERM and SIGINT stop it. Switch it off where the program handles signals itself
+     *
+     * @throws \ValueError when a number is below 1, or the grace period below 0
+     */
+    public function __construct(
+        public readonly ?int $prefetch = null,
+        public readonly ?float $grace = null,
+        public readonly ?CircuitBreaker $breaker = null,
+        public readonly ?int $limit = null,
+        public readonly bool $stopWhenEmpty = false,
+        public readonly bool $signals = true,
+    ) {
+        foreach (['prefetch' => $prefetch, 'limit' => $limit] as $name => $number) {
+            if ($number !== null && $number < 1) {
+                throw new \ValueError("The {$name} of a consumer must be at least 1, got {$number}");
+            }
+        }
+        if ($grace !== null && !($grace >= 0.0)) {
+            throw new \ValueError("The grace period of a consumer must be at least 0 seconds, got {$grace}");
+        }
+    }
+}

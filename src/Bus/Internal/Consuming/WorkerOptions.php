@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Consuming;
+
+use Weft\Bus\CircuitBreaker;
+use Weft\Bus\ConsumeOptions;
+use Weft\Bus\Internal\Flow\AdaptiveLimit;
+
+/**
+ * The options of one `Bus::consume()` call, with the defaults resolved.
+ *
+ * @internal
+ */
+final class WorkerOptions
+{
+    /**
+     * @param positive-int|null $concurrency handlers that run at the same time; null adapts the number
+     * @param positive-int      $prefetch    unacknowledged deliveries
+     * @param positive-int|null $limit       messages after which the worker stops
+     * @param float|null        $grace       seconds that handlers in flight may run after a stop; null for no limit
+     */
+    private function __construct(
+        public readonly ?int $concurrency,
+        public readonly int $prefetch,
+        public readonly bool $stopWhenEmpty,
+        public readonly ?int $limit,
+        public readonly bool $signals,
+        public readonly ?CircuitBreaker $breaker,
+        public readonly ?float $grace,
+    ) {}
+
+    /** @throws \ValueError when the concurrency is below 1 */
+    public static function of(?int $concurrency, ConsumeOptions $options): self
+    {
+        if ($concurrency !== null && $concurrency < 1) {
+            throw new \ValueError("The concurrency of a consumer must be at least 1, got {$concurrency}");
+        }
+        $prefetch = $options->prefetch ?? 2 * ($concurrency ?? AdaptiveLimit::MOST);
+
+        return new self($concurrency, $prefetch, $options->stopWhenEmpty, $options->limit, $options->signals, $options->breaker, $options->grace);
+    }
+}

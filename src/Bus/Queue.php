@@ -1,0 +1,102 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+use Weft\Bus\Internal\Consuming\Receiver;
+use Weft\Bus\Internal\Setup;
+
+/**
+ * Administers one queue; made by {@see Bus::queue()}.
+ *
+ * ```php
+ * $queue = $bus->queue('orders');
+ * $queue->declare();
+ * $queue->deadLetters()->retry();
+ * echo $queue->depth();
+ * ```
+ */
+final class Queue
+{
+    /** @internal made by {@see Bus::queue()} */
+    public function __construct(
+        public readonly string $name,
+        private readonly Setup $setup,
+        private readonly Receiver $receiver,
+    ) {}
+
+    /**
+     * Creates what is missing: the queue, its dead-letter queue, a binding for each message type that has a handler here, and with a
+     * database the tables `weft_*`. {@see Bus::consume()} does the same.
+     *
+     * @throws TopologyConflictException when the queue exists with other arguments
+     */
+    public function declare(): void
+    {
+        $this->receiver->declare($this->name);
+    }
+
+    /**
+     * Lists what {@see declare()} would create or find.
+     *
+     * @return list<string> one line each
+     */
+    public function plan(): array
+    {
+        return $this->receiver->plan($this->name);
+    }
+
+    /**
+     * The number of messages that are ready for delivery. Unacknowledged messages do not count.
+     *
+     * @throws UndefinedQueueException
+     */
+    public function depth(): int
+    {
+        return $this->setup->transport->depth($this->name);
+    }
+
+    /**
+     * Deletes every message that is ready for delivery. Unacknowledged messages stay.
+     *
+     * @return int number of deleted messages
+     *
+     * @throws UndefinedQueueException
+     */
+    public function purge(): int
+    {
+        return $this->receiver->purge($this->name);
+    }
+
+    /** Lists, retries, edits and deletes the messages that could not be handled. */
+    public function deadLetters(): DeadLetters
+    {
+        return new DeadLetters($this->setup->transport, $this->name);
+    }
+
+    /**
+     * The blocked keys of ordered messages ({@see OrderedBy}): those with a failed message.
+     *
+     * @return list<BlockedKey> the longest blocked first
+     */
+    public function blockedKeys(): array
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->persistence?->keys->blocked($this->name) ?? [];
+    }
+
+    /**
+     * Releases a blocked key without its failed message. The messages behind it are handled in order, within about a second when the
+     * queue is consumed. To continue with the failed message use {@see DeadLetters::retry()}.
+     *
+     * @return bool false when the key is not blocked
+     */
+    public function releaseKey(string $key): bool
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->persistence?->keys->release($this->name, $key) ?? false;
+    }
+}
