@@ -6,6 +6,8 @@ namespace Weft\Bus;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Validation\Validate;
+use Weft\Validation\Validator;
 
 /** Options of {@see Bus::connect()}. */
 final class BusOptions

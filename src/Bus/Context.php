@@ -12,6 +12,8 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Runtime\Internal\TraceSource;
 use Weft\Runtime\Trace;
 use Weft\Sql\Transaction;
+use Weft\Validation\Validate;
+use Weft\Validation\Violation;
 
 use function Weft\Native\conversationTraceparent;
 

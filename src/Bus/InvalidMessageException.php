@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Validation\Validate;
+use Weft\Validation\Violation;
+
 /** A message failed validation, see {@see Validate}. The exception lists all violations. */
 final class InvalidMessageException extends BusException implements Unrecoverable, PublicFailure
 {

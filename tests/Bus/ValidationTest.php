@@ -10,9 +10,10 @@ use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\EventListener;
-use Weft\Bus\InvalidMessageEvent;
 use Weft\Bus\Encrypted;
+use Weft\Bus\EventListener;
+use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\InvalidMessageEvent;
 use Weft\Bus\InvalidMessageException;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageDecodingException;
@@ -20,12 +21,12 @@ use Weft\Bus\MessageOptions;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\Validate;
-use Weft\Bus\Validator;
-use Weft\Bus\Violation;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Validation\Validate;
+use Weft\Validation\Validator;
+use Weft\Validation\Violation;
 
 final class ValidationTest extends BusTestCase
 {
@@ -214,13 +215,17 @@ final class ValidationTest extends BusTestCase
         foreach (
             [
             'not both' => static fn() => new Validate(passOn: true, event: RegistrationRejected::class),
-            'must implement ' . InvalidMessageEvent::class => static fn() => new Validate(event: Register::class),
+            'must implement ' . InvalidMessageEvent::class => static fn() => Bus::connect('memory:')->handlers(new class {
+                #[CommandHandler]
+                #[Validate(event: Register::class)]
+                public function register(Register $command): void {}
+            }),
             ] as $message => $make
         ) {
             try {
                 $make();
                 self::fail('it was taken');
-            } catch (\ValueError $error) {
+            } catch (\ValueError | InvalidHandlerError $error) {
                 self::assertStringContainsString($message, $error->getMessage());
             }
         }

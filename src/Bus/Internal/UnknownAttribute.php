@@ -22,8 +22,8 @@ use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
 use Weft\Bus\Timeout;
 use Weft\Bus\Upcaster;
-use Weft\Bus\Validate;
 use Weft\Bus\Version;
+use Weft\Validation\Validate;
 
 /**
  * Detects attributes that are misspelt or not imported. PHP ignores attributes whose class does not exist.

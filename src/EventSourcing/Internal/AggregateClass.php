@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing\Internal;
 
-use Weft\Bus\Internal\Codec\Compiler;
 use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Codec\MessageCompiler;
 use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Applies;
 use Weft\EventSourcing\InvalidAggregateError;
@@ -46,7 +46,7 @@ final class AggregateClass
         $id = $this->options->id;
         $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
         $this->apply = self::appliers($reflection);
-        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new Compiler())->shape($class));
+        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new MessageCompiler())->shape($class));
     }
 
     /** @param class-string $class */

@@ -16,7 +16,7 @@ use Weft\Bus\Version;
  */
 final class Codec
 {
-    private readonly Compiler $compiler;
+    private readonly MessageCompiler $compiler;
 
     /** @var array<class-string, MessageClass> */
     private array $byClass = [];
@@ -27,7 +27,7 @@ final class Codec
     /** @param KeyRing|null $keys for encrypted properties */
     public function __construct(?KeyRing $keys = null)
     {
-        $this->compiler = new Compiler($keys);
+        $this->compiler = new MessageCompiler($keys);
     }
 
     /**

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\KeyRing;
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\Type;
 
 /**
  * An encrypted value: `weft2:<key id>:<nonce and ciphertext in base 64>`. Type and id of the message and the name of the property are

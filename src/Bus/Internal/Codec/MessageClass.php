@@ -7,6 +7,9 @@ namespace Weft\Bus\Internal\Codec;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
+use Weft\Internal\Codec\ClassCodec;
+use Weft\Internal\Codec\JsonError;
+use Weft\Internal\Codec\MismatchException;
 
 /**
  * The type name and codec of a message class.

@@ -9,8 +9,8 @@ use Weft\Bus\Internal\Validation\MessageValidation;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
-use Weft\Bus\Validate;
-use Weft\Bus\Validator;
+use Weft\Validation\Validate;
+use Weft\Validation\Validator;
 
 /**
  * The attributes that apply to a handler: those of its method, then of its class, then of the message class.

@@ -12,8 +12,8 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\QueryHandler;
-use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
+use Weft\Validation\Validator;
 
 /**
  * Compiles the marked methods of objects into closures that take message, context and transaction.

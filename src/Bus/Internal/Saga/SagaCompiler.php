@@ -6,13 +6,13 @@ namespace Weft\Bus\Internal\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Handlers\Attributes;
 use Weft\Bus\Internal\Codec\Codec;
-use Weft\Bus\Internal\Codec\Compiler;
 use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Codec\MessageCompiler;
+use Weft\Bus\Internal\Handlers\Attributes;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Handlers\Parameters;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
@@ -22,9 +22,9 @@ use Weft\Bus\Saga\SagaReopened;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaTimeout;
-use Weft\Bus\Validator;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+use Weft\Validation\Validator;
 
 /**
  * Compiles the marked methods of saga classes into handlers that load, call and store their saga.
@@ -120,7 +120,7 @@ final class SagaCompiler
         }
         /** @var Saga $options */
 
-        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new Compiler())->shape($class)));
+        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class)));
     }
 
     private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null

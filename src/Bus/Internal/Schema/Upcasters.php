@@ -6,11 +6,11 @@ namespace Weft\Bus\Internal\Schema;
 
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\Internal\Codec\MismatchException;
 use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Upcaster;
+use Weft\Internal\Codec\MismatchException;
 
 /**
  * The registered upcasters, by message type and version.

@@ -5,11 +5,14 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Validation;
 
 use Weft\Bus\Context;
+use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\InvalidMessageEvent;
 use Weft\Bus\InvalidMessageException;
-use Weft\Bus\Validate;
-use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
+use Weft\Validation\Internal\SymfonyValidator;
+use Weft\Validation\Validate;
+use Weft\Validation\Validator;
 
 /**
  * Validates messages before a handler.
@@ -23,10 +26,13 @@ final class MessageValidation
         private readonly Validator $validator,
     ) {}
 
-    /** @throws InvalidHandlerError when nothing can validate */
+    /** @throws InvalidHandlerError when nothing can validate, or the event is none */
     public static function of(Validate $rule, ?Validator $validator, string $handler): self
     {
-        $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidHandlerError(
+        if ($rule->event !== null && !\is_subclass_of($rule->event, InvalidMessageEvent::class)) {
+            throw new InvalidHandlerError("Handler {$handler}() has #[Validate(event: …)]: the event must implement " . InvalidMessageEvent::class . ", {$rule->event} does not");
+        }
+        $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator(self::isEncrypted(...)) : throw new InvalidHandlerError(
             "Handler {$handler}() has #[Validate], but no validator is available: install symfony/validator or pass a Validator to Bus::connect()",
         );
 
@@ -62,8 +68,15 @@ final class MessageValidation
         if ($this->rule->event === null) {
             throw InvalidMessageException::because($message, $violations);
         }
-        $context->publish($this->rule->event::of($message, ...$violations));
+        /** @var class-string<InvalidMessageEvent> $event */
+        $event = $this->rule->event;
+        $context->publish($event::of($message, ...$violations));
 
         return false;
+    }
+
+    private static function isEncrypted(\ReflectionProperty $property): bool
+    {
+        return $property->getAttributes(Encrypted::class) !== [];
     }
 }

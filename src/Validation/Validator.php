@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus;
+namespace Weft\Validation;
 
-/** Validates messages, for {@see Validate}. */
+/** Validates objects, for {@see Validate}. */
 interface Validator
 {
     /**

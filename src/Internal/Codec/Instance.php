@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
+namespace Weft\Internal\Codec;
 
 /**
  * An object of one class. Compiled on first use, so that a class may contain itself.

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
+namespace Weft\Internal\Codec;
 
 /**
  * A value does not match its type. The path is built while the exception propagates, so that valid messages pay nothing.

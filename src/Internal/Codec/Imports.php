@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
+namespace Weft\Internal\Codec;
 
 /**
  * Resolves the class names of doc comments as PHP resolves those of code: by the file's use statements, then its namespace.

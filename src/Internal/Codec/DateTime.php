@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
+namespace Weft\Internal\Codec;
 
 /**
  * DateTimeImmutable as ISO 8601 with microseconds and offset (RFC 3339 §5.6); the name of a time zone is not kept.

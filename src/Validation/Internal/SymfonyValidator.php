@@ -2,16 +2,15 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Validation;
+namespace Weft\Validation\Internal;
 
 use Symfony\Component\Validator\Validation;
 use Symfony\Component\Validator\Validator\ValidatorInterface;
-use Weft\Bus\Encrypted;
-use Weft\Bus\Validator;
-use Weft\Bus\Violation;
+use Weft\Validation\Validator;
+use Weft\Validation\Violation;
 
 /**
- * Validates with symfony/validator and the constraint attributes of the message class.
+ * Validates with symfony/validator and the constraint attributes of the class.
  *
  * @internal
  */
@@ -19,7 +18,8 @@ final class SymfonyValidator implements Validator
 {
     private readonly ValidatorInterface $validator;
 
-    public function __construct()
+    /** @param (\Closure(\ReflectionProperty): bool)|null $isSecret whether no message may show the value of a property */
+    public function __construct(private readonly ?\Closure $isSecret = null)
     {
         $builder = Validation::createValidatorBuilder();
         // Before version 6.4 the loader of annotations also reads attributes.
@@ -38,14 +38,18 @@ final class SymfonyValidator implements Validator
         foreach ($this->validator->validate($message, null, $groups === [] ? null : $groups) as $violation) {
             $path = $violation->getPropertyPath();
             // The message of a violation may contain the value, and violations are stored.
-            $violations[] = new Violation($path, self::isSecret($message, $path) ? $violation->getMessageTemplate() : (string) $violation->getMessage());
+            $violations[] = new Violation($path, $this->isSecret !== null && self::leadsToSecret($message, $path, $this->isSecret) ? $violation->getMessageTemplate() : (string) $violation->getMessage());
         }
 
         return $violations;
     }
 
-    /** Whether a property on the path is encrypted, or the path cannot be resolved. */
-    private static function isSecret(mixed $value, string $path): bool
+    /**
+     * Whether a property on the path is secret, or the path cannot be resolved.
+     *
+     * @param \Closure(\ReflectionProperty): bool $isSecret
+     */
+    private static function leadsToSecret(mixed $value, string $path, \Closure $isSecret): bool
     {
         foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) ?: [] as $name) {
             if (\is_array($value)) {
@@ -56,7 +60,7 @@ final class SymfonyValidator implements Validator
                 return true;
             }
             $property = new \ReflectionProperty($value, $name);
-            if ($property->getAttributes(Encrypted::class) !== []) {
+            if ($isSecret($property)) {
                 return true;
             }
             $value = $property->isInitialized($value) ? $property->getValue($value) : null;

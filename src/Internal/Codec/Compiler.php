@@ -2,15 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
-
-use Weft\Bus\Encrypted;
-use Weft\Bus\Internal\UnknownAttribute;
-use Weft\Bus\InvalidMessageClassError;
-use Weft\Bus\KeyRing;
+namespace Weft\Internal\Codec;
 
 /**
- * Analyses message classes once and compiles their codecs.
+ * Analyses classes once and compiles their codecs.
  *
  * @internal
  */
@@ -22,16 +17,11 @@ final class Compiler
     /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
     private array $seen = [];
 
-    public readonly EncryptionContext $binding;
-
-    public function __construct(private readonly ?KeyRing $keys = null)
-    {
-        $this->binding = new EncryptionContext();
-    }
+    public function __construct(private readonly ?PropertyRules $rules = null) {}
 
     /**
      * @param class-string $class
-     * @throws InvalidMessageClassError
+     * @throws UnsupportedClassException
      */
     public function shape(string $class): ClassCodec
     {
@@ -41,7 +31,7 @@ final class Compiler
     /** @param class-string $class */
     private function compile(string $class): ClassCodec
     {
-        $reflection = self::reflect($class);
+        $reflection = $this->reflect($class);
         $this->seen[$class] = true;
         $fields = [];
         foreach (self::lineage($reflection) as $ancestor) {
@@ -52,24 +42,24 @@ final class Compiler
         return new ClassCodec($reflection, $fields);
     }
 
-    private static function reflect(string $class): \ReflectionClass
+    private function reflect(string $class): \ReflectionClass
     {
         if (!\class_exists($class) && !\interface_exists($class)) {
-            throw InvalidMessageClassError::because($class, 'the class does not exist');
+            throw new UnsupportedClassException($class, 'the class does not exist');
         }
         $reflection = new \ReflectionClass($class);
         $problem = match (true) {
             $reflection->isInterface() => 'it is an interface, which cannot be instantiated',
-            $reflection->isEnum() => 'it is an enum; an enum can only be a property of a message',
+            $reflection->isEnum() => 'it is an enum; an enum can only be a property',
             $reflection->isAbstract() => 'it is abstract and cannot be instantiated',
             $reflection->isAnonymous() => 'it is an anonymous class and has no type name',
             $reflection->isInternal() => 'it is an internal class of PHP',
             $reflection->hasMethod('__destruct') => 'it has a destructor',
-            ($unknown = UnknownAttribute::on($reflection)) !== null => "it {$unknown}",
+            ($unknown = $this->rules?->problem($reflection)) !== null => "it {$unknown}",
             default => null,
         };
 
-        return $problem === null ? $reflection : throw InvalidMessageClassError::because($class, $problem);
+        return $problem === null ? $reflection : throw new UnsupportedClassException($class, $problem);
     }
 
     /** @return list<\ReflectionClass<object>> the class, its parent, and so on */
@@ -78,7 +68,7 @@ final class Compiler
         $lineage = [];
         for ($ancestor = $class; $ancestor !== false; $ancestor = $ancestor->getParentClass()) {
             $lineage[] = $ancestor->isInternal()
-                ? throw InvalidMessageClassError::because($class->name, "it extends {$ancestor->name}, an internal class of PHP")
+                ? throw new UnsupportedClassException($class->name, "it extends {$ancestor->name}, an internal class of PHP")
                 : $ancestor;
         }
 
@@ -107,17 +97,14 @@ final class Compiler
     private function field(string $class, \ReflectionProperty $property): Field
     {
         $parameter = self::promoted($property);
-        if (($unknown = UnknownAttribute::on($property)) !== null) {
-            throw InvalidMessageClassError::property($class, $property->name, $unknown);
+        if (($unknown = $this->rules?->problem($property)) !== null) {
+            throw UnsupportedClassException::property($class, $property->name, $unknown);
         }
         try {
             $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
+            $type = $this->rules?->type($property, $type) ?? $type;
         } catch (UnsupportedTypeException $unsupported) {
-            throw InvalidMessageClassError::property($class, $property->name, $unsupported->getMessage());
-        }
-        $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
-        if ($encrypted !== null) {
-            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClassError::property($class, $property->name, 'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()'), $encrypted->acceptPlain, $this->binding);
+            throw UnsupportedClassException::property($class, $property->name, $unsupported->getMessage());
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 
@@ -186,8 +173,8 @@ final class Compiler
             if (!isset($this->seen[$class])) {
                 $this->shape($class);
             }
-        } catch (InvalidMessageClassError $invalid) {
-            throw new UnsupportedTypeException("contains a class that cannot be encoded: {$invalid->getMessage()}");
+        } catch (UnsupportedClassException $invalid) {
+            throw new UnsupportedTypeException("contains {$invalid->getMessage()}");
         }
 
         return new Instance($class, $this);
@@ -250,7 +237,7 @@ final class Compiler
             foreach ($fields as $field) {
                 if (isset($owner[$field->name])) {
                     $reason = "is private in {$declaring} and declared again in {$owner[$field->name]}";
-                    throw InvalidMessageClassError::property($class, $field->name, $reason);
+                    throw UnsupportedClassException::property($class, $field->name, $reason);
                 }
                 $owner[$field->name] = $declaring;
             }

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal\Codec;
+namespace Weft\Internal\Codec;
 
 /**
  * The four scalar types. A float accepts an int, as in PHP; nothing else is converted.

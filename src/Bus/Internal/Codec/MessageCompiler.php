@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+use Weft\Bus\Encrypted;
+use Weft\Bus\Internal\UnknownAttribute;
+use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\KeyRing;
+use Weft\Internal\Codec\ClassCodec;
+use Weft\Internal\Codec\Compiler;
+use Weft\Internal\Codec\PropertyRules;
+use Weft\Internal\Codec\Type;
+use Weft\Internal\Codec\UnsupportedClassException;
+use Weft\Internal\Codec\UnsupportedTypeException;
+
+/**
+ * Compiles the codecs of message classes, with encrypted properties.
+ *
+ * @internal
+ */
+final class MessageCompiler implements PropertyRules
+{
+    public readonly EncryptionContext $binding;
+    private readonly Compiler $compiler;
+
+    public function __construct(private readonly ?KeyRing $keys = null)
+    {
+        $this->binding = new EncryptionContext();
+        $this->compiler = new Compiler($this);
+    }
+
+    /**
+     * @param class-string $class
+     * @throws InvalidMessageClassError
+     */
+    public function shape(string $class): ClassCodec
+    {
+        try {
+            return $this->compiler->shape($class);
+        } catch (UnsupportedClassException $unsupported) {
+            throw InvalidMessageClassError::because($unsupported->class, $unsupported->reason);
+        }
+    }
+
+    public function problem(\ReflectionClass|\ReflectionProperty $place): ?string
+    {
+        return UnknownAttribute::on($place);
+    }
+
+    public function type(\ReflectionProperty $property, Type $type): Type
+    {
+        $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
+        if ($encrypted === null) {
+            return $type;
+        }
+        $keys = $this->keys ?? throw new UnsupportedTypeException('is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()');
+
+        return new EncryptedValue($type, $property->name, $keys, $encrypted->acceptPlain, $this->binding);
+    }
+}
