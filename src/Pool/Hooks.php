@@ -16,14 +16,14 @@ namespace Weft\Pool;
 final class Hooks
 {
     /**
-     * @param ?\Closure(mixed): void $created after creation, within `createTimeout`. Its session settings hold for every
+     * @param ?\Closure(mixed): void $created after creation, within `Timeouts::$create`. Its session settings hold for every
      *     borrower: it is called again after the session was cleaned
      * @param ?\Closure(mixed): void $borrowed before a resource is lent; for a database, before each statement or transaction and
-     *     within `borrowTimeout`. Its session settings end when the connection is returned
+     *     within `Timeouts::$borrow`. Its session settings end when the connection is returned
      * @param ?\Closure(mixed): void $returned when a resource is returned: before its reset; a session after it was cleaned, within
-     *     `returnTimeout`
+     *     `Timeouts::$return`
      * @param ?\Closure(mixed): void $closed after a resource was closed, for any reason
-     * @param ?\Closure(Leak): void $leaked once for each lease that lasts longer than `leakThreshold`; without it a warning is triggered
+     * @param ?\Closure(Leak): void $leaked once for each lease that lasts longer than `Leases::$leakThreshold`; without it a warning is triggered
      */
     public function __construct(
         public readonly ?\Closure $created = null,

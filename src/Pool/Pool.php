@@ -63,7 +63,7 @@ final class Pool
     {
         $task = Scheduler::task();
         $number = $task->id ?? 0;
-        $held = $this->options->bindToTask ? ($this->bound[$number] ?? null)?->get() : null;
+        $held = $this->options->leases->bindToTask ? ($this->bound[$number] ?? null)?->get() : null;
         if ($held !== null && $held->isOpen()) {
             $held->borrowAgain();
 
@@ -74,10 +74,10 @@ final class Pool
             $id = $this->lifecycle->await(-$id);
         }
         $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $number);
-        if ($this->options->bindToTask) {
+        if ($this->options->leases->bindToTask) {
             $this->bound[$number] = \WeakReference::create($lease);
         }
-        if ($task !== null && $this->options->autoReturn) {
+        if ($task !== null && $this->options->leases->autoReturn) {
             /** @var \WeakReference<CompletionListener> $ending */
             $ending = \WeakReference::create($lease);
             $task->endings[\spl_object_id($lease)] = $ending;

@@ -52,7 +52,7 @@ final class Database implements Connection
         if ($driver === Driver::Sqlite && $hooks->names() !== []) {
             throw new UsageError('SQLite has no pool of connections: the hooks ' . \implode(', ', $hooks->names()) . ' would never be called');
         }
-        $attended = $hooks->names() !== [] || $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
+        $attended = $hooks->names() !== [] || $pool->leases->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
 
         $name = match (true) {
             $pool->name !== '' => $pool->name,

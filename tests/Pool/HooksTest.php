@@ -6,6 +6,7 @@ namespace Weft\Tests\Pool;
 
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Sql\Database;
 use Weft\Sql\HookException;
 use Weft\Sql\Session;
@@ -178,7 +179,7 @@ final class HooksTest extends PoolTestCase
     /** @dataProvider servers */
     public function testAHookThatNeverEndsCostsTheTimeThatWasSetAndIsCancelled(Server $server): void
     {
-        foreach (['created' => new PoolOptions(size: 1, createTimeout: 0.1, borrowTimeout: 0.3), 'borrowed' => new PoolOptions(size: 1, borrowTimeout: 0.1)] as $moment => $options) {
+        foreach (['created' => new PoolOptions(size: 1, timeouts: new Timeouts(create: 0.1, borrow: 0.3)), 'borrowed' => new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 0.1))] as $moment => $options) {
             run(function () use ($server, $moment, $options): void {
                 $ended = 0;
                 $db = $server->connect($options, new Hooks(...[$moment => static function () use (&$ended): void {

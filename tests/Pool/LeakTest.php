@@ -6,6 +6,7 @@ namespace Weft\Tests\Pool;
 
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
+use Weft\Pool\Leases;
 use Weft\Pool\PoolOptions;
 use Weft\Tests\Pool\Support\PoolTestCase;
 use Weft\Tests\Pool\Support\Server;
@@ -134,6 +135,6 @@ final class LeakTest extends PoolTestCase
 
     private static function options(float $threshold): PoolOptions
     {
-        return new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books');
+        return new PoolOptions(size: 4, leases: new Leases(leakThreshold: $threshold), name: 'books');
     }
 }

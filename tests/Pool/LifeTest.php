@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use Weft\Pool\Hooks;
+use Weft\Pool\Lifetime;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Tests\Pool\Support\Load;
@@ -54,7 +55,7 @@ final class LifeTest extends PoolTestCase
     public function testWhatIsNotNeededDiesDownToTheMinimumAlthoughOneBorrowerGoesOn(Server $server): void
     {
         run(static function () use ($server): void {
-            $db = $server->connect(new PoolOptions(size: 10, minimumIdle: 2, idleTimeout: 0.3));
+            $db = $server->connect(new PoolOptions(size: 10, minimumIdle: 2, lifetime: new Lifetime(idle: 0.3)));
             self::sessions($server, $db, 10);
             // Ten in turn would keep all of them warm if the one used longest ago went first.
             $used = [];
@@ -84,7 +85,7 @@ final class LifeTest extends PoolTestCase
                 $note = static function () use (&$closed, $begin): void {
                     $closed[] = (\hrtime(true) - $begin) / 1e9;
                 };
-                $db = $server->connect(new PoolOptions(size: 20, minimumIdle: 20, maxLifetime: 3.0), new Hooks(closed: $note));
+                $db = $server->connect(new PoolOptions(size: 20, minimumIdle: 20, lifetime: new Lifetime(max: 3.0)), new Hooks(closed: $note));
                 $load = new Load($db, 20);
                 self::eventually(static fn (): bool => $db->stats()['total'] === 20, 'all are open');
                 self::eventually(static function () use (&$closed): bool {

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use Weft\Pool\Creation;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
+use Weft\Pool\Validation;
 use Weft\Sql\ConnectionLostException;
 use Weft\Sql\ConnectionNotReadyException;
 use Weft\Sql\Database;
@@ -76,7 +79,7 @@ final class LostServerTest extends PoolTestCase
             self::eventually(static fn (): bool => $load->done >= $done + 1_000, 'a thousand statements');
             self::assertSame([], $load->errors(), 'errors belong to the outage');
             self::assertLessThanOrEqual(20, $db->stats()['total']);
-            self::assertLessThanOrEqual(8, $load->mostConnecting, 'no more than connectLimit at a time');
+            self::assertLessThanOrEqual(8, $load->mostConnecting, 'no more than creation.limit at a time');
             $this->figure(\sprintf('%.0f/s before, down %.2f s, %d attempts meanwhile, full size %.0f ms after it answered again', $before, $down, $failed, $back * 1000));
             $load->stop();
             $starting->await();
@@ -146,7 +149,7 @@ final class LostServerTest extends PoolTestCase
     /** @dataProvider servers */
     public function testABlackHoleCostsAtMostTheBorrowTimeoutAndNeverItsPermit(Server $server): void
     {
-        $options = new PoolOptions(size: 3, minimumIdle: 3, borrowTimeout: 0.4, createTimeout: 1.0, returnTimeout: 0.3, validateAfter: 0.1, validationTimeout: 0.2, failFast: false);
+        $options = new PoolOptions(size: 3, minimumIdle: 3, timeouts: new Timeouts(borrow: 0.4, create: 1.0, return: 0.3), validation: new Validation(after: 0.1, timeout: 0.2), creation: new Creation(failFast: false));
         $server->behindProxy($options, function (Database $db, Proxy $proxy) use ($server): void {
             run(function () use ($server, $db, $proxy): void {
                 self::eventually(static fn (): bool => $db->stats()['idle'] === 3, 'three are idle');
@@ -202,7 +205,7 @@ final class LostServerTest extends PoolTestCase
     /** @dataProvider servers */
     public function testEachIdleConnectionIsKeptAlive(Server $server): void
     {
-        $options = new PoolOptions(size: 5, minimumIdle: 5, keepaliveInterval: 0.1);
+        $options = new PoolOptions(size: 5, minimumIdle: 5, validation: new Validation(keepalive: 0.1));
         $server->behindProxy($options, static function (Database $db, Proxy $proxy) use ($server): void {
             run(static function () use ($server, $db, $proxy): void {
                 self::sessions($server, $db, 5);
@@ -257,7 +260,7 @@ final class LostServerTest extends PoolTestCase
     private static function awaitServer(Server $server): void
     {
         self::eventually(static function () use ($server): bool {
-            $db = $server->connect(new PoolOptions(size: 1, borrowTimeout: 20.0));
+            $db = $server->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 20.0)));
             $works = self::outcome(static fn () => $db->execute('SELECT 1'))[0] === null;
             $db->close();
 

@@ -6,9 +6,13 @@ namespace Weft\Tests\Pool;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\FactoryException;
+use Weft\Pool\Leases;
+use Weft\Pool\Lifetime;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Validation;
 use Weft\Pool\ResourceNotReadyException;
+use Weft\Pool\Timeouts;
 use Weft\UsageError;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -23,7 +27,7 @@ final class MisuseTest extends TestCase
     public function testAnExceptionOfAFactoryThatIsNotUtf8IsToldAtOnce(\Closure $place): void
     {
         $place(static function (): void {
-            $pool = new Pool(static fn () => throw new \DomainException("caf\xE9"), new PoolOptions(createTimeout: 5.0));
+            $pool = new Pool(static fn () => throw new \DomainException("caf\xE9"), new PoolOptions(timeouts: new Timeouts(create: 5.0)));
             try {
                 $pool->borrow();
                 self::fail('lent nothing');
@@ -39,7 +43,7 @@ final class MisuseTest extends TestCase
     {
         $place(static function (): void {
             $only = new \stdClass();
-            $pool = new Pool(static fn (): \stdClass => $only, new PoolOptions(size: 2, borrowTimeout: 0.5, name: 'tools'));
+            $pool = new Pool(static fn (): \stdClass => $only, new PoolOptions(size: 2, timeouts: new Timeouts(borrow: 0.5), name: 'tools'));
             $first = $pool->borrow();
             try {
                 $pool->borrow();
@@ -58,13 +62,17 @@ final class MisuseTest extends TestCase
     {
         foreach ([1e300, 1.8446744073709552e19, 1e15] as $time) {
             $place(static function () use ($time): void {
-                $options = [];
-                foreach (['idleTimeout', 'maxLifetime', 'renewalTimeout', 'borrowTimeout', 'returnTimeout', 'createTimeout', 'keepaliveInterval', 'validateAfter', 'validationTimeout', 'leakThreshold'] as $name) {
-                    $options[$name] = $time;
-                }
-                foreach ([$options, ['maxLifetime' => 0.001] + $options, ['keepaliveInterval' => 0.01, 'validateAfter' => 0.001] + $options] as $times) {
+                foreach ([[$time, $time, $time], [0.001, $time, $time], [$time, 0.01, 0.001]] as [$max, $keepalive, $after]) {
                     foreach ([0.0, 1.0] as $jitter) {
-                        $pool = new Pool(static fn (): \stdClass => new \stdClass(), new PoolOptions(...$times, size: 1, minimumIdle: 1, lifetimeJitter: $jitter), check: static fn (): bool => true, reset: static fn (): bool => true);
+                        $options = new PoolOptions(
+                            size: 1,
+                            minimumIdle: 1,
+                            timeouts: new Timeouts($time, $time, $time),
+                            lifetime: new Lifetime($max, $jitter, $time, $time),
+                            validation: new Validation($after, $keepalive, $time),
+                            leases: new Leases($time),
+                        );
+                        $pool = new Pool(static fn (): \stdClass => new \stdClass(), $options, check: static fn (): bool => true, reset: static fn (): bool => true);
                         foreach ([1, 2, 3] as $_) {
                             $pool->with(static fn () => \usleep(2_000));
                         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Pool\Creation;
 use Weft\Pool\FactoryDownException;
 use Weft\Pool\FactoryException;
 use Weft\Pool\ForeignLeaseError;
@@ -12,13 +13,17 @@ use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\Lease;
 use Weft\Pool\LeaseReturnedError;
+use Weft\Pool\Leases;
 use Weft\Pool\NestedBorrowException;
+use Weft\Pool\Lifetime;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolExhaustedException;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\ResourceNotReadyException;
 use Weft\Pool\StillBorrowedError;
+use Weft\Pool\Timeouts;
+use Weft\Pool\Validation;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Sql\Support\Witness;
 
@@ -161,7 +166,7 @@ final class PoolTest extends TestCase
     public function testAnExhaustedPoolNamesItsHoldersWithTaskAgeAndLine(): void
     {
         run(function (): void {
-            $pool = $this->pool(new PoolOptions(size: 1, borrowTimeout: 0.05, name: 'tools'));
+            $pool = $this->pool(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 0.05), name: 'tools'));
             $holder = async(function () use ($pool): int {
                 $lease = $pool->borrow();
                 delay(300.0);
@@ -186,7 +191,7 @@ final class PoolTest extends TestCase
     public function testWhoeverHoldsEverythingAndWaitsForMoreIsToldAtOnce(): void
     {
         $scenario = function (): void {
-            $pool = $this->pool(new PoolOptions(size: 1, borrowTimeout: 60.0));
+            $pool = $this->pool(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
             $lease = $pool->borrow();
             $begin = \microtime(true);
             try {
@@ -206,7 +211,7 @@ final class PoolTest extends TestCase
     public function testASlowFactoryIsNotCalledExhaustion(): void
     {
         run(function (): void {
-            $pool = new Pool(static fn () => delay(30.0), new PoolOptions(size: 1, borrowTimeout: 0.05));
+            $pool = new Pool(static fn () => delay(30.0), new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 0.05)));
             $this->expectException(ResourceNotReadyException::class);
             $pool->borrow();
         });
@@ -227,7 +232,7 @@ final class PoolTest extends TestCase
                 }
 
                 return new \stdClass();
-            }, new PoolOptions(size: 1, createTimeout: 0.05));
+            }, new PoolOptions(size: 1, timeouts: new Timeouts(create: 0.05)));
             self::assertTrue(self::borrowSoon($pool)->isOpen());
             self::assertTrue($cancelled);
         });
@@ -307,34 +312,54 @@ final class PoolTest extends TestCase
         $pool->close();
     }
 
-    /** @return iterable<string, array{array<string, int|float>}> */
+    /** @return iterable<string, array{string, \Closure(): object}> */
     public static function badOptions(): iterable
     {
-        yield 'size 0' => [['size' => 0]];
-        yield 'negative size' => [['size' => -1]];
-        yield 'total 0' => [['sizeTotal' => 0]];
-        yield 'minimum above size' => [['size' => 2, 'minimumIdle' => 3]];
-        yield 'negative minimum' => [['minimumIdle' => -1]];
-        yield 'no connects' => [['connectLimit' => 0]];
-        yield 'jitter above 1' => [['lifetimeJitter' => 1.1]];
-        yield 'jitter NaN' => [['lifetimeJitter' => \NAN]];
-        foreach (['idleTimeout', 'maxLifetime', 'renewalTimeout', 'borrowTimeout', 'returnTimeout', 'createTimeout', 'keepaliveInterval', 'validateAfter', 'validationTimeout', 'leakThreshold'] as $time) {
-            yield "negative $time" => [[$time => -0.1]];
-            yield "NaN $time" => [[$time => \NAN]];
-            yield "infinite $time" => [[$time => \INF]];
+        yield 'size 0' => ['size', static fn () => new PoolOptions(size: 0)];
+        yield 'negative size' => ['size', static fn () => new PoolOptions(size: -1)];
+        yield 'total 0' => ['sizeTotal', static fn () => new PoolOptions(sizeTotal: 0)];
+        yield 'minimum above size' => ['minimumIdle', static fn () => new PoolOptions(size: 2, minimumIdle: 3)];
+        yield 'negative minimum' => ['minimumIdle', static fn () => new PoolOptions(minimumIdle: -1)];
+        yield 'no creations' => ['creation.limit', static fn () => new Creation(limit: 0)];
+        yield 'jitter above 1' => ['lifetime.jitter', static fn () => new Lifetime(jitter: 1.1)];
+        yield 'jitter NaN' => ['lifetime.jitter', static fn () => new Lifetime(jitter: \NAN)];
+        $groups = [
+            'timeouts' => [Timeouts::class, 'borrow', 'create', 'return'],
+            'lifetime' => [Lifetime::class, 'max', 'renewal', 'idle'],
+            'validation' => [Validation::class, 'after', 'keepalive', 'timeout'],
+            'leases' => [Leases::class, 'leakThreshold'],
+        ];
+        foreach ($groups as $group => $times) {
+            $class = \array_shift($times);
+            foreach ($times as $time) {
+                foreach (['negative' => -0.1, 'NaN' => \NAN, 'infinite' => \INF] as $what => $value) {
+                    yield "{$what} {$group}.{$time}" => ["{$group}.{$time}", static fn () => new $class(...[$time => $value])];
+                }
+            }
         }
     }
 
     /**
      * @dataProvider badOptions
      *
-     * @param array<string, int|float> $options
+     * @param \Closure(): object $options
      */
-    public function testAnOptionThatMakesNoSenseIsRefusedByName(array $options): void
+    public function testAnOptionThatMakesNoSenseIsRefusedByName(string $name, \Closure $options): void
     {
-        $refused = self::thrownBy(static fn () => new PoolOptions(...$options));
+        $refused = self::thrownBy($options);
         self::assertInstanceOf(\ValueError::class, $refused);
-        self::assertStringContainsStringIgnoringCase((string) \array_key_last($options), $refused->getMessage());
+        self::assertStringStartsWith("The option {$name} of a pool must be ", $refused->getMessage());
+    }
+
+    public function testEveryOptionReachesTheExtensionUnderTheNameThatItReads(): void
+    {
+        $native = (new PoolOptions(7, null, 2, new Timeouts(1.0, 2.0, 3.0), new Lifetime(4.0, 0.5, 6.0, 7.0), new Validation(8.0, 9.0, 10.0), new Creation(11, false), new Leases(12.0)))->native();
+
+        self::assertSame([
+            'size' => 7, 'minimumIdle' => 2, 'borrowTimeout' => 1.0, 'createTimeout' => 2.0, 'returnTimeout' => 3.0, 'maxLifetime' => 4.0, 'lifetimeJitter' => 0.5,
+            'renewalTimeout' => 6.0, 'idleTimeout' => 7.0, 'validateAfter' => 8.0, 'keepaliveInterval' => 9.0, 'validationTimeout' => 10.0, 'connectLimit' => 11,
+            'failFast' => false, 'leakThreshold' => 12.0,
+        ], $native);
     }
 
     // Checks, resets, hooks
@@ -382,7 +407,7 @@ final class PoolTest extends TestCase
         try {
             run(function (): void {
                 $checks = 0;
-                $pool = $this->pool(new PoolOptions(size: 1, validateAfter: 0.01), check: static function () use (&$checks): bool {
+                $pool = $this->pool(new PoolOptions(size: 1, validation: new Validation(after: 0.01)), check: static function () use (&$checks): bool {
                     return match (++$checks) {
                         1 => true,
                         2 => false,
@@ -464,7 +489,7 @@ final class PoolTest extends TestCase
             $close = static function (\stdClass $resource) use (&$closed): void {
                 $closed[] = $resource->number;
             };
-            $pool = $this->pool(new PoolOptions(size: 1, createTimeout: 0.5, borrowTimeout: 60.0, failFast: false), close: $close, hooks: new Hooks(created: $created));
+            $pool = $this->pool(new PoolOptions(size: 1, timeouts: new Timeouts(create: 0.5, borrow: 60.0), creation: new Creation(failFast: false)), close: $close, hooks: new Hooks(created: $created));
             self::assertSame(2, $pool->with(static fn (\stdClass $resource): int => $resource->number));
             self::assertSame([1], $closed);
             $pool->close();
@@ -510,7 +535,7 @@ final class PoolTest extends TestCase
     public function testWithoutAutoReturnALeaseOutlivesItsTaskUntilItIsGone(): void
     {
         run(function (): void {
-            $pool = $this->pool(new PoolOptions(size: 1, autoReturn: false));
+            $pool = $this->pool(new PoolOptions(size: 1, leases: new Leases(autoReturn: false)));
             $kept = async(static fn (): Lease => $pool->borrow())->await();
             self::assertTrue($kept->isOpen());
             unset($kept);
@@ -522,7 +547,7 @@ final class PoolTest extends TestCase
     public function testABoundTaskGetsWhatItHoldsAndOthersGetTheirOwn(): void
     {
         run(function (): void {
-            $pool = $this->pool(new PoolOptions(size: 2, bindToTask: true));
+            $pool = $this->pool(new PoolOptions(size: 2, leases: new Leases(bindToTask: true)));
             $outer = $pool->borrow();
             $inner = $pool->borrow();
             self::assertSame($outer, $inner);
@@ -539,7 +564,7 @@ final class PoolTest extends TestCase
     {
         run(function (): void {
             $leaks = [];
-            $pool = $this->pool(new PoolOptions(leakThreshold: 0.03, name: 'tools'), hooks: new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
+            $pool = $this->pool(new PoolOptions(leases: new Leases(leakThreshold: 0.03), name: 'tools'), hooks: new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
                 $leaks[] = $leak;
             }));
             $lease = $pool->borrow();

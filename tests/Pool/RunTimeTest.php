@@ -6,6 +6,7 @@ namespace Weft\Tests\Pool;
 
 use Weft\Native;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\ConnectionNotReadyException;
@@ -144,7 +145,7 @@ final class RunTimeTest extends PoolTestCase
     public function testEachCauseHasItsExceptionAndExhaustionNamesTheHolders(Server $server): void
     {
         run(static function () use ($server): void {
-            $db = $server->connect(new PoolOptions(size: 2, minimumIdle: 2, borrowTimeout: 0.1, name: 'books'));
+            $db = $server->connect(new PoolOptions(size: 2, minimumIdle: 2, timeouts: new Timeouts(borrow: 0.1), name: 'books'));
             self::eventually(static fn (): bool => $db->stats()['idle'] === 2, 'both connections are open');
             $hold = static fn () => $db->execute($server->sleepSql, [300])->rows();
             $line = __LINE__ - 1;
@@ -162,7 +163,7 @@ final class RunTimeTest extends PoolTestCase
             $db->close();
 
             $opening = true;
-            $slow = $server->connect(new PoolOptions(size: 2, borrowTimeout: 0.1), new \Weft\Pool\Hooks(created: static function () use (&$opening): void {
+            $slow = $server->connect(new PoolOptions(size: 2, timeouts: new Timeouts(borrow: 0.1)), new \Weft\Pool\Hooks(created: static function () use (&$opening): void {
                 while ($opening) {
                     delay(0.01);
                 }
@@ -171,7 +172,7 @@ final class RunTimeTest extends PoolTestCase
             $opening = false;
             $slow->close();
 
-            $nested = $server->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+            $nested = $server->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
             [$thrown, $seconds] = self::outcome(static fn () => $nested->transaction(static function (Transaction $tx) use ($nested): void {
                 $tx->execute('SELECT 1')->rows();
                 $nested->execute('SELECT 2');

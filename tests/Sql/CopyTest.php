@@ -6,6 +6,7 @@ namespace Weft\Tests\Sql;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
 use Weft\Sql\ConnectionLostException;
@@ -41,7 +42,7 @@ final class CopyTest extends TestCase
     protected function setUp(): void
     {
         $this->schema = 'weft_copy_' . \bin2hex(\random_bytes(6));
-        $this->db = Database::connect(self::postgres() . "?options=-csearch_path%3D{$this->schema}", new PoolOptions(size: 1, borrowTimeout: 60.0, returnTimeout: 60.0));
+        $this->db = Database::connect(self::postgres() . "?options=-csearch_path%3D{$this->schema}", new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0, return: 60.0)));
         $this->db->execute("CREATE SCHEMA {$this->schema}");
         $this->db->execute('CREATE TABLE items (id BIGINT PRIMARY KEY, name TEXT NOT NULL, price NUMERIC)');
     }

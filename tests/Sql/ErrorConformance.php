@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Sql\CheckViolationException;
 use Weft\Sql\Database;
 use Weft\Sql\ForeignKeyViolationException;
@@ -170,8 +171,8 @@ trait ErrorConformance
     public function testAWrongPoolSizeOrTimeoutIsRefused(): void
     {
         self::thrown(\ValueError::class, static fn () => new PoolOptions(size: 0));
-        self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: -1.0));
-        self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: \NAN));
+        self::thrown(\ValueError::class, static fn () => new PoolOptions(timeouts: new Timeouts(borrow: -1.0)));
+        self::thrown(\ValueError::class, static fn () => new PoolOptions(timeouts: new Timeouts(borrow: \NAN)));
     }
 
     public function testAClosedDatabaseRefusesWork(): void

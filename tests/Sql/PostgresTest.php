@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use Weft\Pool\Timeouts;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
@@ -414,7 +415,7 @@ class PostgresTest extends ServerConformance
 
     public function testAnExhaustedPoolSaysHowItStands(): void
     {
-        $db = $this->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'orders'));
+        $db = $this->connect(new PoolOptions(size: 2, timeouts: new Timeouts(borrow: 0.1), name: 'orders'));
         $holders = [self::holder($db), self::holder($db)];
 
         $error = self::thrown(PoolExhaustedException::class, static fn () => $db->execute('SELECT 1'));
@@ -433,7 +434,7 @@ class PostgresTest extends ServerConformance
 
     public function testWhoHoldsTheOnlyConnectionAndAsksForAnotherIsToldAtOnce(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
         $started = \hrtime(true);
 
         $nested = self::thrown(NestedBorrowException::class, static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
@@ -460,7 +461,7 @@ class PostgresTest extends ServerConformance
 
     public function testABorrowTimeoutOfZeroWaitsForNobodyButOpensConnections(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 0.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 0.0)));
 
         self::assertSame(1, $db->execute('SELECT 1')->value());
         $holder = self::holder($db);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\AuthenticationException;
@@ -84,7 +85,7 @@ abstract class ServerConformance extends SqlConformance
 
     public function testACancelledStatementIsGoneFromTheServerAndItsConnectionServesTheNext(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0, returnTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0, return: 60.0)));
         $session = $db->execute(static::SESSION)->value();
 
         run(function () use ($db, $session): void {
@@ -226,7 +227,7 @@ abstract class ServerConformance extends SqlConformance
     /** @dataProvider returnTimeouts */
     public function testAStatementWhoseConnectionIsGivenUpIsStoppedOnTheServer(float $returnTimeout): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, returnTimeout: $returnTimeout));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(return: $returnTimeout)));
         $session = $db->execute(static::SESSION)->value();
 
         run(function () use ($db, $session): void {
@@ -307,7 +308,7 @@ abstract class ServerConformance extends SqlConformance
     public function testACancelledStreamInATransactionRollsItBackAndTheConnectionGoesOn(): void
     {
         $this->items();
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0, returnTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0, return: 60.0)));
         $session = $db->execute(static::SESSION)->value();
         run(function () use ($db): void {
             self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->transaction(function (Transaction $tx): void {
@@ -467,7 +468,7 @@ abstract class ServerConformance extends SqlConformance
         $dsn = static::SCHEME . "://{$server['user']}:{$server['pass']}@127.0.0.1:{$proxy->port}{$path}"
             . (\str_contains($path, '?') ? '&' : '?') . 'sslmode=disable&connect_timeout=5';
         try {
-            $work(Database::connect($dsn, new PoolOptions(size: 1, borrowTimeout: 10.0)), $proxy);
+            $work(Database::connect($dsn, new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 10.0))), $proxy);
         } finally {
             $proxy->stop();
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Sql\Transaction;
 use Weft\Sql\UndefinedTableException;
 
@@ -34,7 +35,7 @@ trait StreamConformance
 
     public function testLeavingAStreamEarlyGivesItsConnectionBack(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
         foreach ([1, 2, 3] as $_) {
             foreach ($db->stream($this->series(10_000_000), chunk: 10) as $row) {
                 if ($row['n'] === 15) {
@@ -49,7 +50,7 @@ trait StreamConformance
 
     public function testAnExceptionInTheLoopOverAStreamIsPassedOn(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
         self::thrown(\DomainException::class, function () use ($db): void {
             foreach ($db->stream($this->series(10_000_000)) as $_) {
                 throw new \DomainException;

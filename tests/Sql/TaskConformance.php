@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
@@ -37,7 +38,7 @@ trait TaskConformance
 
     public function testACancelledTaskCancelsItsStatementAndTheConnectionIsUsedAgain(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
         $db->execute('SELECT 1');
 
         run(function () use ($db): void {
@@ -52,7 +53,7 @@ trait TaskConformance
     public function testACancelledTransactionIsRolledBackAndTheConnectionIsUsedAgain(): void
     {
         $this->items();
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
 
         run(function () use ($db): void {
             self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->transaction(function (Transaction $tx): void {
@@ -70,7 +71,7 @@ trait TaskConformance
 
     public function testATaskCancelledInALoopOverAStreamEndsTheQuery(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
 
         run(function () use ($db): void {
             $task = async(function () use ($db): void {

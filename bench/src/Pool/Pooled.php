@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Pool;
 
+use Weft\Pool\Leases;
+use Weft\Pool\Lifetime;
 use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
 use Weft\Sql\Database;
 
 /** Connections that are lent and given back. */
@@ -25,12 +28,16 @@ final class Pooled implements Connections
         return new PoolOptions(
             size: $settings->number('pool.size'),
             minimumIdle: $settings->number('pool.minimum_idle'),
-            idleTimeout: $settings->seconds('pool.idle_timeout_sec'),
-            maxLifetime: $settings->seconds('pool.max_lifetime_sec'),
-            renewalTimeout: $settings->seconds('pool.max_item_reserving_for_update_waiting_time_sec'),
-            borrowTimeout: $settings->seconds('pool.borrowing_timeout_sec'),
-            returnTimeout: $settings->seconds('pool.returning_timeout_sec'),
-            leakThreshold: 1.0,
+            timeouts: new Timeouts(
+                borrow: $settings->seconds('pool.borrowing_timeout_sec'),
+                return: $settings->seconds('pool.returning_timeout_sec'),
+            ),
+            lifetime: new Lifetime(
+                max: $settings->seconds('pool.max_lifetime_sec'),
+                renewal: $settings->seconds('pool.max_item_reserving_for_update_waiting_time_sec'),
+                idle: $settings->seconds('pool.idle_timeout_sec'),
+            ),
+            leases: new Leases(leakThreshold: 1.0),
         );
     }
 

@@ -54,7 +54,7 @@ final class ResourceLifecycle implements WorkHandler
             if (\is_array($subject)) {
                 $this->report(Leak::of($this->name, $subject));
             } elseif ($kind === 'abandon') {
-                ($this->creating[$subject] ?? null)?->cancel('the factory took longer than createTimeout');
+                ($this->creating[$subject] ?? null)?->cancel('the factory took longer than timeouts.create');
             } elseif ($scheduler === null) {
                 $this->{$kind}($subject);
             } else {
