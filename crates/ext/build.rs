@@ -1,5 +1,46 @@
-fn main() {
+//! Links the extension and compiles the hooks: C, because their frames are parked below suspended fibers.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() -> Result<(), String> {
     // PHP unloads extensions at exit while Weft's I/O threads may still run code of this library: never unmap it.
     println!("cargo:rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
+    compile_hooks()
+}
+
+fn compile_hooks() -> Result<(), String> {
+    println!("cargo:rerun-if-changed=hooks");
+    println!("cargo:rerun-if-env-changed=PHP_CONFIG");
+    println!("cargo:rerun-if-env-changed=PATH");
+    let sources = std::fs::read_dir("hooks").into_iter().flatten().flatten();
+    let sources = sources.map(|entry| entry.path());
+    let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
+    cc::Build::new()
+        .files(sources)
+        .includes(php_includes()?)
+        .std("gnu11")
+        .warnings(true)
+        .flag("-Wno-unused-parameter")
+        .flag("-fvisibility=hidden")
+        // A library that is cancelled is looked up by the address to which a replacement returns.
+        .flag("-fno-optimize-sibling-calls")
+        .compile("weft_hooks");
+    Ok(())
+}
+
+/// The folders of PHP's headers, of the same PHP for which ext-php-rs generates its bindings.
+fn php_includes() -> Result<Vec<PathBuf>, String> {
+    let program = std::env::var_os("PHP_CONFIG").unwrap_or_else(|| "php-config".into());
+    let failed = |reason: String| format!("cannot run {} --includes: {reason}", program.display());
+    let output = Command::new(&program).arg("--includes").output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    let flags = String::from_utf8_lossy(&output.stdout).into_owned();
+    let folders = flags.split_whitespace();
+    let folders = folders.filter_map(|flag| flag.strip_prefix("-I"));
+    Ok(folders.map(PathBuf::from).collect())
 }

@@ -6,6 +6,7 @@ namespace Weft;
 
 use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Hook;
 use Weft\Runtime\Internal\Children;
 use Weft\Runtime\Internal\Race;
 use Weft\Runtime\Internal\TaskReport;
@@ -28,6 +29,8 @@ use Weft\Runtime\TaskInfo;
  * @param list<int> $cancelOn signals that cancel the main task; a second signal of the same kind has its default effect
  * @param int $maxFibers how many tasks may be suspended at a time; further tasks wait before they start
  * @param (\Closure(\Throwable, Task): void)|null $uncaught receives failures of detached tasks; by default they are PHP warnings
+ * @param list<Hook>|null $hooks blocking calls of libraries that suspend the task; by default those of the environment variable
+ *                               `WEFT_HOOKS`, or all. Without effect in a `run()` inside of another
  *
  * @return T
  *
@@ -35,7 +38,7 @@ use Weft\Runtime\TaskInfo;
  * @throws Runtime\DeadlockException every task waits for another one
  * @throws CancelledException a signal of `$cancelOn` came
  */
-function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Closure $uncaught = null): mixed
+function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Closure $uncaught = null, ?array $hooks = null): mixed
 {
     if ($maxFibers < 1) {
         throw new \ValueError("maxFibers must be at least 1, got $maxFibers");
@@ -43,7 +46,7 @@ function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Cl
     $task = Scheduler::task();
 
     return $task === null
-        ? Scheduler::run($main, $cancelOn, $maxFibers, $uncaught)
+        ? Scheduler::run($main, $cancelOn, $maxFibers, $uncaught, $hooks ?? Hook::fromEnvironment())
         : Scope::open($task, static fn() => $main());
 }
 

@@ -67,7 +67,7 @@ final class RunTest extends TestCase
     public function testAWorkerThatBlocksInASystemCallIsNamedToo(): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \sleep(100);');
-        $run = new Supervised($app->file, ['--hang-timeout=2']);
+        $run = new Supervised($app->file, ['--hang-timeout=2'], ['WEFT_HOOKS' => 'off']);
 
         self::assertSame('sleep()', $run->wait('hangs')['function']);
     }
@@ -76,7 +76,7 @@ final class RunTest extends TestCase
     public function testACallThatBlocksForLongIsNamedAndTheWorkerGoesOn(string $option): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \usleep(1_500_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
-        $run = new Supervised($app->file, [$option, '--hang-timeout=60']);
+        $run = new Supervised($app->file, [$option, '--hang-timeout=60'], ['WEFT_HOOKS' => 'off']);
 
         // A busy machine may keep other calls waiting as well: those are named by themselves.
         $warning = $run->waitForMatch('/ is blocked: usleep\(\) /');
@@ -100,7 +100,7 @@ final class RunTest extends TestCase
     public function testWhatBlocksIsNotLookedForInProduction(): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
-        $run = new Supervised($app->file);
+        $run = new Supervised($app->file, environment: ['WEFT_HOOKS' => 'off']);
         $run->waitForOutput('awake');
         $run->signal(\SIGTERM);
 

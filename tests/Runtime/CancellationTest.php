@@ -322,7 +322,7 @@ final class CancellationTest extends TestCase
             async(static function () use ($mutex): void {
                 $mutex->lock();
                 yieldNow();
-                \usleep(20_000);
+                self::compute(0.02);
                 $mutex->unlock();
             });
             yieldNow();
@@ -398,6 +398,11 @@ final class CancellationTest extends TestCase
     /** The loop looks again only when a wait of 5 ms and a limit of 10 ms, both begun by the caller, have passed. */
     private static function computeUntilBothAreOver(): void
     {
-        async(static fn() => \usleep(30_000));
+        async(static fn() => self::compute(0.03));
+    }
+
+    private static function compute(float $seconds): void
+    {
+        for ($end = \hrtime(true) + $seconds * 1e9; \hrtime(true) < $end;);
     }
 }

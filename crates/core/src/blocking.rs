@@ -19,9 +19,16 @@ pub enum Purpose {
     Names,
     /// Large bodies that are compressed whole.
     Compression,
+    /// Calls of libraries that PHP has loaded, for which there is no descriptor to wait for.
+    Libraries,
 }
 
-const PURPOSES: [Purpose; 3] = [Purpose::Files, Purpose::Names, Purpose::Compression];
+const PURPOSES: [Purpose; 4] = [
+    Purpose::Files,
+    Purpose::Names,
+    Purpose::Compression,
+    Purpose::Libraries,
+];
 
 impl Purpose {
     /// Concurrent calls of this purpose; further calls wait.
@@ -29,13 +36,16 @@ impl Purpose {
         match self {
             Self::Files | Self::Names => 4,
             Self::Compression => 2,
+            Self::Libraries => 16,
         }
     }
 }
 
 /// The number of threads that a runtime needs for all purposes.
-pub(crate) const THREADS: usize =
-    Purpose::Files.threads() + Purpose::Names.threads() + Purpose::Compression.threads();
+pub(crate) const THREADS: usize = Purpose::Files.threads()
+    + Purpose::Names.threads()
+    + Purpose::Compression.threads()
+    + Purpose::Libraries.threads();
 
 thread_local! {
     /// One set for each thread: a runtime here runs on one thread and has a pool of its own.

@@ -7,6 +7,7 @@ pub mod amqp;
 pub mod blocking;
 #[cfg(test)]
 mod cancellation_tests;
+pub mod fd_wait;
 #[cfg(test)]
 extern crate self as weft_core;
 #[cfg(test)]

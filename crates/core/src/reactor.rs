@@ -134,6 +134,23 @@ impl<T: 'static> Reactor<T> {
         (id, Promise { id, shared })
     }
 
+    /// The same for a claim that needs its promise before it exists. The promise has no effect until this returns.
+    ///
+    /// # Errors
+    /// Those of `claim`; nothing was started.
+    pub fn try_expect<C: Any, E>(
+        &self,
+        claim: impl FnOnce(Promise<T>) -> Result<C, E>,
+    ) -> Result<OpId, E> {
+        let id = self.shared.reserve_id();
+        let shared = Rc::downgrade(&self.shared);
+        let claim = Running::Claim {
+            _owned: Box::new(claim(Promise { id, shared })?),
+        };
+        self.shared.state.borrow_mut().running.insert(id, claim);
+        Ok(id)
+    }
+
     /// Starts background work without an outcome, such as the maintenance of a connection.
     pub fn spawn_background(&self, future: impl Future<Output = ()> + 'static) {
         let _context = self.runtime.enter();

@@ -15,6 +15,7 @@ mod fork;
 mod grpc;
 mod grpc_client;
 mod held;
+mod hooks;
 mod http;
 mod metrics;
 mod outcome;
@@ -43,6 +44,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
     let module = output::register(module);
+    let module = hooks::register(module);
     let module = pool::register(module);
     let module = sql::register(module);
     let module = sql_copy::register(module);

@@ -1,10 +1,11 @@
 //! The one runtime of this process: made on first use, refused after a fork, dropped at request shutdown.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
+use weft_core::fd_wait::FdWaits;
 use weft_core::reactor::Reactor;
 use weft_core::signal::{self, Signals};
 use weft_core::sql::sqlite;
@@ -22,6 +23,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Process {
     pub reactor: Reactor<Outcome>,
     pub signals: Rc<Signals>,
+    fd_waits: OnceCell<Option<FdWaits>>,
 }
 
 thread_local! {
@@ -96,7 +98,23 @@ impl Process {
         Ok(Self {
             reactor,
             signals: Rc::default(),
+            fd_waits: OnceCell::new(),
         })
+    }
+
+    /// The waits that libraries begin. None where the process has no descriptor left for them.
+    pub fn fd_waits(&self) -> Option<FdWaits> {
+        let start = || {
+            let waits = FdWaits::new().ok()?;
+            let driver = waits.clone().drive();
+            self.reactor.spawn_background(async {
+                if let Err(error) = driver.await {
+                    eprintln!("weft: waits of libraries have ended: {error}");
+                }
+            });
+            Some(waits)
+        };
+        self.fd_waits.get_or_init(start).clone()
     }
 }
 
@@ -135,6 +153,7 @@ pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     SupervisorClient::connect(stack::reader());
     crate::output::observe_fibers();
+    crate::hooks::startup();
     0
 }
 
@@ -196,6 +215,7 @@ fn part_from_parent() {
 fn part_from_parent() {}
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
+    crate::hooks::request_shutdown();
     crate::protobuf::forget();
     crate::output::reset();
     let current = CURRENT.try_with(|current| current.borrow_mut().take());

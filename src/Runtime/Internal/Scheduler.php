@@ -7,6 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\DeadlockException;
+use Weft\Runtime\Hook;
 use Weft\Runtime\Task;
 
 /**
@@ -69,6 +70,8 @@ final class Scheduler
     private Coroutine $root;
     /** The shares of the servers on this loop. */
     public readonly FiberShares $fiberShares;
+    /** Whether libraries suspend the tasks. */
+    private bool $hooked = false;
     /** The outer scheduler, if a destructor or a signal handler has opened this one inside its loop. */
     private readonly ?self $outer;
 
@@ -88,14 +91,18 @@ final class Scheduler
      * Runs `$main` as the first task and returns what it returns once every task has ended.
      *
      * @param list<int> $cancelOn signals that cancel it, once
+     * @param list<Hook> $hooks
      */
-    public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught): mixed
+    public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = []): mixed
     {
         $scheduler = self::$current = new self($main, $maxFibers, $uncaught);
+        $outerHooks = Native\switchHooks(Hook::mask($hooks));
         try {
+            $scheduler->hooked = $hooks !== [];
             $scheduler->listen($cancelOn);
             $scheduler->loop();
         } finally {
+            Native\switchHooks($outerHooks);
             self::$current = $scheduler->outer;
             $scheduler->shutDown();
         }
@@ -428,6 +435,9 @@ final class Scheduler
     {
         /** @var \Fiber $fiber */
         $fiber = \Fiber::getCurrent();
+        if ($this->hooked) {
+            Native\hookFiber();
+        }
         do {
             while ($this->budget-- > 0 && ($task = $this->fresh[$this->head] ?? null) !== null) {
                 unset($this->fresh[$this->head++]);

@@ -1,0 +1,260 @@
+/* poll, select, epoll_wait: waits for several descriptors. */
+#include "hooks.h"
+#include "replacements.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+/* For the real function, which takes milliseconds. */
+static int milliseconds_left(weft_deadline deadline)
+{
+	if (deadline == WEFT_FOREVER) {
+		return -1;
+	}
+	int64_t left = (weft_time_left(deadline) + 999999) / 1000000;
+	return left > INT_MAX ? INT_MAX : (int) left;
+}
+
+static void break_connections(const struct pollfd *descriptors, nfds_t count, const void *caller)
+{
+	for (nfds_t i = 0; i < count; i++) {
+		if (descriptors[i].fd >= 0) {
+			weft_break_connection(descriptors[i].fd, caller);
+		}
+	}
+}
+
+static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline deadline, const void *caller)
+{
+	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if (mode == WEFT_BLOCK) {
+		return poll(descriptors, count, milliseconds_left(deadline));
+	}
+	while (true) {
+		int ready = poll(descriptors, count, 0);
+		if (ready != 0) {
+			return ready;
+		}
+		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(descriptors, count, deadline)) {
+			case WEFT_READY:
+				break;
+			case WEFT_TIMED_OUT:
+				return poll(descriptors, count, 0);
+			case WEFT_UNAVAILABLE:
+				return poll(descriptors, count, milliseconds_left(deadline));
+			case WEFT_CLOSED:
+				errno = EBADF;
+				return -1;
+			case WEFT_INTERRUPTED:
+				if (mode != WEFT_FAIL) {
+					break_connections(descriptors, count, caller);
+				}
+				errno = ECANCELED;
+				return -1;
+		}
+	}
+}
+
+static weft_deadline deadline_of(const struct timespec *timeout)
+{
+	return timeout == NULL ? WEFT_FOREVER : weft_deadline_in(timeout->tv_sec, timeout->tv_nsec);
+}
+
+int weft_poll(struct pollfd *descriptors, nfds_t count, int timeout)
+{
+	if (timeout == 0) {
+		return poll(descriptors, count, 0);
+	}
+	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));
+	return poll_until(descriptors, count, deadline, __builtin_return_address(0));
+}
+
+int weft_poll_chk(struct pollfd *descriptors, nfds_t count, int timeout, size_t size)
+{
+	if (size / sizeof(*descriptors) < count) {
+		abort();
+	}
+	if (timeout == 0) {
+		return poll(descriptors, count, 0);
+	}
+	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));
+	return poll_until(descriptors, count, deadline, __builtin_return_address(0));
+}
+
+/* A mask of signals is swapped for the time of the call, which a suspended task cannot do. */
+int weft_ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (mask != NULL || weft_mode_here(WEFT_SOCKETS) == WEFT_BLOCK) {
+		return ppoll(descriptors, count, timeout, mask);
+	}
+	return poll_until(descriptors, count, deadline_of(timeout), __builtin_return_address(0));
+}
+
+int weft_ppoll_chk(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t size)
+{
+	if (size / sizeof(*descriptors) < count) {
+		abort();
+	}
+	if (mask != NULL || weft_mode_here(WEFT_SOCKETS) == WEFT_BLOCK) {
+		return ppoll(descriptors, count, timeout, mask);
+	}
+	return poll_until(descriptors, count, deadline_of(timeout), __builtin_return_address(0));
+}
+
+/* --- select ------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+	fd_set sets[3];
+} weft_sets;
+
+static const short set_events[3] = {POLLIN, POLLOUT, POLLPRI};
+
+/* `select` leaves in the sets what is ready, so each attempt has copies. `size` bytes hold the descriptors below the caller's bound. */
+static int select_at_once(int bound, fd_set *const given[3], const weft_sets *wanted)
+{
+	struct timeval none = {0, 0};
+	weft_sets sets = *wanted;
+	fd_set *arguments[3];
+	for (int i = 0; i < 3; i++) {
+		arguments[i] = given[i] != NULL ? &sets.sets[i] : NULL;
+	}
+	int ready = select(bound, arguments[0], arguments[1], arguments[2], &none);
+	if (ready >= 0) {
+		for (int i = 0; i < 3; i++) {
+			if (given[i] != NULL) {
+				*given[i] = sets.sets[i];
+			}
+		}
+	}
+	return ready;
+}
+
+static size_t to_poll(int bound, fd_set *const given[3], const weft_sets *wanted, struct pollfd *descriptors)
+{
+	size_t count = 0;
+	for (int fd = 0; fd < bound; fd++) {
+		short events = 0;
+		for (int i = 0; i < 3; i++) {
+			if (given[i] != NULL && FD_ISSET(fd, &wanted->sets[i])) {
+				events |= set_events[i];
+			}
+		}
+		if (events != 0) {
+			descriptors[count++] = (struct pollfd) {.fd = fd, .events = events};
+		}
+	}
+	return count;
+}
+
+/*
+ * An interrupted `select` leaves the connections alone: it says only what is ready, and takes nothing from a protocol. The code that asks
+ * (`stream_select()`, `mysqli_poll()`) can ask again.
+ */
+static int select_until(int bound, fd_set *const given[3], weft_deadline deadline, weft_mode mode)
+{
+	weft_sets wanted;
+	for (int i = 0; i < 3; i++) {
+		if (given[i] != NULL) {
+			wanted.sets[i] = *given[i];
+		}
+	}
+	struct pollfd descriptors[FD_SETSIZE];
+	size_t count = to_poll(bound, given, &wanted, descriptors);
+	while (true) {
+		int ready = select_at_once(bound, given, &wanted);
+		if (ready != 0) {
+			return ready;
+		}
+		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(descriptors, count, deadline)) {
+			case WEFT_READY:
+				break;
+			case WEFT_TIMED_OUT:
+				return select_at_once(bound, given, &wanted);
+			case WEFT_UNAVAILABLE: {
+				int64_t left = deadline == WEFT_FOREVER ? 0 : weft_time_left(deadline);
+				struct timeval timeout = {left / 1000000000, left % 1000000000 / 1000};
+				for (int i = 0; i < 3; i++) {
+					if (given[i] != NULL) {
+						*given[i] = wanted.sets[i];
+					}
+				}
+				return select(bound, given[0], given[1], given[2], deadline == WEFT_FOREVER ? NULL : &timeout);
+			}
+			case WEFT_CLOSED:
+				errno = EBADF;
+				return -1;
+			case WEFT_INTERRUPTED:
+				errno = ECANCELED;
+				return -1;
+		}
+	}
+}
+
+/* Linux leaves in the time-out what is left of it. */
+int weft_select(int bound, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
+{
+	bool waits = timeout == NULL || timeout->tv_sec != 0 || timeout->tv_usec != 0;
+	weft_mode mode = waits ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
+	if (mode == WEFT_BLOCK || bound > FD_SETSIZE || (timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_usec < 0))) {
+		return select(bound, read, write, except, timeout);
+	}
+	weft_deadline deadline = timeout == NULL ? WEFT_FOREVER : weft_deadline_in(timeout->tv_sec, timeout->tv_usec * INT64_C(1000));
+	fd_set *given[3] = {read, write, except};
+	int ready = select_until(bound, given, deadline, mode);
+	if (timeout != NULL) {
+		int64_t left = weft_time_left(deadline);
+		*timeout = (struct timeval) {left / 1000000000, left % 1000000000 / 1000};
+	}
+	return ready;
+}
+
+int weft_pselect(int bound, fd_set *read, fd_set *write, fd_set *except, const struct timespec *timeout, const sigset_t *mask)
+{
+	weft_mode mode = mask == NULL ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
+	if (mode == WEFT_BLOCK || bound > FD_SETSIZE) {
+		return pselect(bound, read, write, except, timeout, mask);
+	}
+	fd_set *given[3] = {read, write, except};
+	return select_until(bound, given, deadline_of(timeout), mode);
+}
+
+/* --- epoll -------------------------------------------------------------------------------------------------------------------------- */
+
+/* An epoll instance is ready to read when one of its descriptors is ready. */
+int weft_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeout)
+{
+	weft_mode mode = timeout != 0 ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
+	if (mode == WEFT_BLOCK) {
+		return epoll_wait(epoll, events, limit, timeout);
+	}
+	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));
+	while (true) {
+		int ready = epoll_wait(epoll, events, limit, 0);
+		if (ready != 0) {
+			return ready;
+		}
+		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait_for(epoll, POLLIN, deadline)) {
+			case WEFT_READY:
+				break;
+			case WEFT_TIMED_OUT:
+				return epoll_wait(epoll, events, limit, 0);
+			case WEFT_UNAVAILABLE:
+				return epoll_wait(epoll, events, limit, milliseconds_left(deadline));
+			case WEFT_CLOSED:
+				errno = EBADF;
+				return -1;
+			case WEFT_INTERRUPTED:
+				errno = ECANCELED;
+				return -1;
+		}
+	}
+}
+
+int weft_epoll_pwait(int epoll, struct epoll_event *events, int limit, int timeout, const sigset_t *mask)
+{
+	return mask != NULL ? epoll_pwait(epoll, events, limit, timeout, mask) : weft_epoll_wait(epoll, events, limit, timeout);
+}

@@ -1,0 +1,53 @@
+#include "hooks.h"
+#include "state.h"
+
+void weft_engine_save(weft_engine_state *state)
+{
+	state->error_handling = EG(error_handling);
+	state->exception_class = EG(exception_class);
+	EG(error_handling) = EH_NORMAL;
+	EG(exception_class) = NULL;
+	state->fake_scope = EG(fake_scope);
+	EG(fake_scope) = NULL;
+	state->wrapper_errors = FG(wrapper_errors);
+	FG(wrapper_errors) = NULL;
+	state->user_stream_current_filename = FG(user_stream_current_filename);
+	FG(user_stream_current_filename) = NULL;
+	state->in_user_include = PG(in_user_include);
+	PG(in_user_include) = false;
+	state->serialize_lock = BG(serialize_lock);
+	BG(serialize_lock) = 0;
+	state->serialize_data = BG(serialize).data;
+	state->serialize_level = BG(serialize).level;
+	BG(serialize).data = NULL;
+	BG(serialize).level = 0;
+	state->unserialize_data = BG(unserialize).data;
+	state->unserialize_level = BG(unserialize).level;
+	BG(unserialize).data = NULL;
+	BG(unserialize).level = 0;
+	state->user_compare = BG(user_compare_fci);
+	state->user_compare_cache = BG(user_compare_fci_cache);
+}
+
+void weft_engine_restore(const weft_engine_state *state)
+{
+	EG(error_handling) = state->error_handling;
+	EG(exception_class) = state->exception_class;
+	EG(fake_scope) = state->fake_scope;
+	if (state->wrapper_errors != NULL) {
+		if (FG(wrapper_errors) != NULL) {
+			zend_hash_destroy(FG(wrapper_errors));
+			FREE_HASHTABLE(FG(wrapper_errors));
+		}
+		FG(wrapper_errors) = state->wrapper_errors;
+	}
+	FG(user_stream_current_filename) = state->user_stream_current_filename;
+	PG(in_user_include) = state->in_user_include;
+	BG(serialize_lock) = state->serialize_lock;
+	BG(serialize).data = state->serialize_data;
+	BG(serialize).level = state->serialize_level;
+	BG(unserialize).data = state->unserialize_data;
+	BG(unserialize).level = state->unserialize_level;
+	BG(user_compare_fci) = state->user_compare;
+	BG(user_compare_fci_cache) = state->user_compare_cache;
+}

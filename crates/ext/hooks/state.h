@@ -1,0 +1,30 @@
+/* What PHP's engine keeps for all fibers together, around a suspension inside of a library. */
+#ifndef WEFT_HOOKS_STATE_H
+#define WEFT_HOOKS_STATE_H
+
+#include <php.h>
+#include <ext/standard/basic_functions.h>
+#include <ext/standard/file.h>
+
+/* See docs/hooks.md, "State of the engine", for what was checked. */
+typedef struct {
+	zend_error_handling_t error_handling;
+	zend_class_entry *exception_class;
+	zend_class_entry *fake_scope;
+	HashTable *wrapper_errors;
+	const char *user_stream_current_filename;
+	bool in_user_include;
+	/* serialize() and unserialize() of a nested call share the table of references of the outer one. */
+	unsigned serialize_lock;
+	struct php_serialize_data *serialize_data;
+	unsigned serialize_level;
+	struct php_unserialize_data *unserialize_data;
+	unsigned unserialize_level;
+	zend_fcall_info user_compare;
+	zend_fcall_info_cache user_compare_cache;
+} weft_engine_state;
+
+void weft_engine_save(weft_engine_state *state);
+void weft_engine_restore(const weft_engine_state *state);
+
+#endif

@@ -1,0 +1,337 @@
+/* Whether a library may suspend its task, and the suspension. */
+#include "hooks.h"
+#include "state.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include <zend_exceptions.h>
+#include <zend_extensions.h>
+#include <zend_fibers.h>
+#include <zend_gc.h>
+#include <zend_observer.h>
+
+/* What the hooks know of a fiber on which libraries suspend. */
+typedef struct {
+	bool is_interrupted;
+	/* The exception that did it, or NULL: PHP destroys the fiber. */
+	zend_object *interruption;
+} weft_fiber;
+
+static struct {
+	/* The groups of calls that suspend; 0 while no event loop runs. */
+	unsigned groups;
+	/* Weft\Runtime\Internal\Scheduler::await(). */
+	zend_function *await;
+	pthread_t thread;
+	/* The index of our pointer in the context of a fiber. */
+	int slot;
+	/* PHP frees garbage: the heap is in no state in which other code may run. */
+	unsigned collecting;
+	int (*collect_cycles)(void);
+	unsigned parked;
+} hooks = {.slot = -1};
+
+static weft_fiber *current_fiber(void)
+{
+	zend_fiber *fiber = EG(active_fiber);
+	return fiber != NULL ? fiber->context.reserved[hooks.slot] : NULL;
+}
+
+weft_mode weft_mode_here(weft_group group)
+{
+	if ((hooks.groups & group) == 0 || !pthread_equal(pthread_self(), hooks.thread)) {
+		return WEFT_BLOCK;
+	}
+	weft_fiber *own = current_fiber();
+	if (own == NULL) {
+		return WEFT_BLOCK;
+	}
+	if (EG(exception) != NULL) {
+		return own->is_interrupted ? WEFT_FAIL : WEFT_BLOCK;
+	}
+	bool is_refused = EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
+		|| zend_fiber_switch_blocked()
+		|| hooks.collecting != 0
+		|| CG(in_compilation)
+		|| CG(unclean_shutdown)
+		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0);
+	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;
+}
+
+/*
+ * An include reads its file between saving and restoring the state of the scanner. Another task that compiles meanwhile would find it in the
+ * middle. The frame of a file that is already running has the include as its caller too; it is told apart by the code that it runs.
+ */
+static bool is_including(void)
+{
+	const zend_execute_data *callee = NULL;
+	for (const zend_execute_data *frame = EG(current_execute_data); frame != NULL; frame = frame->prev_execute_data) {
+		if (frame->func == NULL || !ZEND_USER_CODE(frame->func->type)) {
+			if (frame->func != NULL) {
+				callee = frame;
+			}
+			continue;
+		}
+		if (frame->opline != NULL && frame->opline->opcode == ZEND_INCLUDE_OR_EVAL) {
+			bool runs = callee != NULL && ZEND_USER_CODE(callee->func->type) && callee->func->common.function_name == NULL;
+			if (!runs) {
+				return true;
+			}
+		}
+		callee = frame;
+	}
+	return false;
+}
+
+weft_deadline weft_deadline_in(int64_t seconds, int64_t nanoseconds)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* A century outlasts the process, and the sum stays in range. */
+	const int64_t longest = INT64_C(100) * 365 * 86400;
+	seconds = seconds > longest ? longest : seconds;
+	return (now.tv_sec + seconds) * INT64_C(1000000000) + now.tv_nsec + nanoseconds;
+}
+
+int64_t weft_time_left(weft_deadline deadline)
+{
+	int64_t left = deadline - weft_deadline_in(0, 0);
+	return left > 0 ? left : 0;
+}
+
+/* --- the suspension ----------------------------------------------------------------------------------------------------------------- */
+
+static void forget(weft_fiber *own)
+{
+	zend_object *interruption = own->interruption;
+	own->is_interrupted = false;
+	own->interruption = NULL;
+	if (interruption != NULL) {
+		OBJ_RELEASE(interruption);
+	}
+}
+
+static void remember_interruption(weft_fiber *own)
+{
+	forget(own);
+	own->is_interrupted = true;
+	zend_object *exception = EG(exception);
+	if (!zend_is_unwind_exit(exception) && !zend_is_graceful_exit(exception)) {
+		GC_ADDREF(exception);
+		own->interruption = exception;
+	}
+}
+
+/* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
+static weft_end await_operation(int64_t operation)
+{
+	weft_fiber *own = current_fiber();
+	weft_engine_state state;
+	weft_engine_save(&state);
+	zval argument, outcome;
+	ZVAL_LONG(&argument, operation);
+	ZVAL_UNDEF(&outcome);
+	hooks.parked++;
+	zend_call_known_function(hooks.await, NULL, hooks.await->common.scope, &outcome, 1, &argument, NULL);
+	hooks.parked--;
+	weft_engine_restore(&state);
+	if (EG(exception) != NULL) {
+		weft_wait_cancel(operation);
+		remember_interruption(own);
+		zval_ptr_dtor(&outcome);
+		return WEFT_INTERRUPTED;
+	}
+	return Z_TYPE(outcome) == IS_LONG ? (weft_end) Z_LVAL(outcome) : WEFT_READY;
+}
+
+weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline deadline)
+{
+	int error = errno;
+	weft_fiber *own = current_fiber();
+	if (own->is_interrupted) {
+		/* The library has discarded the exception and goes on. */
+		forget(own);
+	}
+	weft_end end = WEFT_UNAVAILABLE;
+	if (!is_including()) {
+		int64_t operation = weft_wait_start(descriptors, count, deadline);
+		if (operation > 0) {
+			end = await_operation(operation);
+		}
+	}
+	errno = error;
+	return end;
+}
+
+weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline)
+{
+	struct pollfd one = {.fd = descriptor, .events = events};
+	return weft_wait(&one, 1, deadline);
+}
+
+weft_end weft_run_blocking(weft_work *work)
+{
+	int error = errno;
+	weft_end end = WEFT_UNAVAILABLE;
+	if (!is_including()) {
+		work->holders = 2;
+		int64_t operation = weft_blocking_start(work);
+		if (operation > 0) {
+			end = await_operation(operation);
+			if (end == WEFT_INTERRUPTED) {
+				weft_release(work);
+			}
+		}
+	}
+	errno = error;
+	return end;
+}
+
+void weft_release(weft_work *work)
+{
+	if (__atomic_sub_fetch(&work->holders, 1, __ATOMIC_ACQ_REL) == 0) {
+		work->release(work);
+	}
+}
+
+/* --- interruptions ------------------------------------------------------------------------------------------------------------------ */
+
+zend_object *weft_hooks_interruption(void)
+{
+	weft_fiber *own = hooks.slot >= 0 ? current_fiber() : NULL;
+	return own != NULL ? own->interruption : NULL;
+}
+
+void weft_forget_interruption(void)
+{
+	weft_fiber *own = hooks.slot >= 0 ? current_fiber() : NULL;
+	if (own != NULL && own->is_interrupted) {
+		forget(own);
+	}
+}
+
+/* Both ends of a pair that `socketpair()` has made have no name: libraries use them to wake themselves. */
+static bool has_name(int descriptor, int (*name)(int, struct sockaddr *, socklen_t *))
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+	if (name(descriptor, (struct sockaddr *) &address, &length) != 0) {
+		return false;
+	}
+	return address.ss_family != AF_UNIX || length > offsetof(struct sockaddr_un, sun_path);
+}
+
+static bool has_option(int descriptor, int option, int wanted)
+{
+	int value = 0;
+	socklen_t length = sizeof(value);
+	return getsockopt(descriptor, SOL_SOCKET, option, &value, &length) == 0 && value == wanted;
+}
+
+void weft_break_connection(int descriptor, const void *caller)
+{
+	bool is_connection = has_option(descriptor, SO_TYPE, SOCK_STREAM)
+		&& has_option(descriptor, SO_ACCEPTCONN, 0)
+		&& (has_name(descriptor, getsockname) || has_name(descriptor, getpeername));
+	if (is_connection && !weft_is_awaited(descriptor) && !weft_caller_keeps_connection(caller)) {
+		shutdown(descriptor, SHUT_RDWR);
+	}
+}
+
+/* --- life cycle --------------------------------------------------------------------------------------------------------------------- */
+
+static int collect_cycles(void)
+{
+	hooks.collecting++;
+	int count = hooks.collect_cycles();
+	hooks.collecting--;
+	return count;
+}
+
+static void fiber_destroyed(zend_fiber_context *context)
+{
+	weft_fiber *own = context->reserved[hooks.slot];
+	if (own != NULL) {
+		context->reserved[hooks.slot] = NULL;
+		forget(own);
+		free(own);
+	}
+}
+
+static void after_fork_in_child(void)
+{
+	hooks.groups = 0;
+}
+
+/* Called when the module starts. False where PHP has no room left for what we keep with each fiber. */
+bool weft_hooks_startup(void)
+{
+	hooks.slot = zend_get_resource_handle("weft");
+	if (hooks.slot < 0) {
+		return false;
+	}
+	hooks.collect_cycles = gc_collect_cycles;
+	gc_collect_cycles = collect_cycles;
+	zend_observer_fiber_destroy_register(fiber_destroyed);
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+	return true;
+}
+
+/* Scheduler::await(), or NULL where the class is not loaded. */
+static zend_function *find_await(void)
+{
+	static const char name[] = "weft\\runtime\\internal\\scheduler";
+	zend_class_entry *scheduler = zend_hash_str_find_ptr(EG(class_table), name, sizeof(name) - 1);
+	return scheduler != NULL ? zend_hash_str_find_ptr(&scheduler->function_table, "await", sizeof("await") - 1) : NULL;
+}
+
+/* From now on calls of these groups suspend the fibers that `weft_hooks_enter_fiber` has been called on. */
+void weft_hooks_switch(unsigned groups)
+{
+	hooks.thread = pthread_self();
+	hooks.await = groups != 0 && hooks.slot >= 0 ? find_await() : NULL;
+	hooks.groups = hooks.await != NULL ? groups : 0;
+}
+
+unsigned weft_hooks_groups(void)
+{
+	return hooks.groups;
+}
+
+/* Libraries suspend the running fiber from now on. False outside of fibers. */
+bool weft_hooks_enter_fiber(void)
+{
+	if (hooks.slot < 0 || EG(active_fiber) == NULL) {
+		return false;
+	}
+	void **own = &EG(active_fiber)->context.reserved[hooks.slot];
+	if (*own == NULL) {
+		*own = calloc(1, sizeof(weft_fiber));
+	}
+	return *own != NULL;
+}
+
+/* The functions of PHP that the request has compiled are about to be freed. */
+void weft_hooks_request_shutdown(void)
+{
+	hooks.groups = 0;
+	hooks.await = NULL;
+	hooks.collecting = 0;
+	hooks.parked = 0;
+}
+
+/* Calls `visit` with the dlopen() handle of each extension that is a library. */
+void weft_each_extension(void (*visit)(void *handle, void *context), void *context)
+{
+	zend_module_entry *module;
+	ZEND_HASH_FOREACH_PTR(&module_registry, module) {
+		if (module->handle != NULL) {
+			visit(module->handle, context);
+		}
+	} ZEND_HASH_FOREACH_END();
+}

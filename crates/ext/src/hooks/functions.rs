@@ -1,0 +1,78 @@
+//! `Weft\Native\switchHooks` and the functions that describe the hooks.
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use super::libraries::weft_scan_libraries;
+use super::{life, slots};
+use crate::process::Process;
+
+unsafe extern "C" {
+    fn weft_hooks_switch(groups: u32);
+    fn weft_hooks_groups() -> u32;
+    fn weft_hooks_enter_fiber() -> bool;
+}
+
+/// Which groups of calls suspend tasks from now on, as `weft_group` of hooks.h. Returns those that did before.
+///
+/// It has no effect where PHP has no room left for what is kept with each fiber.
+#[php_function]
+#[php(name = "Weft\\Native\\switchHooks")]
+pub fn switch_hooks(groups: i64) -> PhpResult<i64> {
+    // SAFETY: PHP's own thread.
+    let before = unsafe { weft_hooks_groups() };
+    let groups = groups as u32;
+    if groups == before {
+        return Ok(before.into());
+    }
+    let is_usable = groups != 0 && life::has_room() && Process::current()?.fd_waits().is_some();
+    if is_usable {
+        weft_scan_libraries();
+    }
+    // SAFETY: PHP's own thread; the scheduler, whose method is called, has called this.
+    unsafe { weft_hooks_switch(if is_usable { groups } else { 0 }) };
+    Ok(before.into())
+}
+
+/// From now on libraries suspend the running fiber.
+#[php_function]
+#[php(name = "Weft\\Native\\hookFiber")]
+pub fn hook_fiber() {
+    // SAFETY: PHP's own thread.
+    unsafe { weft_hooks_enter_fiber() };
+}
+
+/// The replaced functions of each library.
+#[php_function]
+#[php(name = "Weft\\Native\\hookedFunctions")]
+pub fn hooked_functions() -> PhpResult<Zval> {
+    let mut report = ZendHashTable::new();
+    for object in slots::changed() {
+        report.insert(object.name.as_str(), object.functions)?;
+    }
+    let mut zval = Zval::new();
+    zval.set_hashtable(report);
+    Ok(zval)
+}
+
+/// Waits of libraries that have not ended, and the system calls that all waits so far have made to register their descriptors.
+#[php_function]
+#[php(name = "Weft\\Native\\hookCounters")]
+pub fn hook_counters() -> PhpResult<Zval> {
+    let waits = Process::current()?.fd_waits();
+    let (pending, calls) = waits.map_or((0, 0), |waits| (waits.pending(), waits.epoll_ctl_calls()));
+    let mut counters = ZendHashTable::new();
+    counters.insert("pending", pending as i64)?;
+    counters.insert("epoll_ctl", calls as i64)?;
+    let mut zval = Zval::new();
+    zval.set_hashtable(counters);
+    Ok(zval)
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module
+        .function(wrap_function!(switch_hooks))
+        .function(wrap_function!(hook_fiber))
+        .function(wrap_function!(hooked_functions))
+        .function(wrap_function!(hook_counters))
+}

@@ -1,0 +1,10 @@
+//! Blocking calls of libraries suspend the task: the Rust half. `crates/ext/hooks/hooks.h` explains the whole.
+
+mod functions;
+mod libraries;
+mod life;
+mod slots;
+mod wait;
+
+pub use functions::register;
+pub use life::{request_shutdown, startup};

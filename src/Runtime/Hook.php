@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+/**
+ * A group of blocking calls that suspend the task instead of the process when a library makes them. See docs/hooks.md.
+ */
+enum Hook: string
+{
+    /** `sleep()`, `usleep()`, `time_nanosleep()`, and the pauses between the attempts of a library. */
+    case Sleep = 'sleep';
+    /** Waits for sockets: streams, ext/sockets, curl, PDO, mysqli, Redis, AMQP. */
+    case Sockets = 'sockets';
+    /** Reading from and writing to pipes: `STDIN`, `exec()`, `proc_open()`. */
+    case Pipes = 'pipes';
+
+    /**
+     * Those of the environment variable `WEFT_HOOKS`: `off`, or names separated by commas; all where it is not set.
+     *
+     * @return list<self>
+     *
+     * @throws \ValueError the variable has an unknown name
+     */
+    public static function fromEnvironment(): array
+    {
+        $value = \getenv('WEFT_HOOKS');
+        if ($value === false || \in_array($value, ['', 'on', 'all'], true)) {
+            return self::cases();
+        }
+        if (\in_array($value, ['off', 'none', '0'], true)) {
+            return [];
+        }
+
+        return \array_map(self::named(...), \explode(',', $value));
+    }
+
+    /**
+     * The number by which the extension knows them.
+     *
+     * @param list<self> $hooks
+     *
+     * @internal
+     */
+    public static function mask(array $hooks): int
+    {
+        return \array_reduce($hooks, static fn(int $mask, self $hook): int => $mask | $hook->bit(), 0);
+    }
+
+    private static function named(string $name): self
+    {
+        return self::tryFrom(\trim($name)) ?? throw new \ValueError(
+            "WEFT_HOOKS names the unknown hook \"$name\": it must be \"off\" or some of " . \implode(', ', \array_column(self::cases(), 'value')),
+        );
+    }
+
+    /** A value of `weft_group` in crates/ext/hooks/hooks.h. */
+    private function bit(): int
+    {
+        return match ($this) {
+            self::Sleep => 1,
+            self::Sockets => 2,
+            self::Pipes => 4,
+        };
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/**
+ * Chooses the blocking calls of libraries that suspend tasks from now on. Replaces the functions of libc in the libraries that have been
+ * loaded since the last call.
+ *
+ * @param int $groups the sum of `weft_group` of hooks.h; 0 for none
+ *
+ * @return int the groups before
+ *
+ * @throws \Weft\Runtime\ForkedProcessError
+ */
+function switchHooks(int $groups): int
+{
+}
+
+/** From now on libraries suspend the running fiber. */
+function hookFiber(): void
+{
+}
+
+/** @return array<string, list<string>> the replaced functions by the file name of the library */
+function hookedFunctions(): array
+{
+}
+
+/**
+ * Waits of libraries that have not ended, and the system calls that all waits so far have made to register their descriptors.
+ *
+ * @return array{pending: int, epoll_ctl: int}
+ */
+function hookCounters(): array
+{
+}
