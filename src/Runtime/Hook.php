@@ -51,7 +51,7 @@ enum Hook: string
     private static function named(string $name): self
     {
         return self::tryFrom(\trim($name)) ?? throw new \ValueError(
-            "WEFT_HOOKS names the unknown hook \"$name\": it must be \"off\" or some of " . \implode(', ', \array_column(self::cases(), 'value')),
+            "WEFT_HOOKS names the unknown hook \"$name\": it must be \"off\" or some of " . \implode(', ', \array_map(static fn(self $hook): string => $hook->value, self::cases())),
         );
     }
 
