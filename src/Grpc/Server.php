@@ -118,7 +118,7 @@ final class Server
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
         $none = static fn(): never => throw new \LogicException('Requests that are not gRPC are answered by the extension');
-        $connections ??= new Http\Limits(idleTimeout: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL);
+        $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
         $server->carry($this->native(), true);
@@ -188,7 +188,7 @@ final class Server
     private function native(): GrpcServer
     {
         /** @var array<string, mixed> $limits */
-        $limits = ['webOrigins' => $this->webOrigins, 'concurrency' => $this->table->concurrency] + \get_object_vars($this->limits);
+        $limits = ['webOrigins' => $this->webOrigins, 'concurrency' => $this->table->concurrency] + $this->limits->native();
 
         return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
     }

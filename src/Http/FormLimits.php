@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** What a form of `multipart/form-data` may have. All of it is within `Limits::$bodyBytes` too. */
+/** What a form of `multipart/form-data` may have. All of it is within `BodyLimits::$bytes` too. */
 final class FormLimits
 {
     public readonly string $folder;

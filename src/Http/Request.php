@@ -70,7 +70,7 @@ final class Request extends HttpRequest
     /**
      * The whole body. Waits until a large body has arrived. May be called any number of times.
      *
-     * @throws PayloadTooLargeException it has more bytes than `Limits::$bodyBytes`
+     * @throws PayloadTooLargeException it has more bytes than `BodyLimits::$bytes`
      * @throws BodyTimeoutException the client stopped sending
      * @throws ClientDisconnectedException
      */

@@ -39,9 +39,7 @@ final class Server
         bool $debug = false,
         bool $cancelOnDisconnect = true,
     ) {
-        /** @var array<string, int|float|null> $bounds */
-        $bounds = \get_object_vars($limits ?? new Limits());
-        $this->native = HttpServer::open($bounds);
+        $this->native = HttpServer::open(($limits ?? new Limits())->native());
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
         $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::fromEnvironment(), $debug, $cancelOnDisconnect);
     }

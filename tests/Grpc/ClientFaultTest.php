@@ -211,7 +211,7 @@ final class ClientFaultTest extends GrpcTestCase
     {
         $server = $this->serve(
             '"get" => static function ($request) { delay($request->id / 1000); return new User($request->id); }',
-            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 100.0)',
+            ', connections: new \Weft\Http\Limits(keepalive: new \Weft\Http\Keepalive(maxAge: 0.5, ageGrace: 100.0))',
         );
         $client = $this->client($server->address);
 

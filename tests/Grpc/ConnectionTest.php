@@ -15,9 +15,7 @@ final class ConnectionTest extends GrpcTestCase
 
     public function testTimesMayBeEndless(): void
     {
-        $times = implode(', ', array_map(static fn(string $name): string => "$name: INF", [
-            'headerTimeout', 'bodyTimeout', 'idleTimeout', 'writeTimeout', 'deadline', 'pingInterval', 'pingTimeout', 'minPingInterval', 'maxAge', 'ageGrace',
-        ]));
+        $times = 'deadline: INF, writeTimeout: INF, header: new \Weft\Http\HeaderLimits(timeout: INF), body: new \Weft\Http\BodyLimits(timeout: INF), keepalive: new \Weft\Http\Keepalive(INF, INF, INF, INF, INF, INF)';
         $server = $this->serve(arguments: ", connections: new \Weft\Http\Limits($times), limits: new Limits(methods: ['api.Users' => new \Weft\Grpc\MethodLimits(timeout: INF)])");
 
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
@@ -29,7 +27,7 @@ final class ConnectionTest extends GrpcTestCase
     {
         $server = $this->serve(
             "'list' => static function () { try { while (true) { yield new User(1, str_repeat('x', 60_000)); } } finally { say('cancelled'); } }",
-            ', limits: new Limits(writeTimeout: 0.5)',
+            ', limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5))',
         );
         $wire = new Wire($server->connect());
         $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
@@ -40,7 +38,7 @@ final class ConnectionTest extends GrpcTestCase
 
     public function testAStreamThatHasNothingToSendIsNotTakenForOneThatIsNotRead(): void
     {
-        $server = $this->serve("'list' => static function () { yield new User(1); delay(2.0); yield new User(2); }", ', limits: new Limits(writeTimeout: 0.5)');
+        $server = $this->serve("'list' => static function () { yield new User(1); delay(2.0); yield new User(2); }", ', limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5))');
 
         self::assertCount(2, $server->post(self::LIST, self::EMPTY_MESSAGE)->messages());
     }
@@ -86,7 +84,7 @@ final class ConnectionTest extends GrpcTestCase
 
     public function testASilentClientIsAskedAndDisconnectedWhenItDoesNotAnswer(): void
     {
-        $server = $this->serve(arguments: ', connections: new \Weft\Http\Limits(pingInterval: 0.5, pingTimeout: 0.5)');
+        $server = $this->serve(arguments: ', connections: new \Weft\Http\Limits(keepalive: new \Weft\Http\Keepalive(pingInterval: 0.5, pingTimeout: 0.5))');
         $start = microtime(true);
         $wire = new Wire($server->connect());
         $wire->send(Wire::frame(Wire::SETTINGS, Wire::ACK));
@@ -101,7 +99,7 @@ final class ConnectionTest extends GrpcTestCase
     {
         $server = $this->serve(
             '"list" => static function () { delay(2.5); yield new User(7); }',
-            ', connections: new \Weft\Http\Limits(pingInterval: 0.5, pingTimeout: 0.5)',
+            ', connections: new \Weft\Http\Limits(keepalive: new \Weft\Http\Keepalive(pingInterval: 0.5, pingTimeout: 0.5))',
         );
         // A busy machine may take longer than half a second to answer one of the pings.
         for ($data = null, $tries = 0; $data === null && $tries < 8; $tries++) {
@@ -120,7 +118,7 @@ final class ConnectionTest extends GrpcTestCase
     {
         $server = $this->serve(
             '"list" => static function () { yield new User(1); gate("last"); yield new User(7); }',
-            ', connections: new \Weft\Http\Limits(maxAge: 1.0)',
+            ', connections: new \Weft\Http\Limits(keepalive: new \Weft\Http\Keepalive(maxAge: 1.0))',
         );
         $wire = new Wire($server->connect());
         $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
@@ -143,7 +141,7 @@ final class ConnectionTest extends GrpcTestCase
     {
         $server = $this->serve(
             '"list" => static function () { yield new User(1); try { delay(60); } finally { say("cancelled"); } }',
-            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 0.5)',
+            ', connections: new \Weft\Http\Limits(keepalive: new \Weft\Http\Keepalive(maxAge: 0.5, ageGrace: 0.5))',
         );
         // On a busy machine the connection may be too old before the call begins.
         Timing::until(static function () use ($server, &$wire): bool {

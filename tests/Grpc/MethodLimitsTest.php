@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use Weft\Grpc\Limits;
+use Weft\Grpc\MessageLimits;
 use Weft\Grpc\MethodLimits;
+use Weft\Grpc\StreamLimits;
 use Weft\Grpc\Status;
 use Weft\Tests\Timing;
 
@@ -128,22 +130,30 @@ final class MethodLimitsTest extends GrpcTestCase
         yield ['queue must not be less than 0, got -1', ['queue' => -1]];
     }
 
+    public function testEveryLimitOfAServerReachesTheExtensionUnderTheNameThatItReads(): void
+    {
+        self::assertSame([
+            'inFlight' => 1, 'queue' => 2, 'clientShare' => 0.3, 'messageBytes' => 4, 'bufferedBytes' => 5, 'requestTimeout' => 6.0, 'writeTimeout' => 7.0,
+            'streams' => 8, 'streamsPerConnection' => 9, 'watches' => 10, 'watchesPerConnection' => 11,
+        ], (new Limits(1, 2, 0.3, [], new MessageLimits(4, 5, 6.0, 7.0), new StreamLimits(8, 9, 10, 11)))->native());
+    }
+
     /** @dataProvider impossibleOfAServer */
-    public function testLimitsOfAServerThatCannotBeAreRefused(string $message, array $limits): void
+    public function testLimitsOfAServerThatCannotBeAreRefused(string $message, \Closure $limits): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
 
-        new Limits(...$limits);
+        $limits();
     }
 
-    /** @return iterable<array{string, array<string, mixed>}> */
+    /** @return iterable<array{string, \Closure(): object}> */
     public static function impossibleOfAServer(): iterable
     {
-        yield ['inFlight must be greater than 0, got 0', ['inFlight' => 0]];
-        yield ['clientShare must be greater than 0, got 0', ['clientShare' => 0.0]];
-        yield ['clientShare must be at most 1, got 1.5', ['clientShare' => 1.5]];
-        yield ['writeTimeout must be greater than 0, got NAN', ['writeTimeout' => \NAN]];
+        yield ['The limit inFlight must be greater than 0, got 0', static fn() => new Limits(inFlight: 0)];
+        yield ['The limit clientShare must be greater than 0, got 0', static fn() => new Limits(clientShare: 0.0)];
+        yield ['The limit clientShare must be at most 1, got 1.5', static fn() => new Limits(clientShare: 1.5)];
+        yield ['The limit messages.writeTimeout must be greater than 0, got NAN', static fn() => new MessageLimits(writeTimeout: \NAN)];
     }
 
     private function limited(string $limits, string $methods = ''): GrpcProcess

@@ -110,7 +110,7 @@ final class ProtocolTest extends GrpcTestCase
     /** @dataProvider brokenBodies */
     public function testABrokenBodyEndsItsCallOnly(string $body, Status $status, string $message): void
     {
-        $server = $this->serve(arguments: ', limits: new Limits(messageBytes: 1000)');
+        $server = $this->serve(arguments: ', limits: new Limits(messages: new MessageLimits(bytes: 1000))');
 
         self::assertStatus($status, $server->post(self::GET, $body, '-H', 'grpc-encoding: gzip'), $message);
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));

@@ -10,7 +10,7 @@ final class BadInputTest extends HttpTestCase
 {
     private const ROUTES = '$routes->route(["GET", "POST"], "/", static fn(Request $r) => Response::text("[" . $r->method() . $r->body() . "]"));';
 
-    /** Seconds of `Limits::$headerTimeout`, which the server here has shorter. */
+    /** Seconds of `HeaderLimits::$timeout`, which the server here has shorter. */
     private const DEFAULT_HEADER_TIMEOUT = 10.0;
 
     private static ?ServerProcess $server = null;
@@ -20,12 +20,12 @@ final class BadInputTest extends HttpTestCase
 
     private static function server(): ServerProcess
     {
-        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(headerTimeout: 0.5, bodyTimeout: 0.5)');
+        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(header: new HeaderLimits(timeout: 0.5), body: new BodyLimits(timeout: 0.5))');
     }
 
     private static function idle(): ServerProcess
     {
-        return self::$idle ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(idleTimeout: 1.0)');
+        return self::$idle ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(keepalive: new Keepalive(idle: 1.0))');
     }
 
     /** For what has nothing to do with time: a busy machine may take longer to send a request than the other server waits for one. */
@@ -161,7 +161,7 @@ final class BadInputTest extends HttpTestCase
     {
         $server = $this->serve(
             '$routes->get("/", static function () { fwrite(STDERR, "handling"); delay(1.0); return Response::text("slow"); });',
-            ', limits: new Limits(headerTimeout: 0.5, idleTimeout: 60.0)',
+            ', limits: new Limits(header: new HeaderLimits(timeout: 0.5), keepalive: new Keepalive(idle: 60.0))',
         );
         $socket = $server->connect();
         fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -176,7 +176,7 @@ final class BadInputTest extends HttpTestCase
 
     public function testNothingIsSaidInTheMiddleOfAnAnswer(): void
     {
-        $server = $this->serve('$routes->get("/", static fn() => Response::text(str_repeat("x", 32 << 20)));', ', limits: new Limits(headerTimeout: 0.5, writeTimeout: 30.0)');
+        $server = $this->serve('$routes->get("/", static fn() => Response::text(str_repeat("x", 32 << 20)));', ', limits: new Limits(header: new HeaderLimits(timeout: 0.5), writeTimeout: 30.0)');
         $socket = $server->connect();
         fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT");
         usleep(2_000_000);
@@ -223,7 +223,7 @@ final class BadInputTest extends HttpTestCase
 
     public function testConnectionsBeyondTheLimitWaitForTheirTurn(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 2, clientShare: 1.0, idleTimeout: 0.5, headerTimeout: 0.5)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 2, clientShare: 1.0, keepalive: new Keepalive(idle: 0.5), header: new HeaderLimits(timeout: 0.5))');
         $sockets = [];
         for ($i = 0; $i < 20; $i++) {
             $sockets[] = $socket = $server->connect();

@@ -41,7 +41,7 @@ final class FairShareTest extends HttpTestCase
 
     public function testPlacesOfEventStreamsAreFreeOnceTheirClientHasGone(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(longLived: 1, clientShare: 1.0)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(longLived: new LongLivedLimits(total: 1), clientShare: 1.0)');
         for ($round = 0; $round < 3; $round++) {
             // The server hears a little later that a client has gone.
             Timing::until(static function () use ($server, &$socket): bool {
@@ -161,7 +161,7 @@ final class FairShareTest extends HttpTestCase
 
     public function testABodyThatArrivesTooSlowlyIsGivenUpThoughSomethingArrivesAllTheTime(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(deadline: null, bodyTimeout: 0.5, bodyRate: 1_000)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(deadline: null, body: new BodyLimits(timeout: 0.5, rate: 1_000))');
         // A busy machine may let half a second pass between two bytes, which is another cause.
         Timing::until(static function () use ($server): bool {
             $socket = $server->connect();

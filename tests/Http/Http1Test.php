@@ -20,7 +20,7 @@ final class Http1Test extends HttpTestCase
 
     private static function server(): ServerProcess
     {
-        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(headerTimeout: 1.0, idleTimeout: 1.0, bodyTimeout: 1.0)');
+        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(header: new HeaderLimits(timeout: 1.0), keepalive: new Keepalive(idle: 1.0), body: new BodyLimits(timeout: 1.0))');
     }
 
     public static function tearDownAfterClass(): void

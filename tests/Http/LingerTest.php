@@ -20,7 +20,7 @@ final class LingerTest extends HttpTestCase
 
     private static function server(): ServerProcess
     {
-        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(bodyBytes: 200_000, bodyTimeout: 600.0)');
+        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(body: new BodyLimits(bytes: 200_000, timeout: 600.0))');
     }
 
     public static function tearDownAfterClass(): void
@@ -63,7 +63,7 @@ final class LingerTest extends HttpTestCase
         $certificates = new Certificates();
         try {
             $certificates->issue('a', 'a.test');
-            $server = $this->serve(self::ROUTES, ", limits: new Limits(bodyBytes: 200_000), tls: new Tls({$certificates->php('a')})");
+            $server = $this->serve(self::ROUTES, ", limits: new Limits(body: new BodyLimits(bytes: 200_000)), tls: new Tls({$certificates->php('a')})");
             $context = stream_context_create(['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
             $socket = stream_socket_client("tls://$server->address", $code, $message, Timing::DEADLINE, STREAM_CLIENT_CONNECT, $context);
             self::assertIsResource($socket, (string) $message);
@@ -117,7 +117,7 @@ final class LingerTest extends HttpTestCase
 
     public function testAClientThatGoesOnSendingIsCutOffAndOnlySoManyAreWaitedFor(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 4, clientShare: 1.0, bodyBytes: 1)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 4, clientShare: 1.0, body: new BodyLimits(bytes: 1))');
         $first = self::refusedOn($server);
         $second = self::refusedOn($server);
 
@@ -131,7 +131,7 @@ final class LingerTest extends HttpTestCase
     public function testAServerThatStopsWaitsForSuchAClientForLittleMoreThanASecond(): void
     {
         Timing::assertDoesNotWait(5.0, function (): void {
-            $server = $this->serve(self::ROUTES, ', limits: new Limits(bodyBytes: 1)');
+            $server = $this->serve(self::ROUTES, ', limits: new Limits(body: new BodyLimits(bytes: 1))');
             $socket = self::refusedOn($server);
             $server->signal();
 

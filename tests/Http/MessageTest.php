@@ -49,7 +49,7 @@ final class MessageTest extends HttpTestCase
 
     public function testABodyBeyondTheLimitIs413(): void
     {
-        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::text($r->body()));', ', limits: new Limits(bodyBytes: 1000)');
+        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::text($r->body()));', ', limits: new Limits(body: new BodyLimits(bytes: 1000))');
         $body = str_repeat('a', 1001);
 
         self::assertStatus(413, $server->get('/', '-d', $body));

@@ -29,9 +29,9 @@ final class RefusalTest extends HttpTestCase
         yield 'no Host' => ['bad_request', 400, "GET / HTTP/1.1\r\n\r\n"];
         yield 'another expectation' => ['bad_request', 417, "GET / HTTP/1.1\r\nHost: a\r\nExpect: much\r\n\r\n"];
         yield 'a head of 20 KB' => ['header_too_large', 431, "GET / HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 20_000) . "\r\n\r\n"];
-        yield 'half a head' => ['header_timeout', 408, "GET / HTTP/1.1\r\nHost", 'headerTimeout: 0.25'];
-        yield 'a large body' => ['body_too_large', 413, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", 'bodyBytes: 8'];
-        yield 'half a body' => ['body_timeout', 408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", 'bodyTimeout: 0.25'];
+        yield 'half a head' => ['header_timeout', 408, "GET / HTTP/1.1\r\nHost", 'header: new HeaderLimits(timeout: 0.25)'];
+        yield 'a large body' => ['body_too_large', 413, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", 'body: new BodyLimits(bytes: 8)'];
+        yield 'half a body' => ['body_timeout', 408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", 'body: new BodyLimits(timeout: 0.25)'];
     }
 
     public function testEveryRefusalIsInTheMetrics(): void

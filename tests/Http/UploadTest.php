@@ -234,7 +234,7 @@ final class UploadTest extends HttpTestCase
 
     private function server(): ServerProcess
     {
-        return $this->serve(str_replace('FOLDER', var_export("{$this->folder->path}/uploads", true), self::ECHO), ', limits: new Limits(bodyBytes: 100_000_000)');
+        return $this->serve(str_replace('FOLDER', var_export("{$this->folder->path}/uploads", true), self::ECHO), ', limits: new Limits(body: new BodyLimits(bytes: 100_000_000))');
     }
 
     private static function post(string $body, string $type = 'multipart/form-data; boundary=XX'): string

@@ -216,7 +216,7 @@ final class WebSocketTest extends HttpTestCase
 
     public function testAConversationOutlivesTheTimeOutsOfHttp(): void
     {
-        $server = $this->serve(self::ECHO, ', limits: new Limits(deadline: 0.25, idleTimeout: 0.25, headerTimeout: 0.25)');
+        $server = $this->serve(self::ECHO, ', limits: new Limits(deadline: 0.25, keepalive: new Keepalive(idle: 0.25), header: new HeaderLimits(timeout: 0.25))');
         // On a busy machine the handshake itself may take longer than they.
         Timing::until(static function () use ($server, &$client): bool {
             $client = WebSocketClient::open($server);

@@ -11,6 +11,8 @@ use Weft\App;
 use Weft\Bench\Grpc\Weft\Bytes;
 use Weft\Bench\Grpc\Weft\GoogleUsers;
 use Weft\Examples\Users\UserDirectory;
+use Weft\Http\BodyLimits;
+use Weft\Http\Keepalive;
 use Weft\Http\Limits;
 
 require __DIR__ . '/../../../examples/users/autoload.php';
@@ -34,6 +36,6 @@ if ($messages === 'google-protobuf') {
 }
 
 $app = new App();
-$limits = new Limits(clientShare: 1.0, idleTimeout: 3_600.0, streamWindow: (int) $options['stream-window']);
-$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], limits: new \Weft\Grpc\Limits(clientShare: 1.0, writeTimeout: null), connections: $limits);
+$limits = new Limits(clientShare: 1.0, keepalive: new Keepalive(idle: 3_600.0), body: new BodyLimits(window: (int) $options['stream-window']));
+$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], limits: new \Weft\Grpc\Limits(clientShare: 1.0, messages: new \Weft\Grpc\MessageLimits(writeTimeout: null)), connections: $limits);
 $app->run();

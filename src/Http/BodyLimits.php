@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Http\Internal\PositiveLimits;
+
+/** Limits of the body of a request; see {@see Limits}. `FormLimits` has those of forms. */
+final class BodyLimits
+{
+    /**
+     * @param int $bytes the maximum of a request body; more are answered 413. Raise it for uploads
+     * @param float $timeout seconds between two reads of a body. Raise it for clients that pause
+     * @param int|null $rate the minimum average rate of a body in bytes per second; a client may take `timeout` longer. Only the time that
+     *     the server waits counts; null disables it. Lower it for devices with slow connections
+     * @param int $window the flow control window of an HTTP/2 stream in bytes, 65535 to 2147483647. It limits a stream to that many bytes
+     *     per round trip (the default to 5 MB/s at 50 ms), and its buffered bytes. Raise it for fast uploads over long distances
+     *
+     * @throws \ValueError for a value out of its bounds
+     */
+    public function __construct(
+        public readonly int $bytes = 8_388_608,
+        public readonly float $timeout = 30.0,
+        public readonly ?int $rate = 500,
+        public readonly int $window = 262_144,
+    ) {
+        PositiveLimits::check('body.', $this);
+        if ($window < 65_535 || $window > 0x7fff_ffff) {
+            throw new \ValueError("The limit body.window must be from 65535 to 2147483647, got $window");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Http\Internal\PositiveLimits;
+
+/** How long connections live, in seconds; see {@see Limits}. */
+final class Keepalive
+{
+    /**
+     * @param float $idle seconds that an idle connection is kept. Set it above the idle timeout of a load balancer in front
+     * @param float|null $maxAge seconds after which a connection accepts no more requests, with a jitter of 10 %: HTTP/2 sends GOAWAY,
+     *     HTTP/1.1 `connection: close` with the next response; null is unlimited. Set it where clients must be distributed anew
+     * @param float|null $ageGrace seconds after `maxAge` for the requests in flight; null is unlimited
+     * @param float|null $pingInterval seconds after which a silent HTTP/2 client is pinged; null disables it. Set it where a network
+     *     drops idle connections
+     * @param float $pingTimeout seconds to wait for the answer to a ping before the connection is closed
+     * @param float|null $minPingInterval the minimum seconds between pings of an HTTP/2 client. At the third early ping without a
+     *     response in between, the connection is closed with GOAWAY `too_many_pings`; null allows any
+     *
+     * @throws \ValueError for a value that is not greater than 0
+     */
+    public function __construct(
+        public readonly float $idle = 75.0,
+        public readonly ?float $maxAge = null,
+        public readonly ?float $ageGrace = null,
+        public readonly ?float $pingInterval = null,
+        public readonly float $pingTimeout = 20.0,
+        public readonly ?float $minPingInterval = null,
+    ) {
+        PositiveLimits::check('keepalive.', $this);
+    }
+}
