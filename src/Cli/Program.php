@@ -22,6 +22,7 @@ final class Program extends Application
         $this->addCommands([
             new DoctorCommand(),
             new RunCommand(),
+            new NewCommand(),
             new GenerateProtoCommand(),
             new Bus\ConsumeCommand(),
             new Bus\QueuesCommand(),
@@ -64,7 +65,7 @@ final class Program extends Application
 
     private static function needsExtension(Command $command): bool
     {
-        return \str_starts_with($command::class, __NAMESPACE__ . '\\') && !$command instanceof DoctorCommand;
+        return \str_starts_with($command::class, __NAMESPACE__ . '\\') && !$command instanceof DoctorCommand && !$command instanceof NewCommand;
     }
 
     private static function version(): string

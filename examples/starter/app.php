@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+// The HTTP API and the worker, in one process: bin/weft run app.php --watch
+
+use App\Greet;
+use Weft\App;
+use Weft\Http\HttpException;
+use Weft\Http\Request;
+use Weft\Http\Response;
+
+$bus = require __DIR__ . '/bus.php';
+$database->execute('CREATE TABLE IF NOT EXISTS greetings (id VARCHAR(32) PRIMARY KEY, text VARCHAR(200) NOT NULL)');
+$bus->declare('greetings');
+
+$app = new App();
+$app->http(getenv('LISTEN') ?: '127.0.0.1:8080')
+    ->get('/', static fn(): Response => Response::text("POST /greetings {\"name\": \"Ada\"}, then GET /greetings\n"))
+    ->post('/greetings', static function (Request $request) use ($bus): Response {
+        $name = $request->json()['name'] ?? null;
+        is_string($name) && $name !== '' || throw new HttpException(422, 'the body needs a "name"');
+        $bus->send(new Greet(bin2hex(random_bytes(16)), $name));
+
+        return Response::accepted();
+    })
+    ->get('/greetings', static fn(): Response => Response::json($database->execute('SELECT text FROM greetings ORDER BY text')->column()));
+$app->consume($bus, 'greetings');
+$app->run();

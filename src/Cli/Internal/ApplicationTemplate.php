@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Internal;
+
+use Weft\Cli\NewApplicationException;
+
+/**
+ * The application that `weft new` writes: a copy of `examples/starter`.
+ *
+ * @internal
+ */
+final class ApplicationTemplate
+{
+    /** What the copy cannot keep: the place of the library in its own example. */
+    private const LIBRARY = "__DIR__ . '/../../autoload.php'";
+
+    /** @param string $library the folder of Weft */
+    public function __construct(private readonly string $library)
+    {
+    }
+
+    /**
+     * @return list<string> the files, relative to the folder
+     *
+     * @throws NewApplicationException the folder is not empty or cannot be written
+     */
+    public function writeTo(string $folder): array
+    {
+        $source = "{$this->library}/examples/starter";
+        if (!\is_dir($source)) {
+            throw new NewApplicationException("This installation of Weft has no template: $source does not exist");
+        }
+        if (\is_file($folder) || (\is_dir($folder) && \count((array) \scandir($folder)) > 2)) {
+            throw new NewApplicationException("$folder exists and is not an empty folder: nothing was written");
+        }
+        $files = [];
+        $found = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($source, \FilesystemIterator::SKIP_DOTS));
+        foreach ($found as $file) {
+            \assert($file instanceof \SplFileInfo);
+            $name = \substr($file->getPathname(), \strlen($source) + 1);
+            if (!\str_starts_with($name, 'var/') || $name === 'var/.gitkeep') {
+                $files[] = $name;
+            }
+        }
+        \sort($files);
+        foreach ($files as $name) {
+            self::write("$folder/$name", $this->adapted($name, (string) \file_get_contents("$source/$name")));
+        }
+
+        return $files;
+    }
+
+    private function adapted(string $name, string $contents): string
+    {
+        return match ($name) {
+            'autoload.php' => \str_replace(self::LIBRARY, \var_export("{$this->library}/autoload.php", true), $contents),
+            default => $contents,
+        };
+    }
+
+    private static function write(string $path, string $contents): void
+    {
+        $folder = \dirname($path);
+        if (!\is_dir($folder) && !@\mkdir($folder, recursive: true) && !\is_dir($folder)) {
+            throw new NewApplicationException("Cannot create the folder $folder: " . (\error_get_last()['message'] ?? ''));
+        }
+        if (@\file_put_contents($path, $contents) === false) {
+            throw new NewApplicationException("Cannot write $path: " . (\error_get_last()['message'] ?? ''));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\Port;
+use Weft\Tests\Timing;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+
+/** `weft new`: what it writes runs at once. */
+final class NewCommandTest extends TestCase
+{
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-new-' . \bin2hex(\random_bytes(6));
+    }
+
+    protected function tearDown(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg($this->folder));
+    }
+
+    public function testTheApplicationServesAndItsHandlerRuns(): void
+    {
+        $written = Weft::run(['new', $this->folder]);
+        self::assertSame([0, ''], [$written->exitCode, $written->errors]);
+        self::assertStringContainsString("  app.php\n", $written->output);
+        self::assertMatchesRegularExpression('{^/\S+/bin/weft run app\.php --watch$}m', $written->output);
+
+        $address = '127.0.0.1:' . Port::free();
+        $application = new Supervised("{$this->folder}/app.php", [], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
+        $application->wait('is ready');
+        $post = \stream_context_create(['http' => ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => '{"name": "Ada"}', 'ignore_errors' => true]]);
+        \file_get_contents("http://$address/greetings", false, $post);
+        self::assertSame('HTTP/1.1 202 Accepted', $http_response_header[0] ?? null);
+        Timing::until(
+            static fn(): bool => \file_get_contents("http://$address/greetings") === '["Hello, Ada!"]',
+            'the greeting of Ada',
+        );
+        $refused = \stream_context_create(['http' => ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => '{}', 'ignore_errors' => true]]);
+        \file_get_contents("http://$address/greetings", false, $refused);
+        self::assertStringContainsString(' 422 ', $http_response_header[0] ?? '');
+        $application->signal(\SIGTERM);
+        self::assertSame(0, $application->end());
+    }
+
+    public function testTheTestOfTheApplicationPasses(): void
+    {
+        Weft::run(['new', $this->folder]);
+
+        $phpunit = \is_file(\dirname(__DIR__, 2) . '/vendor/bin/phpunit') ? \dirname(__DIR__, 2) . '/vendor/bin/phpunit' : \trim((string) \shell_exec('command -v phpunit'));
+        \exec(\sprintf('cd %s && %s -d extension=%s %s 2>&1', \escapeshellarg($this->folder), \PHP_BINARY, \escapeshellarg(Weft::library()), \escapeshellarg($phpunit)), $output, $code);
+
+        self::assertSame(0, $code, \implode("\n", $output));
+        self::assertStringContainsString('OK (1 test', \implode("\n", $output));
+    }
+
+    public function testAFolderThatIsNotEmptyIsLeftAlone(): void
+    {
+        \mkdir($this->folder);
+        \file_put_contents("{$this->folder}/app.php", 'mine');
+
+        $refused = Weft::run(['new', $this->folder]);
+
+        self::assertSame("weft: {$this->folder} exists and is not an empty folder: nothing was written", \trim($refused->output . $refused->errors));
+        self::assertSame(1, $refused->exitCode);
+        self::assertSame('mine', \file_get_contents("{$this->folder}/app.php"));
+        self::assertCount(3, (array) \scandir($this->folder));
+    }
+
+    public function testAFolderThatCannotBeMadeIsNamed(): void
+    {
+        $refused = Weft::run(['new', '/proc/weft-app']);
+
+        self::assertStringContainsString('Cannot create the folder /proc/weft-app', $refused->output . $refused->errors);
+        self::assertSame(1, $refused->exitCode);
+    }
+}
