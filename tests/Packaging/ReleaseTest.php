@@ -1,0 +1,157 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Packaging;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\Port;
+use Weft\Tests\Cli\Weft;
+use Weft\Tests\Timing;
+use Weft\Version;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+
+/** What `scripts/release` packs, from the extension that this process has loaded. */
+final class ReleaseTest extends TestCase
+{
+    private static string $folder;
+    private static string $root;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$root = \dirname(__DIR__, 2);
+        self::$folder = \sys_get_temp_dir() . '/weft-release-' . \bin2hex(\random_bytes(6));
+        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$folder . '/first']);
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg(self::$folder));
+    }
+
+    public function testTheArchivesAreNamedAsPieAndPeopleLookForThem(): void
+    {
+        $php = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
+        $machine = \php_uname('m');
+        $threads = \PHP_ZTS ? 'zts' : 'nts';
+
+        // https://github.com/php/pie/blob/main/docs/extension-maintainers.md, "Pre-packaged binary"
+        self::assertFileExists(self::$folder . '/first/php_weft-' . Version::LIBRARY . "_php$php-$machine-linux-glibc" . (\PHP_ZTS ? '-zts' : '') . '.tgz');
+        self::assertFileExists(self::$folder . '/first/weft-' . Version::LIBRARY . "-php$php-$threads-linux-$machine-gnu.tgz");
+        self::assertFileExists(self::$folder . '/first/weft-ext-' . Version::LIBRARY . '.tgz');
+        self::command(['sh', '-c', 'cd ' . self::$folder . '/first && sha256sum --check --strict SHA256SUMS']);
+    }
+
+    public function testTheArchiveForPieHasTheExtensionAtItsRoot(): void
+    {
+        $names = self::namesIn('php_weft-*.tgz');
+
+        self::assertContains('./weft.so', $names);
+        self::assertContains('./LICENSE', $names);
+    }
+
+    public function testTheSourceForPieDescribesTheExtension(): void
+    {
+        $names = self::namesIn('weft-ext-*.tgz');
+        $prefix = 'weft-ext-' . Version::LIBRARY;
+        foreach (['composer.json', 'config.m4', 'Makefile.frag', 'Cargo.lock', 'crates/ext/Cargo.toml'] as $file) {
+            self::assertContains("$prefix/$file", $names);
+        }
+
+        $package = \json_decode((string) \file_get_contents(self::$root . '/packaging/extension/composer.json'), true, flags: \JSON_THROW_ON_ERROR);
+        self::assertSame(['weft/ext-weft', 'php-ext', 'weft'], [$package['name'], $package['type'], $package['php-ext']['extension-name']]);
+        self::assertSame(['pre-packaged-binary', 'composer-default'], $package['php-ext']['download-url-method']);
+    }
+
+    public function testTheSourceIsConfiguredByPhpize(): void
+    {
+        if (\shell_exec('command -v phpize autoconf') === null) {
+            self::markTestSkipped('phpize or autoconf is missing');
+        }
+        $source = self::$folder . '/source';
+        \mkdir($source);
+        self::command(['tar', '-xzf', ...\glob(self::$folder . '/first/weft-ext-*.tgz'), '--strip-components=1', '-C', $source]);
+        self::command(['sh', '-c', "cd $source && phpize && ./configure --enable-weft"]);
+
+        $plan = self::command(['make', '-C', $source, '--dry-run']);
+
+        self::assertMatchesRegularExpression('{cargo build --locked --package weft-ext --profile release}', $plan);
+        self::assertMatchesRegularExpression("{PHP_CONFIG='/\S+php-config}", $plan);
+        self::assertStringContainsString('modules/weft.so', $plan);
+    }
+
+    public function testTheSameCommitGivesTheSameBytes(): void
+    {
+        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$folder . '/second']);
+
+        self::assertFileEquals(self::$folder . '/first/SHA256SUMS', self::$folder . '/second/SHA256SUMS');
+    }
+
+    public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
+    {
+        $place = self::$folder . '/opt';
+        \mkdir($place);
+        self::command(['tar', '-xzf', ...\glob(self::$folder . '/first/weft-[0-9]*.tgz'), '--strip-components=1', '-C', $place]);
+        $target = self::$folder . '/root';
+
+        $installed = self::command(['env', "DESTDIR=$target", "$place/install"]);
+
+        self::assertMatchesRegularExpression("{^installed $target/\S+/weft\.so and $target/\S+/weft\.ini\$}m", $installed);
+        $extension = \glob("$target" . \PHP_EXTENSION_DIR . '/weft.so')[0] ?? self::fail('no extension');
+
+        $address = '127.0.0.1:' . Port::free();
+        self::command([\PHP_BINARY, '-d', "extension=$extension", "$place/bin/weft", 'new', self::$folder . '/app']);
+        $server = \proc_open([\PHP_BINARY, '-d', "extension=$extension", self::$folder . '/app/app.php'], [2 => ['file', self::$folder . '/log', 'w']], $pipes, null, ['LISTEN' => $address] + \getenv());
+        try {
+            Timing::until(static fn(): bool => \str_starts_with((string) @\file_get_contents("http://$address/"), 'POST /greetings'), 'an answer');
+        } finally {
+            \proc_terminate($server);
+            \proc_close($server);
+        }
+
+        self::command(['env', "DESTDIR=$target", "$place/install", '--remove']);
+        self::assertFileDoesNotExist($extension);
+    }
+
+    public function testADebianPackageHasTheExtensionAndItsIniFile(): void
+    {
+        $packages = \glob(self::$folder . '/first/*.deb') ?: [];
+        if ($packages === []) {
+            self::markTestSkipped('dpkg-deb is missing');
+        }
+        $contents = self::command(['dpkg-deb', '--contents', ...$packages]);
+        self::assertStringContainsString('.' . \PHP_EXTENSION_DIR . '/weft.so', $contents);
+        self::assertStringContainsString('mods-available/weft.ini', $contents);
+        self::assertMatchesRegularExpression('{^ ?Depends: phpapi-\d+}m', self::command(['dpkg-deb', '--info', ...$packages]));
+    }
+
+    public function testAnExtensionForAnotherPhpIsRefused(): void
+    {
+        $place = self::$folder . '/refused';
+        \mkdir($place);
+        self::command(['cp', self::$root . '/packaging/install', self::$root . '/packaging/weft.ini', $place]);
+        \file_put_contents("$place/weft.so", 'not a library');
+
+        \exec("DESTDIR=$place/root $place/install 2>&1", $output, $code);
+
+        self::assertSame(1, $code);
+        self::assertStringContainsString("install: $place/weft.so was not built for PHP " . \PHP_VERSION, \implode("\n", $output));
+        self::assertDirectoryDoesNotExist("$place/root");
+    }
+
+    /** @return list<string> */
+    private static function namesIn(string $pattern): array
+    {
+        return \explode("\n", \trim(self::command(['tar', '-tzf', ...\glob(self::$folder . "/first/$pattern")])));
+    }
+
+    /** @param list<string> $command */
+    private static function command(array $command): string
+    {
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), $command)) . ' 2>&1', $output, $code);
+        self::assertSame(0, $code, \implode("\n", $output));
+
+        return \implode("\n", $output);
+    }
+}
