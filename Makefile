@@ -35,6 +35,22 @@ setup: ## install what the demo needs and this machine lacks (BROKER=rabbitmq: t
 build: ## build the extension with optimisations: target/release/libweft.so
 	@cargo build --locked --release --package weft-ext
 
+.PHONY: install
+install: build ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=folder)
+	@strip --strip-unneeded -o '$(TARGET)/weft.so' '$(EXTENSION)'
+	@packaging/install '$(TARGET)/weft.so'
+
+.PHONY: uninstall
+uninstall: ## take them away again
+	@packaging/install --remove
+
+.PHONY: release
+release: ## build archives, Debian package, checksums and SBOM for the PHP here and in the chroots of test-matrix: var/release
+	@scripts/release
+	@for system in $$(scripts/chroot --list | cut -d ' ' -f 1); do \
+		[[ ! -d "$${WEFT_VAR:-var}/chroots/$$system" ]] || { scripts/chroot "$$system" scripts/release && cp -n "$${WEFT_VAR:-var}/chroots/$$system/weft/var/release"/* "$${WEFT_VAR:-var}/release/"; }; done
+	@cd "$${WEFT_VAR:-var}/release" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum -- >SHA256SUMS && cat SHA256SUMS
+
 .PHONY: build-debug
 build-debug: ## build the extension the tests use: target/debug/libweft.so
 	@cargo build --locked --package weft-ext
@@ -65,6 +81,10 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@scripts/kosoku || true # its test is skipped without a package index
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
+
+.PHONY: test-matrix
+test-matrix: ## run every test on other versions of PHP and the servers, in chroots of Debian's releases (ROWS="trixie php8.5", needs root)
+	@scripts/test-matrix $(ROWS)
 
 .PHONY: test-memory
 test-memory: ## run the tests that exercise native code under Valgrind (SUITES="sql http": some of them, see scripts/test-memory)
