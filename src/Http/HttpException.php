@@ -6,7 +6,8 @@ namespace Weft\Http;
 
 /**
  * An exception with an HTTP status. Thrown by a handler it becomes the response, with its message as the text:
- * `throw new HttpException(409, 'The name is taken')`.
+ * `throw new HttpException(409, 'The name is taken')`. If the handler is typed (its signature has `#[Body]`, `#[Query]`, `#[Header]` or
+ * `#[Path]`, or says that it returns data), or if the client accepts JSON and no HTML, the response is problem details ({@see Problem}).
  */
 class HttpException extends ServerException
 {
@@ -22,5 +23,11 @@ class HttpException extends ServerException
         ?\Throwable $previous = null,
     ) {
         parent::__construct($message, 0, $previous);
+    }
+
+    /** The problem details it becomes; a subclass may say more. */
+    public function problem(): Problem
+    {
+        return new Problem($this->status, $this->getMessage());
     }
 }

@@ -24,6 +24,8 @@ final class Request extends HttpRequest
     public array $parameters = [];
     /** The path of the matched route if it has parameters, such as `/people/{id}`; otherwise null. */
     public ?string $route = null;
+    /** @internal failures become problem details, whatever the client accepts */
+    public bool $answersProblems = false;
     /** @var array<string, mixed> */
     private array $attributes = [];
     /** @var array<array-key, mixed>|null */

@@ -4,46 +4,57 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-use Weft\Http\Internal\WebSocketRoute;
-use Weft\Http\Internal\Dispatcher;
+use Weft\Http\Internal\Handlers\HandlerCompiler;
+use Weft\Http\Internal\Routing\Dispatcher;
+use Weft\Http\Internal\Routing\PathPattern;
+use Weft\Http\Internal\Routing\Pipeline;
+use Weft\Http\Internal\Routing\RequestTimer;
+use Weft\Http\Internal\Routing\Route;
+use Weft\Http\Internal\Routing\RouteList;
+use Weft\Http\Internal\Routing\RouteTable;
 use Weft\Http\Internal\StaticFolder;
-use Weft\Http\Internal\HandlerCall;
-use Weft\Http\Internal\Pipeline;
-use Weft\Http\Internal\Route;
-use Weft\Http\Internal\RouteTable;
-use Weft\Http\Internal\RequestTimer;
+use Weft\Http\Internal\WebSocketRoute;
 use Weft\Native\HttpStaticDir;
+use Weft\Validation\Validator;
 
 /**
  * Maps requests to handlers.
  *
  * ```
  * $router = (new Router())
- *     ->get('/people/{id}', fn (int $id) => Response::json($people->find($id) ?? throw new NotFoundException()))
- *     ->post('/people', fn (Request $request) => Response::created($people->add($request->json())));
+ *     ->get('/people/{id}', fn (int $id): Person => $people->find($id) ?? throw new NotFoundException())->named('person')
+ *     ->post('/people', fn (#[Body] AddPerson $person) => Response::created($router->url('person', ['id' => $people->add($person)])));
  * ```
  *
  * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path.
- * A handler declares what it needs: the Request by its type, path parameters by their names, as string, int or float (a value of
- * another type is not found). It returns a Response.
+ *
+ * A handler declares what it needs: the Request by its type, path parameters by their names, and by attributes the {@see Body}, a
+ * {@see Query} parameter or a {@see Header} field. Its signature is compiled when the route is added. It returns a Response, an object or an
+ * array, which become JSON, or nothing (204).
  *
  * A path without parameters takes precedence; among the others the first one added does. GET handlers also answer HEAD, OPTIONS
- * lists the methods of a path, another method is 405 and an unknown path 404.
+ * lists the methods of a path, another method is 405 and an unknown path 404. A route that no request could reach is refused.
  *
  * A middleware receives the Request and the next handler, and returns a Response:
  * `fn (Request $request, \Closure $next): Response => $next($request)->withHeader('x-powered-by', 'Weft')`.
  */
 final class Router
 {
-    /** @var list<Route> */
-    private array $routes = [];
     /** @var list<\Closure> */
     private array $middleware = [];
-    /** @var list<self> */
-    private array $groups = [];
     private ?\Closure $fallback = null;
-    /** The prefix of a group's paths. */
+    private ?Validator $validator = null;
+    /** The router of which this is a group; null for the outermost. */
+    private ?self $parent = null;
+    /** The prefix of its paths within the parent. */
     private string $prefix = '';
+    private RouteList $routes;
+    private ?Route $last = null;
+
+    public function __construct()
+    {
+        $this->routes = new RouteList();
+    }
 
     /** Adds middleware around all routes of this router or group, including routes added earlier. The first is the outermost. */
     public function use(callable ...$middleware): self
@@ -51,6 +62,14 @@ final class Router
         foreach ($middleware as $one) {
             $this->middleware[] = $one(...);
         }
+
+        return $this;
+    }
+
+    /** Checks the constraints of `#[Validate]`, in place of symfony/validator. */
+    public function validator(Validator $validator): self
+    {
+        $this->validator = $validator;
 
         return $this;
     }
@@ -83,18 +102,38 @@ final class Router
     /**
      * @param list<string> $methods
      *
-     * @throws \ValueError the path does not begin with a slash, is malformed or already has a handler
+     * @throws InvalidRouteError the path is malformed, the handler's signature is invalid, or another route takes its requests
      */
     public function route(array $methods, string $path, callable $handler, callable ...$middleware): self
     {
-        $path = $this->prefix . $path;
-        if (!\str_starts_with($path, '/')) {
-            throw new \ValueError("The path of a route must begin with /, got \"$path\"");
-        }
-        $middleware = \array_map(static fn(callable $one) => $one(...), \array_values($middleware));
-        $this->routes[] = new Route(\array_map(\strtoupper(...), $methods), $path, $handler(...), $middleware);
+        $this->add($methods, $path, $handler(...), \array_values($middleware));
 
         return $this;
+    }
+
+    /**
+     * Names the route that was added last, for {@see url()}.
+     *
+     * @throws InvalidRouteError another route has the name
+     */
+    public function named(string $name): self
+    {
+        $this->routes->name($this->last ?? throw new InvalidRouteError("No route to name \"$name\": add one first"), $name);
+
+        return $this;
+    }
+
+    /**
+     * The path of a named route, of this router or any group of it: `$router->url('person', ['id' => 7, 'tab' => 'books'])` is
+     * `/people/7?tab=books`.
+     *
+     * @param array<string, mixed> $parameters scalars, backed enums or Stringable; those that the path does not have become the query
+     *
+     * @throws \ValueError no route has the name, a parameter is missing, or its value does not match the path
+     */
+    public function url(string $name, array $parameters = []): string
+    {
+        return $this->routes->named($name)->pattern->build($parameters);
     }
 
     /**
@@ -128,11 +167,13 @@ final class Router
         $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
         $files = new StaticFolder(HttpStaticDir::open($folder, $hidden), $index, $headers);
         $path = \rtrim($path, '/');
-        if ($this->prefix . $path !== '') {
-            $this->get($path, StaticFolder::toFolder(...), ...$middleware);
+        $middleware = \array_values($middleware);
+        if ($this->prefix() . $path !== '') {
+            $this->add(['GET'], $path, StaticFolder::toFolder(...), $middleware, isDocumented: false);
         }
+        $this->add(['GET'], "$path/{" . StaticFolder::PATH . ':.*}', $files->answer(...), $middleware, isDocumented: false);
 
-        return $this->get("$path/{" . StaticFolder::PATH . ':.*}', $files->answer(...), ...$middleware);
+        return $this;
     }
 
     /**
@@ -172,10 +213,13 @@ final class Router
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
             throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
         }
-        $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
-        $conversation = new WebSocketRoute($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
+        $pattern = PathPattern::of($this->prefix() . $path);
+        $arguments = HandlerCompiler::ofWebSocket($handler(...), $pattern->path, $pattern->names);
+        $conversation = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
 
-        return $this->route(['GET'], $path, $conversation->open(...), ...$middleware);
+        $this->add(['GET'], $path, $conversation->open(...), \array_values($middleware), isDocumented: false);
+
+        return $this;
     }
 
     /**
@@ -186,10 +230,31 @@ final class Router
     public function group(string $prefix, \Closure $define, callable ...$middleware): self
     {
         $group = new self();
-        $group->prefix = $this->prefix . $prefix;
+        $group->attach($this, $prefix);
+        $define($group->use(...$middleware));
+
+        return $this;
+    }
+
+    /**
+     * Adds the routes of another router under a prefix, inside its middleware. Routes that are added to it later are added here as well. Its
+     * fallback is not used.
+     *
+     * @throws InvalidRouteError it was mounted before, or a route conflicts with one of this router
+     */
+    public function mount(string $prefix, self $router, callable ...$middleware): self
+    {
+        if ($router->parent !== null || $router === $this) {
+            throw new InvalidRouteError("The router to mount at \"$prefix\" is mounted or is a group already: make a router for each place");
+        }
+        $group = new self();
+        $group->attach($this, $prefix);
         $group->use(...$middleware);
-        $define($group);
-        $this->groups[] = $group;
+        $routes = $router->routes->routes;
+        $router->attach($group, '');
+        foreach ($routes as $route) {
+            $this->routes->add($route->below($this->prefix() . $prefix));
+        }
 
         return $this;
     }
@@ -210,23 +275,83 @@ final class Router
     public function handler(): \Closure
     {
         $table = new RouteTable();
-        $this->addTo($table, []);
-        $fallback = $this->fallback === null ? null : HandlerCall::of($this->fallback);
+        $fallback = $this->fallback === null ? null : HandlerCompiler::compile($this->fallback, '', [])->closure($this->validator, $this->middleware === []);
         $dispatcher = new Dispatcher($table, $fallback);
+        foreach ($this->routes->routes as $route) {
+            $table->add($route->pattern, $this->handlersOf($route));
+        }
+        foreach ($this->routes->routes as $route) {
+            $outer = $route->owner->middlewareWithin($this);
+            if ($outer !== []) {
+                $table->add($route->pattern, ['OPTIONS' => Pipeline::of($outer, $dispatcher->answerOptions(...))]);
+            }
+        }
 
         return Pipeline::of($this->middleware, $dispatcher->dispatch(...));
     }
 
-    /** @param list<\Closure> $outer middleware of the groups around this one */
-    private function addTo(RouteTable $table, array $outer): void
+    /**
+     * @internal
+     *
+     * @return list<Route> in the order in which they were added
+     */
+    public function routes(): array
     {
-        foreach ($this->routes as $route) {
-            $middleware = [...$outer, ...$route->middleware];
-            $handler = Pipeline::of($middleware, HandlerCall::of($route->handler, $route->path));
-            $table->add($route, RequestTimer::of($route, $handler));
+        return $this->routes->routes;
+    }
+
+    /** @return array<string, \Closure(Request): mixed> by method */
+    private function handlersOf(Route $route): array
+    {
+        $middleware = [...$route->owner->middlewareWithin($this), ...$route->middleware];
+        $handler = $route->plan->closure($route->owner->validatorOf(), $middleware === [] && $this->middleware === []);
+        if ($middleware !== [] && $route->plan->isTyped) {
+            // Before the middleware, whose failures become problem details as well.
+            \array_unshift($middleware, static function (Request $request, \Closure $next): mixed {
+                $request->answersProblems = true;
+
+                return $next($request);
+            });
         }
-        foreach ($this->groups as $group) {
-            $group->addTo($table, [...$outer, ...$group->middleware]);
+
+        return \array_fill_keys($route->methods, RequestTimer::of($route, Pipeline::of($middleware, $handler)));
+    }
+
+    /**
+     * @param array<string> $methods
+     * @param list<callable> $middleware
+     */
+    private function add(array $methods, string $path, \Closure $handler, array $middleware, bool $isDocumented = true): void
+    {
+        $pattern = PathPattern::of($this->prefix() . $path);
+        $plan = HandlerCompiler::compile($handler, $pattern->path, $pattern->names);
+        $middleware = \array_map(static fn(callable $one) => $one(...), $middleware);
+        $methods = \array_values(\array_unique(\array_map(\strtoupper(...), $methods)));
+        if ($methods === []) {
+            throw new InvalidRouteError("The route \"$path\" has no methods");
         }
+        $this->last = $this->routes->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
+    }
+
+    private function attach(self $parent, string $prefix): void
+    {
+        [$this->parent, $this->prefix] = [$parent, $prefix];
+        $this->routes = $parent->routes;
+    }
+
+    private function prefix(): string
+    {
+        return ($this->parent?->prefix() ?? '') . $this->prefix;
+    }
+
+    /** @return list<\Closure> of this group and those around it, the outermost first, up to but without `$root` */
+    private function middlewareWithin(self $root): array
+    {
+        return $this === $root ? [] : [...($this->parent?->middlewareWithin($root) ?? []), ...$this->middleware];
+    }
+
+    private function validatorOf(): ?Validator
+    {
+        return $this->validator ?? $this->parent?->validatorOf();
     }
 }

@@ -116,11 +116,11 @@ final class MisbehaviourTest extends HttpTestCase
 
     public function testAWrongReturnTypeNamesTheRoute(): void
     {
-        $server = $this->serve('$routes->get("/people/{id}", static fn() => ["id" => 1]);');
+        $server = $this->serve('$routes->get("/people/{id}", static fn() => 1);');
 
         self::assertStatus(500, $server->get('/people/1'));
         self::assertTrue($server->awaitLog('"request":"GET /people/{id} from'));
-        self::assertStringContainsString('The handler returned array instead of a Weft\Http\Response', $server->log());
+        self::assertStringContainsString('The handler returned int instead of a Weft\Http\Response', $server->log());
     }
 
     public function testAForgottenAwaitIsTold(): void

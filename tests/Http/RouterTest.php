@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Http\InvalidRouteError;
+use Weft\Http\Router;
+
 final class RouterTest extends HttpTestCase
 {
     public function testANameInAPathIsGivenToTheParameterOfThatName(): void
@@ -71,6 +74,91 @@ final class RouterTest extends HttpTestCase
         self::assertSame('all(group(route(inside)))', self::bodyOf($server->get('/in/side')));
     }
 
+    public function testARouteIsNamedAndItsPathIsBuilt(): void
+    {
+        $admin = (new Router())->get('/{user:\d+}', static fn(int $user) => null)->named('user');
+        $router = (new Router())
+            ->get('/', static fn() => null)->named('home')
+            ->group('/shop', static fn(Router $group) => $group->get('/{item}', static fn(string $item) => null)->named('item'))
+            ->mount('/admin', $admin);
+
+        self::assertSame('/', $router->url('home'));
+        self::assertSame('/shop/a%20b?page=2', $router->url('item', ['item' => 'a b', 'page' => 2]));
+        self::assertSame('/admin/7', $admin->url('user', ['user' => 7]));
+        $this->expectExceptionMessage('No route is named "nobody"; there are: home, item, user');
+        $router->url('nobody');
+    }
+
+    public function testASubRouterAnswersBelowItsPrefixInsideItsMiddleware(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $mark = static fn(string $name) => static fn(Request $request, Closure $next) => Response::text("$name(" . $next($request)->body . ")");
+            $api = (new Router())->use($mark("api"))->get("/people/{id}", static fn(int $id) => Response::text("person $id"));
+            $api->group("/deep", static fn(Router $group) => $group->get("/er", static fn() => Response::text("deeper")), $mark("deep"));
+            $routes->mount("/v1", $api, $mark("v1"));
+            $api->get("/late", static fn() => Response::text("late"));
+            PHP);
+
+        self::assertSame('v1(api(person 7))', self::bodyOf($server->get('/v1/people/7')));
+        self::assertSame('v1(api(deep(deeper)))', self::bodyOf($server->get('/v1/deep/er')));
+        self::assertSame('v1(api(late))', self::bodyOf($server->get('/v1/late')));
+        self::assertStatus(404, $server->get('/people/7'));
+    }
+
+    public function testTheMiddlewareOfAGroupIsAroundItsAnswerToOptions(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $stamp = static fn(Request $request, Closure $next) => $next($request)->withHeader("x-group", "yes");
+            $routes->group("/in", static fn(Router $group) => $group->get("/{id}", static fn(string $id) => Response::text($id))->post("/{id}", static fn(string $id) => Response::text($id)), $stamp);
+            PHP);
+
+        $options = $server->get('/in/7', '-X', 'OPTIONS');
+
+        self::assertStatus(204, $options);
+        self::assertSame('yes', self::field($options, 'x-group'));
+        self::assertSame('GET, POST, OPTIONS, HEAD', self::field($options, 'allow'));
+    }
+
+    public function testARouteThatNothingCouldReachIsRefusedAndBothAreNamed(): void
+    {
+        $line = __LINE__ + 1;
+        $router = (new Router())->get('/people/{id}', static fn(string $id) => null);
+        $refused = [
+            ['GET', '/people/{name}', 'GET /people/{name} has a handler already'],
+            ['GET', '/people/{id:\d+}', 'can never be reached'],
+        ];
+        foreach ($refused as [$method, $path, $message]) {
+            try {
+                $router->route([$method], $path, static fn() => null);
+                self::fail("$path was taken");
+            } catch (InvalidRouteError $error) {
+                self::assertStringContainsString($message, $error->getMessage());
+                self::assertStringContainsString("GET /people/{id} (Closure " . __FILE__ . ":$line)", $error->getMessage());
+                self::assertStringContainsString("GET $path (Closure " . __FILE__ . ':' . __LINE__ - 5 . ')', $error->getMessage());
+            }
+        }
+        $router->post('/people/{id:\d+}', static fn() => null)->get('/people/new', static fn() => null);
+        self::assertCount(3, $router->routes());
+    }
+
+    public function testTwoRoutesCannotHaveOneName(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('The name "one" of GET /b');
+
+        (new Router())->get('/a', static fn() => null)->named('one')->get('/b', static fn() => null)->named('one');
+    }
+
+    public function testARouterIsMountedOnce(): void
+    {
+        $sub = new Router();
+        $router = (new Router())->mount('/a', $sub);
+
+        $this->expectExceptionMessage('The router to mount at "/b" is mounted');
+
+        $router->mount('/b', $sub);
+    }
+
     public function testAMalformedRouteIsRefusedWhenItIsMade(): void
     {
         foreach (
@@ -83,7 +171,7 @@ final class RouterTest extends HttpTestCase
             ] as [$path, $handler]
         ) {
             try {
-                (new \Weft\Http\Router())->get($path, $handler)->handler();
+                (new Router())->get($path, $handler);
                 self::fail("$path was taken");
             } catch (\ValueError $error) {
                 self::assertStringContainsString($path, $error->getMessage());

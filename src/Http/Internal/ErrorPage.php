@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Http\HttpException;
+use Weft\Http\InvalidRequestException;
+use Weft\Http\Problem;
+use Weft\Http\Request;
 use Weft\Http\Response;
 
 /**
@@ -15,22 +18,51 @@ use Weft\Http\Response;
 final class ErrorPage
 {
     private const REASONS = [
-        400 => 'Bad Request', 401 => 'Unauthorized', 403 => 'Forbidden', 404 => 'Not Found', 408 => 'Request Timeout',
-        409 => 'Conflict', 413 => 'Content Too Large', 415 => 'Unsupported Media Type', 422 => 'Unprocessable Content',
-        429 => 'Too Many Requests', 500 => 'Internal Server Error', 503 => 'Service Unavailable',
+        400 => 'Bad Request', 401 => 'Unauthorized', 403 => 'Forbidden', 404 => 'Not Found',
+        405 => 'Method Not Allowed', 406 => 'Not Acceptable', 408 => 'Request Timeout',
+        409 => 'Conflict', 410 => 'Gone', 412 => 'Precondition Failed', 413 => 'Content Too Large', 415 => 'Unsupported Media Type', 422 => 'Unprocessable Content',
+        423 => 'Locked', 428 => 'Precondition Required', 429 => 'Too Many Requests', 500 => 'Internal Server Error',
+        501 => 'Not Implemented', 502 => 'Bad Gateway', 503 => 'Service Unavailable', 504 => 'Gateway Timeout',
     ];
 
-    public static function ofException(HttpException $error): Response
+    public static function ofException(HttpException $error, Request $request): Response
     {
+        if ($error instanceof InvalidRequestException || self::isReadByProgram($request)) {
+            $problem = $error->problem()->response();
+
+            return new Response($problem->status, $error->headers + $problem->headers, $problem->body);
+        }
         $text = $error->getMessage();
         $page = $text === '' ? self::plain($error->status) : Response::text("$text\n", $error->status);
 
         return new Response($page->status, $error->headers + $page->headers, $page->body);
     }
 
+    /** The reason phrase, empty where none is known. */
+    public static function reason(int $status): string
+    {
+        return self::REASONS[$status] ?? '';
+    }
+
     public static function plain(int $status): Response
     {
-        return Response::text(\rtrim("$status " . (self::REASONS[$status] ?? '')) . "\n", $status);
+        return Response::text(\rtrim("$status " . self::reason($status)) . "\n", $status);
+    }
+
+    /** The response to a failure that only the log explains. */
+    public static function internalError(Request $request): Response
+    {
+        return self::isReadByProgram($request) ? (new Problem(500))->response() : self::plain(500);
+    }
+
+    private static function isReadByProgram(Request $request): bool
+    {
+        if ($request->answersProblems) {
+            return true;
+        }
+        $accept = $request->header('accept') ?? '';
+
+        return \stripos($accept, 'json') !== false && \stripos($accept, 'html') === false;
     }
 
     public static function unavailable(): Response

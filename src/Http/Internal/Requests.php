@@ -6,6 +6,7 @@ namespace Weft\Http\Internal;
 
 use Psr\Log\LoggerInterface;
 use Weft\Http\HttpException;
+use Weft\Http\Internal\Handlers\ReturnValue;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Log\Internal\ExceptionReport;
@@ -18,7 +19,6 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Task;
 
 use function Weft\scope;
 
@@ -94,8 +94,10 @@ final class Requests implements ServerTaskHandler
             $error = $task->children->close($error);
         }
         if ($error === null && !$response instanceof Response) {
-            $what = $response instanceof Task ? 'a task, which it must await,' : \get_debug_type($response);
-            $error = new \TypeError("The handler returned {$what} instead of a Weft\Http\Response");
+            try {
+                $response = ReturnValue::ofUndeclared($response);
+            } catch (\Throwable $error) {
+            }
         }
         try {
             $this->answer($request, $task, $response, $error);
@@ -176,14 +178,14 @@ final class Requests implements ServerTaskHandler
     private function answerTo(\Throwable $error, Request $request, Coroutine $task): Response
     {
         if ($error instanceof HttpException) {
-            return ErrorPage::ofException($error);
+            return ErrorPage::ofException($error, $request);
         }
         if ($error instanceof CancelledException && $task->cancelled) {
             return ErrorPage::unavailable();
         }
         $this->report($error, $request);
 
-        return $this->debug ? ErrorPage::withTrace($error) : ErrorPage::plain(500);
+        return $this->debug ? ErrorPage::withTrace($error) : ErrorPage::internalError($request);
     }
 
     private function report(\Throwable $error, Request $request, string $message = '{method} {path} failed: {error}'): void
@@ -216,7 +218,7 @@ final class Requests implements ServerTaskHandler
 
     public function folders(): array
     {
-        return ['Http', 'Http/Internal'];
+        return ['Http', 'Http/Internal', 'Http/Internal/Handlers', 'Http/Internal/Routing', 'Internal/Codec'];
     }
 
     public function refuseMore(): void

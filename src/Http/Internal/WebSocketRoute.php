@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Http\HttpException;
+use Weft\Http\Internal\Handlers\Argument;
+use Weft\Http\Internal\Handlers\FaultsException;
+use Weft\Http\InvalidRequestException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\WebSocket;
@@ -21,12 +24,13 @@ use function Weft\scope;
 final class WebSocketRoute
 {
     /**
-     * @param \Closure(Request, WebSocket): mixed $handler
+     * @param list<Argument|null> $arguments of the handler; null for the WebSocket
      * @param list<string> $subprotocols
      * @param list<string>|null $origins
      */
     public function __construct(
         private readonly \Closure $handler,
+        private readonly array $arguments,
         private readonly array $subprotocols,
         private readonly ?array $origins,
         private readonly int $messageBytes,
@@ -43,20 +47,37 @@ final class WebSocketRoute
         if ($origin !== null && !$this->isAllowed($origin, $request)) {
             throw new HttpException(403, 'Pages of this origin may not connect');
         }
+        $values = $this->values($request);
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
         $native = $request->acceptWebSocket($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
         if ($native !== null) {
-            $this->talk($request, new WebSocket($native, $subprotocol));
+            $socket = new WebSocket($native, $subprotocol);
+            $this->talk($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
         }
 
         return new Response(101);
     }
 
-    private function talk(Request $request, WebSocket $socket): void
+    /**
+     * Before the handshake, so that a fault becomes a response.
+     *
+     * @return list<mixed>
+     */
+    private function values(Request $request): array
     {
-        scope(function (Scope $scope) use ($request, $socket): void {
+        try {
+            return \array_map(static fn(?Argument $argument): mixed => $argument?->value($request), $this->arguments);
+        } catch (FaultsException $found) {
+            throw new InvalidRequestException($found->status, $found->faults);
+        }
+    }
+
+    /** @param list<mixed> $arguments */
+    private function talk(WebSocket $socket, array $arguments): void
+    {
+        scope(function (Scope $scope) use ($socket, $arguments): void {
             try {
-                ($this->handler)($request, $socket);
+                ($this->handler)(...$arguments);
                 $socket->close();
             } catch (\Throwable $error) {
                 $socket->close(...$error instanceof CancelledException ? [1001, 'cancelled'] : [1011, 'the handler failed']);

@@ -27,7 +27,7 @@ final class ClassCodec
      * @param array<class-string, list<Field>>     $fieldsByClass
      */
     public function __construct(
-        private readonly \ReflectionClass $class,
+        public readonly \ReflectionClass $class,
         private readonly array $fieldsByClass,
     ) {
         $this->prototype = $class->hasMethod('__clone') ? null : $class->newInstanceWithoutConstructor();
@@ -85,6 +85,12 @@ final class ClassCodec
         \ksort($schema);
 
         return $schema;
+    }
+
+    /** @return list<Field> of the class and its parents */
+    public function fields(): array
+    {
+        return \array_merge(...\array_values($this->fieldsByClass));
     }
 
     /** Finds the field whose assignment the engine refused. */

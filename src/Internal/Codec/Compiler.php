@@ -28,6 +28,31 @@ final class Compiler
         return $this->shapes[$class] ??= $this->compile($class);
     }
 
+    /**
+     * The type of a parameter of a function, with the elements of an array as `@param` documents them.
+     *
+     * @throws UnsupportedTypeException
+     */
+    public function parameter(\ReflectionParameter $parameter): Type
+    {
+        $function = $parameter->getDeclaringFunction();
+        $documented = self::documentedBy((string) $function->getDocComment(), '@(?:phpstan-|psalm-)?param\s+', '\s+\$' . $parameter->name . '\b');
+
+        return $this->type($parameter->getType(), $documented, Scope::ofFunction($function));
+    }
+
+    /**
+     * The type that a function returns, with the elements of an array as `@return` documents them.
+     *
+     * @throws UnsupportedTypeException
+     */
+    public function returned(\ReflectionFunctionAbstract $function): Type
+    {
+        $documented = self::documentedBy((string) $function->getDocComment(), '@(?:phpstan-|psalm-)?return\s+', '');
+
+        return $this->type($function->getReturnType(), $documented, Scope::ofFunction($function));
+    }
+
     /** @param class-string $class */
     private function compile(string $class): ClassCodec
     {
@@ -101,7 +126,7 @@ final class Compiler
             throw UnsupportedClassException::property($class, $property->name, $unknown);
         }
         try {
-            $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
+            $type = $this->type($property->getType(), self::documented($property, $parameter), Scope::ofClass($property->getDeclaringClass()));
             $type = $this->rules?->type($property, $type) ?? $type;
         } catch (UnsupportedTypeException $unsupported) {
             throw UnsupportedClassException::property($class, $property->name, $unsupported->getMessage());
@@ -125,7 +150,7 @@ final class Compiler
         return null;
     }
 
-    private function type(?\ReflectionType $type, ?string $documented, \ReflectionClass $scope): Type
+    private function type(?\ReflectionType $type, ?string $documented, Scope $scope): Type
     {
         if ($type === null) {
             throw new UnsupportedTypeException('has no type');
@@ -140,7 +165,7 @@ final class Compiler
         return $type->allowsNull() && !$inner instanceof MixedType ? new Optional($inner) : $inner;
     }
 
-    private function named(string $name, \ReflectionClass $scope): Type
+    private function named(string $name, Scope $scope): Type
     {
         return match (\strtolower($name)) {
             'string', 'non-empty-string' => Scalar::Text,
@@ -148,8 +173,8 @@ final class Compiler
             'float' => Scalar::Float,
             'bool' => Scalar::Bool,
             'mixed' => new MixedType(),
-            'self', 'static' => $this->instance($scope->name),
-            'parent' => $this->instance((string) ($scope->getParentClass() ?: null)?->name),
+            'self', 'static' => $this->instance((string) $scope->class),
+            'parent' => $this->instance((string) $scope->parent),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
             'datetime' => throw new UnsupportedTypeException('is a mutable DateTime; use DateTimeImmutable'),
             'array' => throw new UnsupportedTypeException('is or contains a plain array; declare its elements with @var list<T> or array<string, T>'),
@@ -180,14 +205,14 @@ final class Compiler
         return new Instance($class, $this);
     }
 
-    private function collection(?string $documented, \ReflectionClass $scope): Type
+    private function collection(?string $documented, Scope $scope): Type
     {
         return $documented === null
             ? throw new UnsupportedTypeException('is a plain array; declare its elements with @var list<T> or array<string, T>')
             : $this->docType(\trim($documented), $scope);
     }
 
-    private function docType(string $text, \ReflectionClass $scope): Type
+    private function docType(string $text, Scope $scope): Type
     {
         $nullable = \preg_match('/^\?(.+)$|^(.+?)\s*\|\s*null$|^null\s*\|\s*(.+)$/si', $text, $part) === 1;
         $text = $nullable ? \trim($part[1] . ($part[2] ?? '') . ($part[3] ?? '')) : $text;
@@ -206,19 +231,15 @@ final class Compiler
     /** The element type of an array from @var, or @param of a promoted parameter. */
     private static function documented(\ReflectionProperty $property, ?\ReflectionParameter $parameter): ?string
     {
-        $comments = [[(string) $property->getDocComment(), '@(?:phpstan-|psalm-)?var\s+']];
-        if ($parameter !== null) {
-            $comments[] = [(string) $parameter->getDeclaringFunction()->getDocComment(), '@(?:phpstan-|psalm-)?param\s+'];
-        }
-        foreach ($comments as [$comment, $tag]) {
-            $ofParameter = \str_contains($tag, 'param') ? '\s+\$' . $property->name . '\b' : '';
-            $part = [];
-            if (\preg_match("/{$tag}(" . self::DOC_TYPE . "){$ofParameter}/", self::flattened($comment), $part) === 1) {
-                return $part[1];
-            }
-        }
+        return self::documentedBy((string) $property->getDocComment(), '@(?:phpstan-|psalm-)?var\s+', '')
+            ?? ($parameter === null ? null : self::documentedBy((string) $parameter->getDeclaringFunction()->getDocComment(), '@(?:phpstan-|psalm-)?param\s+', '\s+\$' . $property->name . '\b'));
+    }
 
-        return null;
+    private static function documentedBy(string $comment, string $tag, string $behind): ?string
+    {
+        $part = [];
+
+        return \preg_match("/{$tag}(" . self::DOC_TYPE . "){$behind}/", self::flattened($comment), $part) === 1 ? $part[1] : null;
     }
 
     /** A type expression: names, and angle brackets with anything balanced between them. */

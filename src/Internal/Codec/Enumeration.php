@@ -11,10 +11,10 @@ namespace Weft\Internal\Codec;
  */
 final class Enumeration implements Type
 {
-    private readonly bool $isText;
+    public readonly bool $isText;
 
     /** @param class-string<\BackedEnum> $enum */
-    public function __construct(private readonly string $enum)
+    public function __construct(public readonly string $enum)
     {
         $this->isText = (string) (new \ReflectionEnum($enum))->getBackingType() === 'string';
     }

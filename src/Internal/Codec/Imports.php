@@ -17,7 +17,7 @@ final class Imports
     private static array $byFile = [];
 
     /** @return string a fully qualified class name, or the name of a built-in type */
-    public static function resolve(string $name, \ReflectionClass $scope): string
+    public static function resolve(string $name, Scope $scope): string
     {
         if (\in_array(\strtolower($name), self::BUILT_IN, true) || \str_contains($name, '-')) {
             return $name;
@@ -27,12 +27,12 @@ final class Imports
         }
         $parts = \explode('\\', $name, 2);
         $rest = $parts[1] ?? null;
-        $imported = self::of((string) $scope->getFileName())[\strtolower($parts[0])] ?? null;
+        $imported = self::of($scope->file)[\strtolower($parts[0])] ?? null;
         if ($imported !== null) {
             return $rest === null ? $imported : "{$imported}\\{$rest}";
         }
 
-        return \ltrim($scope->getNamespaceName() . '\\' . $name, '\\');
+        return \ltrim($scope->namespace() . '\\' . $name, '\\');
     }
 
     /** @return array<string, string> class by lower-case alias */
@@ -47,23 +47,12 @@ final class Imports
         if (!\is_file($file)) {
             return [];
         }
-        $imports = [];
-        $statement = null;
-        $depth = 0;
-        foreach (\PhpToken::tokenize((string) \file_get_contents($file)) as $token) {
-            if ($token->isIgnorable()) {
-                continue;
-            }
-            // A `use` inside braces is of a trait or a closure, save in a bracketed namespace, which nobody writes.
-            if ($statement === null) {
-                $depth += match ($token->text) { '{' => 1, '}' => -1, default => 0 };
-                $statement = $depth === 0 && $token->is(\T_USE) ? '' : null;
-            } elseif ($token->text === ';') {
-                $imports += self::parse($statement);
-                $statement = null;
-            } else {
-                $statement .= $token->is(\T_AS) ? ' as ' : $token->text . ($token->is([\T_FUNCTION, \T_CONST]) ? ' ' : '');
-            }
+        // What is in braces is no import, save the members of a group; neither the extension tokenizer nor a bracketed namespace is assumed.
+        $code = (string) \preg_replace(['/\'(?:\\\\.|[^\'\\\\])*+\'|"(?:\\\\.|[^"\\\\])*+"/s', '/(?<!\\\\)(\{(?:[^{}]++|(?1))*+\})/'], '', \php_strip_whitespace($file));
+        $imports = $found = [];
+        \preg_match_all('/\buse\s+([^;()]+);/', $code, $found);
+        foreach ($found[1] as $statement) {
+            $imports += self::parse((string) \preg_replace(['/\s+/', '/\s*([\\\\,{}])\s*/', '/ $/'], [' ', '$1', ''], $statement));
         }
 
         return $imports;

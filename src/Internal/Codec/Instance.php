@@ -22,7 +22,7 @@ final class Instance implements Type
 
     /** @param class-string $class */
     public function __construct(
-        private readonly string $class,
+        public readonly string $class,
         private readonly Compiler $compiler,
     ) {}
 
@@ -33,7 +33,7 @@ final class Instance implements Type
         }
         /** @var array<string, mixed> $value */
 
-        return ($this->shape ??= $this->compiler->shape($this->class))->decode($value);
+        return ($this->shape ?? $this->shape())->decode($value);
     }
 
     public function encode(mixed $value): mixed
@@ -47,7 +47,7 @@ final class Instance implements Type
         }
         self::$depth++;
         try {
-            return ($this->shape ??= $this->compiler->shape($this->class))->encode($value);
+            return ($this->shape ?? $this->shape())->encode($value);
         } finally {
             self::$depth--;
         }
@@ -61,10 +61,15 @@ final class Instance implements Type
         }
         self::$describing[$this->class] = true;
         try {
-            return ['object' => ($this->shape ??= $this->compiler->shape($this->class))->schema()];
+            return ['object' => $this->shape()->schema()];
         } finally {
             unset(self::$describing[$this->class]);
         }
+    }
+
+    public function shape(): ClassCodec
+    {
+        return $this->shape ??= $this->compiler->shape($this->class);
     }
 
     public function name(): string

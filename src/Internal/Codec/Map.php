@@ -14,8 +14,8 @@ namespace Weft\Internal\Codec;
 final class Map implements Type
 {
     public function __construct(
-        private readonly Type $item,
-        private readonly bool $intKeys,
+        public readonly Type $item,
+        public readonly bool $intKeys,
     ) {}
 
     public function decode(mixed $value): mixed

@@ -11,7 +11,7 @@ namespace Weft\Internal\Codec;
  */
 final class Optional implements Type
 {
-    public function __construct(private readonly Type $inner) {}
+    public function __construct(public readonly Type $inner) {}
 
     public function decode(mixed $value): mixed
     {

@@ -11,7 +11,7 @@ namespace Weft\Internal\Codec;
  */
 final class Sequence implements Type
 {
-    public function __construct(private readonly Type $item) {}
+    public function __construct(public readonly Type $item) {}
 
     public function decode(mixed $value): mixed
     {

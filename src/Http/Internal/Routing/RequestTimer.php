@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\Request;
 use Weft\Native;
@@ -30,7 +30,7 @@ final class RequestTimer
             $histograms[$method] = new Histogram(
                 'weft_http_request_duration_seconds',
                 'Duration of HTTP requests, by route.',
-                ['method' => $method, 'route' => $route->path],
+                ['method' => $method, 'route' => $route->pattern->path],
             );
         }
 

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\Request;
 

@@ -2,8 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Http\Internal\Routing;
 
+use Weft\Http\HttpException;
 use Weft\Http\NotFoundException;
 use Weft\Http\Request;
 use Weft\Http\Response;
@@ -53,11 +54,23 @@ final class Dispatcher
         if ($handlers === []) {
             return $this->fallback === null ? throw new NotFoundException() : ($this->fallback)($request);
         }
-        $allowed = self::allowed(\array_keys($handlers));
+        if ($method === 'OPTIONS') {
+            return self::options(\array_keys($handlers));
+        }
 
-        return $method === 'OPTIONS'
-            ? new Response(204, ['allow' => $allowed])
-            : Response::text("405 Method Not Allowed\n", 405)->withHeader('allow', $allowed);
+        throw new HttpException(405, "405 Method Not Allowed", ['allow' => self::allowed(\array_keys($handlers))]);
+    }
+
+    /** Answers OPTIONS inside the middleware of a group, which may have something to add, as CORS has. */
+    public function answerOptions(Request $request): Response
+    {
+        return self::options(\array_keys($this->routes->findAll($request->path())));
+    }
+
+    /** @param list<string> $methods */
+    private static function options(array $methods): Response
+    {
+        return new Response(204, ['allow' => self::allowed($methods)]);
     }
 
     /** @param list<string> $methods */

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Http\Internal\Routing;
 
 /**
  * Finds the handlers of a path: one array access for a path without parameters, one regular expression for all others.
@@ -11,9 +11,6 @@ namespace Weft\Http\Internal;
  */
 final class RouteTable
 {
-    /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
-    private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
-
     /** Separates expression and names in a key; occurs in neither. */
     private const BEFORE_NAMES = "\0";
 
@@ -21,29 +18,20 @@ final class RouteTable
     public array $fixed = [];
     /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression and names: names, handlers by method, path */
     private array $named = [];
-    /** @var array<string, array<string, true>> by expression, then by method, whatever the names */
-    private array $taken = [];
     /** All expressions as one; null until it is needed. */
     private ?string $expression = null;
 
-    public function add(Route $route, \Closure $handler): void
+    /** @param array<string, \Closure> $handlers by method; a method that has one already keeps it */
+    public function add(PathPattern $pattern, array $handlers): void
     {
-        [$expression, $names] = self::compile($route->path);
-        foreach ($route->methods as $method) {
-            if ($names === []) {
-                $taken = isset($this->fixed[$route->path][$method]);
-                $this->fixed[$route->path][$method] ??= $handler;
-            } else {
-                $taken = isset($this->taken[$expression][$method]);
-                $this->taken[$expression][$method] = true;
-                $key = $expression . self::BEFORE_NAMES . \implode(',', $names);
-                $this->named[$key] ??= [$names, [], $route->path];
-                $this->named[$key][1][$method] ??= $handler;
-            }
-            if ($taken) {
-                throw new \ValueError("$method $route->path has a handler already");
-            }
+        if ($pattern->names === []) {
+            $this->fixed[$pattern->path] = ($this->fixed[$pattern->path] ?? []) + $handlers;
+
+            return;
         }
+        $key = $pattern->expression . self::BEFORE_NAMES . \implode(',', $pattern->names);
+        $this->named[$key] ??= [$pattern->names, [], $pattern->path];
+        $this->named[$key][1] += $handlers;
         $this->expression = null;
     }
 
@@ -106,33 +94,5 @@ final class RouteTable
     private static function parameters(array $names, array $values): array
     {
         return \array_combine($names, \array_map(\rawurldecode(...), \array_slice(\array_pad($values, \count($names), ''), 0, \count($names))));
-    }
-
-    /** @return array{string, list<string>} expression and names */
-    private static function compile(string $path): array
-    {
-        $expression = '';
-        $names = [];
-        $end = 0;
-        \preg_match_all(self::NAME, $path, $found, \PREG_SET_ORDER | \PREG_OFFSET_CAPTURE);
-        /** @var array{array{string, int}, array{string, int}, 2?: array{string, int}} $match */
-        foreach ($found as $match) {
-            [$whole, $start] = $match[0];
-            $names[] = $match[1][0];
-            $expression .= \preg_quote(\substr($path, $end, $start - $end), '~') . '(' . self::group($match[2][0] ?? '[^/]+') . ')';
-            $end = $start + \strlen($whole);
-        }
-        $expression .= \preg_quote(\substr($path, $end), '~');
-        if (@\preg_match("~^$expression$~D", '') === false || \count(\array_unique($names)) !== \count($names)) {
-            throw new \ValueError("The path \"$path\" is malformed: write {name} or {name:expression}, each name once");
-        }
-
-        return [$expression, $names];
-    }
-
-    /** Capturing groups of a constraint must not shift those of the parameters. */
-    private static function group(string $constraint): string
-    {
-        return \str_replace('~', '\~', (string) \preg_replace('/(?<!\\\\)\((?!\?)/', '(?:', $constraint));
     }
 }

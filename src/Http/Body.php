@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/**
+ * The parameter of a handler that gets the body: JSON, decoded as a message of the bus is. A class, or an array whose elements `@param`
+ * documents (`list<T>`, `array<string, T>`).
+ *
+ * ```
+ * $routes->post('/orders', fn (#[Body] PlaceOrder $order): Order => $orders->place($order));
+ * ```
+ *
+ * A body of another content type is answered 415, one that is no JSON 400, one that does not match the type 422, with the JSON pointer of
+ * each fault. Fields that the class does not have are ignored.
+ */
+#[\Attribute(\Attribute::TARGET_PARAMETER)]
+final class Body
+{
+}

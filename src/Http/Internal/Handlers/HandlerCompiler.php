@@ -1,0 +1,290 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Handlers;
+
+use Weft\Http\Body;
+use Weft\Http\Header;
+use Weft\Http\InvalidRouteError;
+use Weft\Http\Path;
+use Weft\Http\Query;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Http\Status;
+use Weft\Http\WebSocket;
+use Weft\Internal\Codec\Instance;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Sequence;
+use Weft\Internal\Codec\Type;
+use Weft\Internal\Codec\UnsupportedClassException;
+use Weft\Internal\Codec\UnsupportedTypeException;
+use Weft\Validation\Validate;
+
+/**
+ * Compiles the signature of a handler, when its route is added.
+ *
+ * @internal
+ */
+final class HandlerCompiler
+{
+    private readonly string $name;
+
+    /** @param list<string> $names of the path's parameters */
+    private function __construct(
+        private readonly \ReflectionFunction $function,
+        private readonly string $path,
+        private readonly array $names,
+    ) {
+        $class = $function->getClosureThis() === null || $function->isAnonymous() ? null : $function->getClosureScopeClass();
+        $name = \str_contains($function->name, '{closure') ? 'Closure' : $function->name . '()';
+        $this->name = $class === null ? $name : "{$class->name}::$name";
+    }
+
+    /**
+     * @param list<string> $names of the path's parameters
+     *
+     * @throws InvalidRouteError
+     */
+    public static function compile(\Closure $handler, string $path, array $names): HandlerPlan
+    {
+        return (new self(new \ReflectionFunction($handler), $path, $names))->plan($handler);
+    }
+
+    /**
+     * @param list<string> $names
+     *
+     * @return list<Argument|null> null for the WebSocket
+     *
+     * @throws InvalidRouteError
+     */
+    public static function ofWebSocket(\Closure $handler, string $path, array $names): array
+    {
+        $compiler = new self(new \ReflectionFunction($handler), $path, $names);
+        $arguments = [];
+        foreach ($compiler->function->getParameters() as $parameter) {
+            $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
+            $argument = $isSocket ? null : $compiler->argument($parameter);
+            $arguments[] = $argument instanceof BodyArgument ? throw $compiler->invalid("has the parameter \${$parameter->name} with #[Body], but the request of a WebSocket has no body") : $argument;
+        }
+
+        return $arguments;
+    }
+
+    private function plan(\Closure $handler): HandlerPlan
+    {
+        $parameters = \array_values($this->function->getParameters());
+        $arguments = \array_values(\array_map($this->argument(...), $parameters));
+        $bodies = \array_filter($arguments, static fn(Argument $argument): bool => $argument instanceof BodyArgument);
+        if (\count($bodies) > 1) {
+            throw $this->invalid('has two parameters with #[Body]; a request has one body');
+        }
+        $result = $this->result();
+        $marked = \array_filter($parameters, static fn(\ReflectionParameter $parameter): bool => self::mark($parameter) !== null);
+        $isTyped = $marked !== [] || $result->isData || $result->isNothing;
+
+        return new HandlerPlan($handler, $this->name, $this->source(), $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+    }
+
+    private function argument(\ReflectionParameter $parameter): Argument
+    {
+        $mark = self::mark($parameter);
+        $name = ($mark instanceof Body ? null : $mark?->name) ?? $parameter->name;
+        if ($parameter->isVariadic() || $parameter->isPassedByReference()) {
+            throw $this->wrong($parameter, 'is variadic or taken by reference');
+        }
+
+        return match (true) {
+            $mark instanceof Body => $this->body($parameter),
+            $mark instanceof Query => $this->query($parameter, $name),
+            $mark instanceof Header => $this->header($parameter, $mark->name ?? \strtolower((string) \preg_replace('/(?<=[a-z0-9])(?=[A-Z])|_/', '-', $parameter->name))),
+            $mark instanceof Path, \in_array($name, $this->names, true) => $this->path($parameter, $name),
+            self::isRequest($parameter) => new RequestArgument(),
+            default => throw $this->wrong($parameter, "has no source: the path has no {{$name}}, and only the Request comes by its type. Mark it #[Body], #[Query] or #[Header]"),
+        };
+    }
+
+    private static function mark(\ReflectionParameter $parameter): Body|Query|Header|Path|null
+    {
+        foreach ([Body::class, Query::class, Header::class, Path::class] as $class) {
+            $attribute = $parameter->getAttributes($class)[0] ?? null;
+            if ($attribute !== null) {
+                return $attribute->newInstance();
+            }
+        }
+
+        return null;
+    }
+
+    private static function isRequest(\ReflectionParameter $parameter): bool
+    {
+        $type = $parameter->getType();
+
+        return $type instanceof \ReflectionNamedType && $type->getName() === Request::class
+            || $type === null && $parameter->getPosition() === 0 && $parameter->getName() === 'request';
+    }
+
+    private function body(\ReflectionParameter $parameter): BodyArgument
+    {
+        return new BodyArgument($this->type($parameter));
+    }
+
+    private function path(\ReflectionParameter $parameter, string $name): PathArgument
+    {
+        if (!\in_array($name, $this->names, true)) {
+            throw $this->wrong($parameter, "is marked #[Path], but the path has no {{$name}}");
+        }
+        $type = $parameter->getType() === null || (string) $parameter->getType() === 'mixed' ? \Weft\Internal\Codec\Scalar::Text : $this->type($parameter);
+
+        return TextValue::isSupported($type) ? new PathArgument($name, $type) : throw $this->wrong($parameter, 'is ' . (string) $parameter->getType() . '; a path parameter is a string, an int, a float or a backed enum');
+    }
+
+    private function query(\ReflectionParameter $parameter, string $name): Argument
+    {
+        $type = $this->type($parameter);
+        if ($type instanceof Instance) {
+            foreach ($type->shape()->fields() as $field) {
+                if (!QueryArgument::isSupported($field->type)) {
+                    throw $this->wrong($parameter, "is {$type->class}, whose property \${$field->name} ({$field->type->name()}) cannot be a query parameter");
+                }
+            }
+
+            return new QueryObjectArgument($type->shape());
+        }
+        [$isRequired, $default] = self::default($parameter);
+
+        return QueryArgument::isSupported($type) ? new QueryArgument($name, $type, $isRequired, $default) : throw $this->wrong($parameter, "({$type->name()}) cannot be a query parameter");
+    }
+
+    private function header(\ReflectionParameter $parameter, string $name): HeaderArgument
+    {
+        $type = $this->type($parameter);
+        if (\preg_match('/^[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
+            throw $this->wrong($parameter, "names the header field \"$name\", which is not a token");
+        }
+        [$isRequired, $default] = self::default($parameter);
+
+        return TextValue::isSupported($type) ? new HeaderArgument(\strtolower($name), $type, $isRequired, $default) : throw $this->wrong($parameter, "({$type->name()}) cannot be a header field");
+    }
+
+    /** @return array{bool, mixed} whether it is required, and its default */
+    private static function default(\ReflectionParameter $parameter): array
+    {
+        $hasDefault = $parameter->isDefaultValueAvailable();
+
+        return [!$hasDefault && !$parameter->allowsNull(), $hasDefault ? $parameter->getDefaultValue() : null];
+    }
+
+    private function type(\ReflectionParameter $parameter): Type
+    {
+        try {
+            return JsonValue::compiler()->parameter($parameter);
+        } catch (UnsupportedTypeException $unsupported) {
+            throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
+        }
+    }
+
+    private function result(): ReturnValue
+    {
+        $status = ($this->function->getAttributes(Status::class)[0] ?? null)?->newInstance()->code ?? 200;
+        $declared = $this->function->getReturnType();
+        $name = $declared instanceof \ReflectionNamedType ? $declared->getName() : null;
+        if ($name === 'void' || $name === 'null') {
+            return new ReturnValue($status, isNothing: true);
+        }
+        if ($this->function->isGenerator() || \in_array($name, ['string', 'int', 'float', 'bool', 'iterable', 'callable', 'Generator', 'Iterator', 'Traversable', 'Closure'], true)) {
+            throw $this->invalid("returns $declared; return an object or an array, which become JSON, or a Response: Response::text(), Response::stream()");
+        }
+        if ($name === null || \in_array($name, [Response::class, 'never', 'mixed', 'object'], true)) {
+            return new ReturnValue($status);
+        }
+        if ($name === 'stdClass' || \is_a($name, \JsonSerializable::class, true)) {
+            return new ReturnValue($status, isData: true);
+        }
+        if ($name === 'array') {
+            return new ReturnValue($status, type: $this->returned(), isData: true);
+        }
+        $type = $this->returned() ?? throw $this->invalid("returns $declared, which cannot be encoded as JSON");
+        $inner = $type instanceof Optional ? $type->inner : $type;
+
+        return new ReturnValue($status, $inner instanceof Instance ? $inner->shape() : null, $type, isData: true);
+    }
+
+    /** Null for an array whose elements are not documented: it is encoded as it is. */
+    private function returned(): ?Type
+    {
+        try {
+            return JsonValue::compiler()->returned($this->function);
+        } catch (UnsupportedTypeException $unsupported) {
+            $isArray = (string) $this->function->getReturnType() === 'array';
+
+            return $isArray ? null : throw $this->invalid("returns a type that {$unsupported->getMessage()}");
+        } catch (UnsupportedClassException $unsupported) {
+            throw $this->invalid("returns {$unsupported->getMessage()}");
+        }
+    }
+
+    /**
+     * @param list<\ReflectionParameter> $parameters
+     * @param list<Argument> $arguments
+     */
+    private function validation(array $parameters, array $arguments): ?ValidationRule
+    {
+        foreach ($arguments as $index => $argument) {
+            $class = match (true) {
+                $argument instanceof BodyArgument => self::classOf($argument->type),
+                $argument instanceof QueryObjectArgument => (string) $parameters[$index]->getType(),
+                default => null,
+            };
+            $rule = $class === null ? null : $this->rule(\ltrim($class, '?'));
+            if ($rule !== null) {
+                return new ValidationRule($rule->groups, $index, $argument instanceof BodyArgument);
+            }
+        }
+
+        return $this->function->getAttributes(Validate::class) === []
+            ? null
+            : throw $this->invalid('has #[Validate], but no parameter with #[Body] or #[Query] that is an object');
+    }
+
+    /** The class of the objects in a body, where it has one. */
+    private static function classOf(Type $type): ?string
+    {
+        return match (true) {
+            $type instanceof Instance => $type->class,
+            $type instanceof Optional => self::classOf($type->inner),
+            $type instanceof Sequence => self::classOf($type->item),
+            default => null,
+        };
+    }
+
+    private function rule(string $class): ?Validate
+    {
+        $places = [$this->function, $this->function->getClosureScopeClass(), \class_exists($class) ? new \ReflectionClass($class) : null];
+        foreach ($places as $place) {
+            $attribute = $place?->getAttributes(Validate::class)[0] ?? null;
+            if ($attribute !== null) {
+                return $attribute->newInstance();
+            }
+        }
+
+        return null;
+    }
+
+    private function wrong(\ReflectionParameter $parameter, string $problem): InvalidRouteError
+    {
+        return $this->invalid("has the parameter \${$parameter->name}, which $problem");
+    }
+
+    private function invalid(string $problem): InvalidRouteError
+    {
+        return new InvalidRouteError("The handler {$this->source()} of \"{$this->path}\" $problem");
+    }
+
+    private function source(): string
+    {
+        $file = $this->function->getFileName();
+
+        return $file === false ? $this->name : "{$this->name} {$file}:{$this->function->getStartLine()}";
+    }
+}

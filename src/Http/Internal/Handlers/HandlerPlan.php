@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Handlers;
+
+use Weft\Http\Fault;
+use Weft\Http\InvalidRequestException;
+use Weft\Http\InvalidRouteError;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Validation\Internal\SymfonyValidator;
+use Weft\Validation\Validator;
+
+/**
+ * A handler and what its signature asks for, compiled when its route is added.
+ *
+ * @internal
+ */
+final class HandlerPlan
+{
+    /**
+     * @param string $name as errors and `weft routes` show it
+     * @param list<Argument> $arguments
+     * @param bool $isTyped its signature describes the request or the response
+     */
+    public function __construct(
+        public readonly \Closure $handler,
+        public readonly string $name,
+        public readonly string $source,
+        public readonly array $arguments,
+        public readonly ReturnValue $result,
+        public readonly ?ValidationRule $validation,
+        public readonly bool $isTyped,
+    ) {
+    }
+
+    /**
+     * @param bool $isRaw data that the handler returns stays as it is: no middleware sees it before the server does
+     *
+     * @return \Closure(Request): mixed
+     */
+    public function closure(?Validator $validator, bool $isRaw): \Closure
+    {
+        $arguments = $this->arguments;
+        if ($this->isTyped || $this->validation !== null) {
+            return $this->typed($this->validation === null ? null : $this->validator($validator));
+        }
+        $takesRequest = \count($arguments) === 1 && $arguments[0] instanceof RequestArgument;
+        if ($isRaw && ($takesRequest || $arguments === [])) {
+            return $this->handler;
+        }
+        [$handler, $result] = [$this->handler, $this->result];
+
+        return static function (Request $request) use ($handler, $arguments, $result): Response {
+            $values = [];
+            foreach ($arguments as $argument) {
+                $values[] = $argument->value($request);
+            }
+            $returned = $handler(...$values);
+
+            return $returned instanceof Response ? $returned : $result->response($returned);
+        };
+    }
+
+    /** @return \Closure(Request): Response */
+    private function typed(?Validator $validator): \Closure
+    {
+        [$handler, $arguments, $result, $rule, $refuse] = [$this->handler, $this->arguments, $this->result, $this->validation, $this->refuse(...)];
+
+        return static function (Request $request) use ($handler, $arguments, $result, $rule, $refuse, $validator): Response {
+            $request->answersProblems = true;
+            $values = [];
+            try {
+                foreach ($arguments as $argument) {
+                    $values[] = $argument->value($request);
+                }
+            } catch (FaultsException $first) {
+                throw $refuse($request, $first);
+            }
+            if ($rule !== null && $validator !== null && ($faults = $rule->check($validator, $values)) !== []) {
+                throw new InvalidRequestException($faults[0]->in === 'body' ? 422 : 400, $faults);
+            }
+            $returned = $handler(...$values);
+
+            return $returned instanceof Response ? $returned : $result->response($returned);
+        };
+    }
+
+    /** Collects the faults of all arguments. */
+    private function refuse(Request $request, FaultsException $first): InvalidRequestException
+    {
+        $status = 422;
+        /** @var list<Fault> $faults */
+        $faults = [];
+        foreach ($this->arguments as $argument) {
+            try {
+                $argument->value($request);
+            } catch (FaultsException $found) {
+                $status = \min($status, $found->status);
+                $faults = [...$faults, ...$found->faults];
+            }
+        }
+
+        return $faults === [] ? new InvalidRequestException($first->status, $first->faults) : new InvalidRequestException($status, $faults);
+    }
+
+    private function validator(?Validator $validator): Validator
+    {
+        return $validator ?? (SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidRouteError(
+            "The handler {$this->source} has #[Validate], but no validator is available: install symfony/validator, or pass a Validator to Router::validator()",
+        ));
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Handlers;
+
+use Weft\Http\Fault;
+use Weft\Http\Request;
+use Weft\Internal\Codec\ClassCodec;
+use Weft\Internal\Codec\Field;
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Sequence;
+
+/**
+ * An object whose properties are query parameters.
+ *
+ * @internal
+ */
+final class QueryObjectArgument implements Argument
+{
+    /** @var list<Field> */
+    public readonly array $fields;
+
+    public function __construct(private readonly ClassCodec $class)
+    {
+        $this->fields = $class->fields();
+    }
+
+    public function value(Request $request): object
+    {
+        $data = $faults = [];
+        $query = $request->queryString();
+        foreach ($this->fields as $field) {
+            $values = QueryString::all($query, $field->name);
+            try {
+                if ($values !== []) {
+                    $data[$field->name] = self::plain($field, $values);
+                } elseif (!$field->optional && $field->type instanceof Optional) {
+                    $data[$field->name] = null;
+                } elseif (!$field->optional) {
+                    $faults[] = Fault::inQuery($field->name, 'the parameter is missing');
+                }
+            } catch (MismatchException $mismatch) {
+                $faults[] = Fault::inQuery($field->name, $mismatch->problem);
+            }
+        }
+
+        return $faults === [] ? $this->class->decode($data) : throw new FaultsException(400, $faults);
+    }
+
+    /**
+     * As the codec takes it, which reads JSON.
+     *
+     * @param non-empty-list<string> $values
+     */
+    private static function plain(Field $field, array $values): mixed
+    {
+        $type = $field->type instanceof Optional ? $field->type->inner : $field->type;
+
+        return $type instanceof Sequence
+            ? $type->encode(\array_map(static fn(string $one): mixed => TextValue::decode($type->item, $one), $values))
+            : $type->encode(TextValue::decode($type, $values[\array_key_last($values)]));
+    }
+}

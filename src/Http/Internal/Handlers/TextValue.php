@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Handlers;
+
+use Weft\Internal\Codec\DateTime;
+use Weft\Internal\Codec\Enumeration;
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Scalar;
+use Weft\Internal\Codec\Type;
+
+/**
+ * Values of paths, queries and header fields, which are text, as the types that handlers declare.
+ *
+ * @internal
+ */
+final class TextValue
+{
+    private const BOOLS = ['true' => true, '1' => true, 'false' => false, '0' => false];
+
+    public static function isSupported(Type $type): bool
+    {
+        $type = $type instanceof Optional ? $type->inner : $type;
+
+        return $type instanceof Scalar || $type instanceof Enumeration || $type instanceof DateTime;
+    }
+
+    /**
+     * @return string|int|float|bool|\BackedEnum|\DateTimeImmutable
+     *
+     * @throws MismatchException
+     */
+    public static function decode(Type $type, string $text): mixed
+    {
+        return match (true) {
+            $type === Scalar::Text => \preg_match('//u', $text) === 1 ? $text : throw MismatchException::described('UTF-8 text', 'other bytes'),
+            $type === Scalar::Int => self::number($text, \FILTER_VALIDATE_INT, 'int'),
+            $type === Scalar::Float => self::number($text, \FILTER_VALIDATE_FLOAT, 'float'),
+            $type === Scalar::Bool => self::BOOLS[$text] ?? throw MismatchException::described('bool (true, false, 1 or 0)', 'other text'),
+            $type instanceof Optional => self::decode($type->inner, $text),
+            $type instanceof Enumeration => self::case($type, $text),
+            default => $type->decode($text),
+        };
+    }
+
+    private static function number(string $text, int $filter, string $name): int|float
+    {
+        $number = \filter_var($text, $filter);
+
+        return \is_int($number) || \is_float($number) ? $number : throw MismatchException::described($name, $text === '' ? 'nothing' : 'other text');
+    }
+
+    private static function case(Enumeration $type, string $text): mixed
+    {
+        $value = $type->isText ? $text : \filter_var($text, \FILTER_VALIDATE_INT);
+        $case = $value === false ? null : $type->enum::tryFrom($value);
+
+        return $case ?? throw MismatchException::described('one of ' . \implode(', ', \array_map(static fn(\BackedEnum $case): string => (string) $case->value, $type->enum::cases())), 'another value');
+    }
+}

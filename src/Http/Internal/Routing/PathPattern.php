@@ -1,0 +1,212 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Routing;
+
+use Weft\Http\InvalidRouteError;
+
+/**
+ * The path of a route, such as `/people/{id:\d+}`: matches paths, and builds them.
+ *
+ * @internal
+ */
+final class PathPattern
+{
+    /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
+    private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
+    private const SEGMENT = '[^/]+';
+    /** Expressions that cannot match a slash: no dot, negated class or negated escape, which could, and no slash. */
+    private const WITHOUT_SLASH = '~^(?:\\\\[dwshv.+*?()\[\]{}|$^-]|[^\\\\./\[^]|\[(?:[^\]\\\\/^]|\\\\[dws.-])(?:[^\]\\\\/]|\\\\[dws.-])*\])+$~';
+
+    /**
+     * @param list<string> $names
+     * @param list<string|array{string, string}> $parts text, or name and expression of a parameter
+     */
+    private function __construct(
+        public readonly string $path,
+        public readonly string $expression,
+        public readonly array $names,
+        private readonly array $parts,
+    ) {
+    }
+
+    /** @throws InvalidRouteError */
+    public static function of(string $path): self
+    {
+        if (!\str_starts_with($path, '/')) {
+            throw new InvalidRouteError("The path of a route must begin with /, got \"$path\"");
+        }
+        $expression = '';
+        $names = $parts = [];
+        $end = 0;
+        \preg_match_all(self::NAME, $path, $found, \PREG_SET_ORDER | \PREG_OFFSET_CAPTURE);
+        /** @var array{array{string, int}, array{string, int}, 2?: array{string, int}} $match */
+        foreach ($found as $match) {
+            [$whole, $start] = $match[0];
+            $text = \substr($path, $end, $start - $end);
+            $constraint = self::constraint($match[2][0] ?? self::SEGMENT);
+            $names[] = $match[1][0];
+            $parts[] = $text;
+            $parts[] = [$match[1][0], $constraint];
+            $expression .= \preg_quote($text, '~') . "($constraint)";
+            $end = $start + \strlen($whole);
+        }
+        $parts[] = \substr($path, $end);
+        $expression .= \preg_quote(\substr($path, $end), '~');
+        if (@\preg_match("~^$expression$~D", '') === false || \count(\array_unique($names)) !== \count($names)) {
+            throw new InvalidRouteError("The path \"$path\" is malformed: write {name} or {name:expression}, each name once");
+        }
+
+        return new self($path, $expression, $names, $parts);
+    }
+
+    public function matches(string $path): bool
+    {
+        return \preg_match("~^{$this->expression}$~D", $path) === 1;
+    }
+
+    /** @return array<string, string> expressions of its parameters */
+    public function constraints(): array
+    {
+        $constraints = [];
+        foreach ($this->parts as $part) {
+            if (\is_array($part)) {
+                $constraints[$part[0]] = $part[1];
+            }
+        }
+
+        return $constraints;
+    }
+
+    public static function isSegment(string $constraint): bool
+    {
+        return $constraint === self::SEGMENT;
+    }
+
+    /** The path with the parameters as `{name}`, without their expressions. */
+    public function template(): string
+    {
+        return \implode('', \array_map(static fn(string|array $part): string => \is_array($part) ? "{{$part[0]}}" : $part, $this->parts));
+    }
+
+    /**
+     * The path with values for its parameters, percent-encoded.
+     *
+     * @param array<array-key, mixed> $values others than the parameters become the query
+     *
+     * @throws \ValueError a value is missing, or does not match its expression
+     */
+    public function build(array $values): string
+    {
+        $path = '';
+        foreach ($this->parts as $part) {
+            $path .= \is_array($part) ? $this->segment($part[0], $part[1], $values[$part[0]] ?? null) : $part;
+        }
+        $query = \http_build_query(\array_diff_key($values, \array_flip($this->names)), '', '&', \PHP_QUERY_RFC3986);
+
+        return $query === '' ? $path : "$path?$query";
+    }
+
+    private function segment(string $name, string $constraint, mixed $value): string
+    {
+        $value = $value instanceof \BackedEnum ? $value->value : $value;
+        if (!\is_string($value) && !\is_int($value) && !\is_float($value) && !$value instanceof \Stringable) {
+            throw new \ValueError("The path \"{$this->path}\" needs a value for {{$name}}, got " . \get_debug_type($value));
+        }
+        $encoded = \rawurlencode((string) $value);
+        $candidates = [\str_replace('%2F', '/', $encoded), $encoded];
+        foreach ($candidates as $candidate) {
+            if (\preg_match("~^(?:$constraint)$~D", $candidate) === 1) {
+                return $candidate;
+            }
+        }
+        throw new \ValueError("The path \"{$this->path}\" has no place for {{$name}} = \"$value\", which does not match $constraint");
+    }
+
+    /**
+     * Whether every path that `$other` matches is matched by this one as well. False where that cannot be told.
+     */
+    public function covers(self $other): bool
+    {
+        if ($this->expression === $other->expression) {
+            return true;
+        }
+        $ours = self::segments($this->parts);
+        $theirs = self::segments($other->parts);
+        foreach ($ours as $index => $segment) {
+            $rest = \array_slice($theirs, $index);
+            if ($index === \count($ours) - 1 && \is_array($segment) && \in_array($segment[1], ['.*', '.+'], true)) {
+                return $rest !== [] && ($segment[1] === '.*' || !self::mayBeEmpty($rest));
+            }
+            if ($rest === [] || !self::segmentCovers($segment, $rest[0])) {
+                return false;
+            }
+        }
+
+        return \count($ours) === \count($theirs);
+    }
+
+    /**
+     * @param list<string|array{string, string}|null> $segments
+     */
+    private static function mayBeEmpty(array $segments): bool
+    {
+        $first = $segments[0];
+
+        return \count($segments) === 1 && ($first === '' || $first === null || \is_array($first) && \preg_match("~^(?:{$first[1]})$~D", '') === 1);
+    }
+
+    /**
+     * @param string|array{string, string}|null $ours
+     * @param string|array{string, string}|null $theirs
+     */
+    private static function segmentCovers(string|array|null $ours, string|array|null $theirs): bool
+    {
+        return match (true) {
+            $ours === null, $theirs === null => false,
+            \is_string($ours) => $ours === $theirs,
+            \is_string($theirs) => \preg_match("~^(?:{$ours[1]})$~D", $theirs) === 1,
+            $ours[1] === $theirs[1] => true,
+            default => $ours[1] === self::SEGMENT && self::isWithinSegment($theirs[1]),
+        };
+    }
+
+    /** Whether it matches neither a slash nor nothing, as far as its text tells. */
+    private static function isWithinSegment(string $constraint): bool
+    {
+        return \preg_match(self::WITHOUT_SLASH, $constraint) === 1 && \preg_match("~^(?:$constraint)$~D", '') === 0;
+    }
+
+    /**
+     * @param list<string|array{string, string}> $parts
+     *
+     * @return list<string|array{string, string}|null> text, a parameter, or null for a segment that has both
+     */
+    private static function segments(array $parts): array
+    {
+        $segments = [''];
+        foreach ($parts as $part) {
+            $last = \array_key_last($segments);
+            if (\is_array($part)) {
+                $segments[$last] = $segments[$last] === '' ? $part : null;
+                continue;
+            }
+            foreach (\explode('/', $part) as $index => $text) {
+                if ($index > 0) {
+                    $segments[] = $text;
+                } elseif ($text !== '') {
+                    $segments[$last] = $segments[$last] === '' ? $text : null;
+                }
+            }
+        }
+
+        return $segments;
+    }
+
+    /** Capturing groups of a constraint must not shift those of the parameters. */
+    private static function constraint(string $constraint): string
+    {
+        return \str_replace('~', '\~', (string) \preg_replace('/(?<!\\\\)\((?!\?)/', '(?:', $constraint));
+    }
+}

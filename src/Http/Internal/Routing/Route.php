@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\Routing;
+
+use Weft\Http\Internal\Handlers\HandlerPlan;
+use Weft\Http\Router;
+
+/**
+ * A registered route.
+ *
+ * @internal
+ */
+final class Route
+{
+    public ?string $name = null;
+
+    /**
+     * @param list<string> $methods in upper case
+     * @param list<\Closure> $middleware of this route alone
+     * @param Router $owner the router or group it was added to, whose middleware is around it
+     * @param bool $isDocumented whether it is part of the OpenAPI document
+     */
+    public function __construct(
+        public readonly array $methods,
+        public readonly PathPattern $pattern,
+        public readonly HandlerPlan $plan,
+        public readonly array $middleware,
+        public readonly Router $owner,
+        public readonly bool $isDocumented = true,
+    ) {
+    }
+
+    /** The same route below a prefix. */
+    public function below(string $prefix): self
+    {
+        $route = new self($this->methods, PathPattern::of($prefix . $this->pattern->path), $this->plan, $this->middleware, $this->owner, $this->isDocumented);
+        $route->name = $this->name;
+
+        return $route;
+    }
+
+    public function describe(string $method): string
+    {
+        return "$method {$this->pattern->path} ({$this->plan->source})";
+    }
+}

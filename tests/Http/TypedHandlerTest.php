@@ -1,0 +1,284 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use Weft\Http\Body;
+use Weft\Http\Header;
+use Weft\Http\InvalidRouteError;
+use Weft\Http\Path;
+use Weft\Http\Query;
+use Weft\Http\Router;
+use Weft\Http\Status;
+use Weft\Validation\Validate;
+
+/** Handlers whose signature describes the request and the response. */
+final class TypedHandlerTest extends HttpTestCase
+{
+    private const CLASSES = <<<'PHP'
+        enum Currency: string { case Euro = 'eur'; case Dollar = 'usd'; }
+        final class Item { public function __construct(public readonly string $sku, public readonly int $count, public readonly float $price = 1.0) {} }
+        final class PlaceOrder {
+            /** @param list<Item> $items @param array<string, int> $notes */
+            public function __construct(public readonly string $customer, public readonly array $items, public readonly Currency $currency = Currency::Euro, public readonly ?DateTimeImmutable $due = null, public readonly array $notes = []) {}
+        }
+        final class Order {
+            /** @param list<Item> $items */
+            public function __construct(public readonly int $id, public readonly string $tenant, public readonly array $items, public readonly Currency $currency, public readonly DateTimeImmutable $at, public readonly int $page) {}
+        }
+        PHP;
+
+    private const ROUTES = <<<'PHP'
+        $routes->post("/orders/{id}", static fn(#[Weft\Http\Body] PlaceOrder $order, #[Weft\Http\Path] int $id, #[Weft\Http\Header] string $tenant, #[Weft\Http\Query] int $page = 1): Order
+            => new Order($id, $tenant, $order->items, $order->currency, $order->due ?? new DateTimeImmutable("2026-01-02T03:04:05Z"), $page));
+        PHP;
+
+    public function testAHandlerGetsItsArgumentsDecodedAndWhatItReturnsIsJson(): void
+    {
+        $server = $this->serve(self::CLASSES . self::ROUTES);
+
+        $response = $server->get('/orders/7?page=3', ...self::json('{"customer":"ada","items":[{"sku":"a","count":2},{"sku":"b","count":1,"price":2}],"currency":"usd","due":"2026-03-04T05:06:07+02:00"}', 'tenant: acme'));
+
+        self::assertStatus(200, $response);
+        self::assertSame('application/json', self::field($response, 'content-type'));
+        self::assertSame(
+            '{"id":7,"tenant":"acme","items":[{"sku":"a","count":2,"price":1.0},{"sku":"b","count":1,"price":2.0}],"currency":"usd","at":"2026-03-04T05:06:07.000000+02:00","page":3}',
+            self::bodyOf($response),
+        );
+    }
+
+    public function testEveryFaultOfABodyIsNamedByItsJsonPointer(): void
+    {
+        $server = $this->serve(self::CLASSES . self::ROUTES);
+
+        $problem = self::problem(422, $server->get('/orders/7', ...self::json('{"items":[{"sku":1,"count":2},{"sku":"b","count":"x"},5],"currency":"gbp","due":"soon","notes":{"a/b~c":"x","ä":1}}', 'tenant: acme')));
+
+        self::assertSame(['type' => 'about:blank', 'title' => 'Unprocessable Content', 'status' => 422, 'detail' => '7 values of the request are invalid.'], \array_diff_key($problem, ['errors' => 0]));
+        self::assertSame([
+            ['in' => 'body', 'pointer' => '#/customer', 'detail' => 'expected string, found nothing (the field is missing)'],
+            ['in' => 'body', 'pointer' => '#/items/0/sku', 'detail' => 'expected string, found int'],
+            ['in' => 'body', 'pointer' => '#/items/1/count', 'detail' => 'expected int, found string'],
+            ['in' => 'body', 'pointer' => '#/items/2', 'detail' => 'expected object, found int'],
+            ['in' => 'body', 'pointer' => '#/currency', 'detail' => 'expected one of "eur", "usd"'],
+            ['in' => 'body', 'pointer' => '#/due', 'detail' => 'expected ISO 8601 date-time with offset, found a string in another format'],
+            ['in' => 'body', 'pointer' => '#/notes/a~1b~0c', 'detail' => 'expected int, found string'],
+        ], $problem['errors']);
+    }
+
+    public function testFaultsOfAllArgumentsAreAnsweredTogether(): void
+    {
+        $server = $this->serve(self::CLASSES . self::ROUTES);
+
+        $problem = self::problem(400, $server->get('/orders/7?page=many', ...self::json('[]')));
+
+        self::assertSame(['body', 'body', 'header', 'query'], array_column($problem['errors'], 'in'));
+        self::assertSame(['in' => 'header', 'name' => 'tenant', 'detail' => 'the field is missing'], $problem['errors'][2]);
+        self::assertSame(['in' => 'query', 'name' => 'page', 'detail' => 'expected int, found other text'], $problem['errors'][3]);
+    }
+
+    public function testABodyThatIsNoJsonIs400AndAnotherContentType415(): void
+    {
+        $server = $this->serve(self::CLASSES . self::ROUTES);
+
+        foreach (['{"a":' => 'Syntax error', '' => 'the body is empty', "\xff" => 'UTF-8'] as $body => $detail) {
+            $problem = self::problem(400, $server->get('/orders/7', ...self::json($body, 'tenant: a')));
+            self::assertSame('#', $problem['errors'][0]['pointer']);
+            self::assertStringContainsString($detail, $problem['errors'][0]['detail']);
+        }
+        foreach (['null', '5', '"x"', '[1]'] as $body) {
+            self::assertSame('#', self::problem(422, $server->get('/orders/7', ...self::json($body, 'tenant: a')))['errors'][0]['pointer']);
+        }
+        foreach (['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp'] as $type) {
+            self::problem(415, $server->get('/orders/7', '-X', 'POST', '-d', '{}', '-H', "content-type: $type", '-H', 'tenant: a'));
+        }
+        self::problem(415, $server->get('/orders/7', '-X', 'POST', '-d', '{}', '-H', 'content-type:', '-H', 'tenant: a'));
+        self::problem(422, $server->get('/orders/7', '-X', 'POST', '-d', '{}', '-H', 'content-type: application/vnd.acme+json; charset=utf-8', '-H', 'tenant: a'));
+        self::assertStatus(404, $server->get('/orders/x', ...self::json('{}')));
+    }
+
+    public function testValuesOfQueriesAndHeadersHaveTheTypesOfTheirParameters(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            /** @param list<int> $ids */
+            $handler = static fn(#[Weft\Http\Query] array $ids, #[Weft\Http\Query] ?bool $all, #[Weft\Http\Query("c")] Currency $currency, #[Weft\Http\Query] float $rate, #[Weft\Http\Query] DateTimeImmutable $since, #[Weft\Http\Header] ?int $ifMatch): array
+                => [$ids, $all, $currency, $rate, $since, $ifMatch];
+            $routes->get("/", $handler);
+            PHP);
+
+        self::assertSame('[[1,2],true,"usd",1.5,"2026-01-01T00:00:00.000000+00:00",5]', self::bodyOf($server->get('/?ids=1&ids=2&all=1&c=usd&rate=1.5&since=2026-01-01T00:00:00Z', '-H', 'If-Match: 5')));
+        self::assertSame('[[3],null,"eur",2.0,"2026-01-01T00:00:00.000000+00:00",null]', self::bodyOf($server->get('/?ids[]=3&c=eur&rate=2&since=2026-01-01T00:00:00Z')));
+        $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
+        self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
+        self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
+    }
+
+    public function testAnObjectIsMadeOfQueryParameters(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Filter { /** @param list<string> $tags */ public function __construct(public readonly string $q, public readonly int $page = 1, public readonly array $tags = [], public readonly ?bool $open = null) {} }
+            $routes->get("/", static fn(#[Weft\Http\Query] Filter $filter): Filter => $filter);
+            PHP);
+
+        self::assertSame('{"q":"a b","page":2,"tags":["x","y"],"open":false}', self::bodyOf($server->get('/?q=a+b&page=2&tags=x&tags=y&open=false')));
+        self::assertSame('{"q":"","page":1,"tags":[],"open":null}', self::bodyOf($server->get('/?q=')));
+        self::assertSame(['q', 'page'], array_column(self::problem(400, $server->get('/?page=x'))['errors'], 'name'));
+    }
+
+    public function testConstraintsAreCheckedWhereTheHandlerIsValidated(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Line { public function __construct(#[Assert\Positive] public readonly int $count) {} }
+            final class Register { /** @param list<Line> $lines */ public function __construct(#[Assert\Email] public readonly string $email, #[Assert\Valid] public readonly array $lines = []) {} }
+            $routes->post("/checked", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Register $register): Register => $register);
+            $routes->post("/all", /** @param list<Register> $all */ #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] array $all): array => $all);
+            $routes->post("/unchecked", static fn(#[Weft\Http\Body] Register $register): Register => $register);
+            PHP);
+
+        $invalid = '{"email":"nobody","lines":[{"count":1},{"count":-1}]}';
+        $problem = self::problem(422, $server->get('/checked', ...self::json($invalid)));
+        self::assertSame(['#/email', '#/lines/1/count'], array_column($problem['errors'], 'pointer'));
+        self::assertSame('This value should be positive.', $problem['errors'][1]['detail']);
+        self::assertSame('#/1/email', self::problem(422, $server->get('/all', ...self::json('[{"email":"a@b.org"},{"email":"x"}]')))['errors'][0]['pointer']);
+        self::assertStatus(200, $server->get('/unchecked', ...self::json($invalid)));
+        self::assertStatus(200, $server->get('/checked', ...self::json('{"email":"a@example.org"}')));
+    }
+
+    public function testAValidatorOfTheApplicationReplacesSymfonys(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->validator(new class implements Weft\Validation\Validator { public function validate(object $message, array $groups): array { return $message->age > 17 ? [] : [new Weft\Validation\Violation("age", "too young for " . implode($groups))]; } });
+            final class Person { public int $age; }
+            $routes->post("/", #[Weft\Validation\Validate(groups: ["bar"])] static fn(#[Weft\Http\Body] Person $person): Person => $person);
+            PHP);
+
+        self::assertSame('too young for bar', self::problem(422, $server->get('/', ...self::json('{"age":7}')))['errors'][0]['detail']);
+        self::assertStatus(200, $server->get('/', ...self::json('{"age":18}')));
+    }
+
+    public function testWhatAHandlerReturnsBecomesAResponse(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            $routes->get("/void", static function (): void {})
+                ->get("/null", static fn(): ?Item => null)
+                ->get("/nothing", static fn() => null)
+                ->get("/undeclared", static fn() => ["a" => new Item("x", 1), "b" => [Currency::Euro]])
+                ->get("/created", #[Weft\Http\Status(201)] static fn(): Item => new Item("x", 1))
+                ->get("/accepted", #[Weft\Http\Status(202)] static function (): void {})
+                ->get("/own", static fn(): JsonSerializable => new ArrayOf)
+                ->get("/response", static fn(): Response|Item => Response::text("plain"));
+            final class ArrayOf implements JsonSerializable { public function jsonSerialize(): array { return [1]; } }
+            PHP);
+
+        foreach (['/void', '/null', '/nothing'] as $path) {
+            self::assertStatus(204, $server->get($path));
+        }
+        self::assertSame('{"a":{"sku":"x","count":1,"price":1.0},"b":["eur"]}', self::bodyOf($server->get('/undeclared')));
+        self::assertStatus(201, $server->get('/created'));
+        self::assertStatus(202, $server->get('/accepted'));
+        self::assertSame('[1]', self::bodyOf($server->get('/own')));
+        self::assertSame('plain', self::bodyOf($server->get('/response')));
+    }
+
+    public function testMiddlewareSeesTheResponseMadeOfAnObject(): void
+    {
+        $server = $this->serve(self::CLASSES . '$routes->use(static fn(Request $request, Closure $next): Response => $next($request)->withHeader("x-seen", "yes"))->get("/", static fn() => new Item("a", 1));');
+
+        $response = $server->get('/');
+
+        self::assertSame('yes', self::field($response, 'x-seen'));
+        self::assertSame('{"sku":"a","count":1,"price":1.0}', self::bodyOf($response));
+    }
+
+    public function testAFailureOfATypedHandlerIsProblemDetailsAlsoIfItsMiddlewareFails(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->group("/in", static fn(Router $group) => $group->get("/{id}", static fn(int $id): array => throw new HttpException(409, "taken")), static fn(Request $request, Closure $next) => $request->header("authorization") === null ? throw new HttpException(401, "who are you?", ["www-authenticate" => "Bearer"]) : $next($request));
+            $routes->get("/untyped", static fn() => throw new HttpException(409, "taken"))->get("/broken", static fn(): array => throw new LogicException("secret"));
+            PHP);
+
+        $refused = $server->get('/in/7');
+        self::assertSame('who are you?', self::problem(401, $refused)['detail']);
+        self::assertSame('Bearer', self::field($refused, 'www-authenticate'));
+        self::assertSame(['type' => 'about:blank', 'title' => 'Conflict', 'status' => 409, 'detail' => 'taken'], self::problem(409, $server->get('/in/7', '-H', 'authorization: x')));
+        self::assertSame("taken\n", self::bodyOf($server->get('/untyped')));
+        self::problem(409, $server->get('/untyped', '-H', 'accept: application/json'));
+        self::problem(404, $server->get('/nowhere', '-H', 'accept: application/json'));
+        self::assertSame(['type' => 'about:blank', 'title' => 'Internal Server Error', 'status' => 500], self::problem(500, $server->get('/broken')));
+    }
+
+    public function testAWebSocketTakesQueryParametersAndRefusesFaultsBeforeItsHandshake(): void
+    {
+        $server = $this->serve('$routes->websocket("/chat/{room}", static fn(WebSocket $socket, string $room, #[Weft\Http\Query] int $since) => $socket->send("$room $since"));');
+
+        self::problem(400, $server->get('/chat/a?since=x', '-H', 'connection: upgrade', '-H', 'upgrade: websocket', '-H', 'sec-websocket-version: 13', '-H', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=='));
+    }
+
+    /** @dataProvider badSignatures */
+    public function testABadSignatureIsAnErrorWhenTheRouteIsAdded(string $message, \Closure $handler): void
+    {
+        try {
+            (new Router())->post('/orders/{id}', $handler);
+            self::fail('it was taken');
+        } catch (InvalidRouteError $error) {
+            self::assertStringContainsString($message, $error->getMessage());
+            self::assertMatchesRegularExpression('~^The handler Closure \S+TypedHandlerTest\.php:\d+ of "/orders/\{id\}" ~', $error->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{string, \Closure}> */
+    public static function badSignatures(): iterable
+    {
+        yield 'no source' => ['$page, which has no source', static fn(int $page) => null];
+        yield 'two bodies' => ['two parameters with #[Body]', static fn(#[Body] Nested $a, #[Body] Nested $b) => null];
+        yield 'a closure in the body' => ['which has the type Closure', static fn(#[Body] \Closure $a) => null];
+        yield 'a plain array' => ['@param list<T> $a', static fn(#[Body] array $a) => null];
+        yield 'an object in a header' => ['cannot be a header field', static fn(#[Header] Nested $a) => null];
+        yield 'no such path parameter' => ['the path has no {nr}', static fn(#[Path] int $nr) => null];
+        yield 'an object in the path' => ['a path parameter is a string', static fn(Nested $id) => null];
+        yield 'nested objects in a query' => ['$nested (object', static fn(#[Query] Nested $a) => null];
+        yield 'by reference' => ['taken by reference', static fn(#[Query] int &$a) => null];
+        yield 'text as the response' => ['returns string', static fn(): string => ''];
+        yield 'a generator' => ['Response::stream()', static function (): \Generator {
+            yield 1;
+        }];
+        yield 'an object without JSON' => ['returns a type that', static fn(): \ArrayObject => new \ArrayObject()];
+        yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
+        yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
+    }
+
+    public function testAStatusThatIsNoSuccessIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+
+        new Status(404);
+    }
+
+    /** @return list<string> arguments of curl */
+    private static function json(string $body, string ...$headers): array
+    {
+        $arguments = ['-X', 'POST', '-H', 'content-type: application/json', '--data-binary', $body];
+        foreach ($headers as $header) {
+            array_push($arguments, '-H', $header);
+        }
+
+        return $arguments;
+    }
+
+    /** @return array<string, mixed> */
+    private static function problem(int $status, string $response): array
+    {
+        self::assertStatus($status, $response);
+        self::assertSame('application/problem+json', self::field($response, 'content-type'));
+
+        return json_decode(self::bodyOf($response), true, flags: JSON_THROW_ON_ERROR);
+    }
+}
+
+final class Nested
+{
+    public function __construct(public readonly ?Nested $nested = null)
+    {
+    }
+}
