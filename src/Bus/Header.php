@@ -55,6 +55,12 @@ final class Header
     /** On replies: the id of the request. */
     public const REPLY_TO_MESSAGE = 'weft-reply-to-message';
 
+    /** The exchange of RabbitMQ that the message goes through, see {@see Route}; removed when it is published. */
+    public const EXCHANGE = 'weft-exchange';
+
+    /** The routing key for {@see EXCHANGE}. */
+    public const ROUTING_KEY = 'weft-routing-key';
+
     /** On dead letters: the class of the error. */
     public const ERROR_CLASS = 'weft-error-class';
 

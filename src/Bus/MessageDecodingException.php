@@ -19,6 +19,12 @@ final class MessageDecodingException extends BusException
         parent::__construct("Cannot decode {$class}: {$problem}", $previous);
     }
 
+    /** For a {@see Serializer}: `$problem` completes "Cannot decode <class>: …". It must not contain values of the message. */
+    public static function because(string $class, string $problem, ?\Throwable $previous = null): self
+    {
+        return new self($class, '$', $problem, $previous);
+    }
+
     /** @internal */
     public static function malformed(string $class, string $problem): self
     {
@@ -29,12 +35,6 @@ final class MessageDecodingException extends BusException
     public static function mismatch(string $class, string $path, string $expected, string $found): self
     {
         return new self($class, $path, "at {$path} expected {$expected}, found {$found}");
-    }
-
-    /** @internal */
-    public static function claimed(string $class, string $problem): self
-    {
-        return new self($class, '$', $problem);
     }
 
     /** @internal */

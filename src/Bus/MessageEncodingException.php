@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A message holds something JSON cannot carry. Names class, path and cause, never a value. */
+/** A message holds something its format cannot carry. Names class, path and cause, never a value. */
 final class MessageEncodingException extends BusException implements PublicFailure
 {
     /**
@@ -14,8 +14,15 @@ final class MessageEncodingException extends BusException implements PublicFailu
         public readonly string $class,
         public readonly string $path,
         string $problem,
+        ?\Throwable $previous = null,
     ) {
-        parent::__construct("Cannot encode {$class}: {$problem}");
+        parent::__construct("Cannot encode {$class}: {$problem}", $previous);
+    }
+
+    /** For a {@see Serializer}: `$problem` completes "Cannot encode <class>: …". It must not contain values of the message. */
+    public static function because(string $class, string $problem, ?\Throwable $previous = null): self
+    {
+        return new self($class, '$', $problem, $previous);
     }
 
     /** @internal */

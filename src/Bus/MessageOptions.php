@@ -13,10 +13,20 @@ final class MessageOptions
      *                                    encoded are reported when the bus connects
      * @param ClaimCheck|null    $claims  stores large bodies outside the broker. Set it where bodies exceed about 64 KiB
      * @param KeyRing|null       $keys    encrypts properties marked {@see Encrypted}
+     * @param array<string, Serializer> $serializers formats of the messages that are sent, by message class, type name, interface, base
+     *                                    class, or pattern of type names (`shop.*`); instead of {@see SerializedBy}. Set them where other
+     *                                    programs receive the messages; default: JSON
+     * @param array<string, Route> $routes exchanges of the messages that are sent, by the same; instead of the attribute {@see Route}
+     * @param array<string, Serializer|list<Serializer>> $queueSerializers formats of the messages in a queue, by its name. Several are tried
+     *                                    in order; a message in none of them is read as the bus's own. Set them where other programs send
+     *                                    the messages
      */
     public function __construct(
         public readonly array $classes = [],
         public readonly ?ClaimCheck $claims = null,
         public readonly ?KeyRing $keys = null,
+        public readonly array $serializers = [],
+        public readonly array $routes = [],
+        public readonly array $queueSerializers = [],
     ) {}
 }

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageRules;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 use Weft\Bus\Internal\Flow\RateLimiter;
 use Weft\Bus\Internal\Handlers\Handler;
@@ -25,8 +26,10 @@ use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\Serializing\DeliveryOpener;
 use Weft\Bus\BusStats;
 use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\Serializer;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\DelayingTransport;
@@ -76,9 +79,9 @@ final class Setup
         $logger = $options->logger ?? StreamLogger::fromEnvironment();
         $this->logger = new GuardedLogger($logger);
         $this->container = $options->container;
-        $this->codec = new Codec($options->messages->keys);
+        $this->codec = new Codec($options->messages->keys, new MessageRules($options->messages->serializers, $options->messages->routes));
         $this->claims = new BodyStore($options->messages->claims);
-        $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
+        $this->decoder = new Decoder(new Upcasters($this->codec), $this->codec, $this->claims);
         $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);
         $this->handlers = new Handlers(new Pipeline($options->timeout, $options->middleware));
         $parameters = new Parameters($database, $options->container, $logger);
@@ -119,6 +122,14 @@ final class Setup
         }
 
         return $handlers;
+    }
+
+    /** What recognises the formats of a queue; null where it has none of its own. */
+    public function opener(string $queue): ?DeliveryOpener
+    {
+        $formats = $this->options->messages->queueSerializers[$queue] ?? [];
+
+        return $formats === [] ? null : new DeliveryOpener($formats instanceof Serializer ? [$formats] : $formats, $this->codec);
     }
 
     /** The context of the current handler, also in tasks that it has started. */

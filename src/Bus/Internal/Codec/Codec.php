@@ -4,10 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
+use Google\Protobuf\Internal\Message as GoogleMessage;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageType;
+use Weft\Bus\Serializer\Protobuf;
 use Weft\Bus\Version;
+use Weft\Protobuf\Message as GeneratedMessage;
 
 /**
  * The message classes of this process, by class and by type name.
@@ -25,8 +28,10 @@ final class Codec
     private array $byType = [];
 
     /** @param KeyRing|null $keys for encrypted properties */
-    public function __construct(?KeyRing $keys = null)
-    {
+    public function __construct(
+        ?KeyRing $keys = null,
+        private readonly MessageRules $rules = new MessageRules(),
+    ) {
         $this->compiler = new MessageCompiler($keys);
     }
 
@@ -45,6 +50,12 @@ final class Codec
         return $this->byType[$type] ?? null;
     }
 
+    /** As {@see ofType()}. */
+    public function ofClass(string $class): ?MessageClass
+    {
+        return $this->byClass[$class] ?? null;
+    }
+
     /** @return list<MessageClass> */
     public function known(): array
     {
@@ -54,19 +65,29 @@ final class Codec
     /** @param class-string $class */
     private function learn(string $class): MessageClass
     {
-        $shape = $this->compiler->shape($class);
+        $generated = \is_subclass_of($class, GeneratedMessage::class) || \is_subclass_of($class, GoogleMessage::class);
+        $shape = $generated ? null : $this->compiler->shape($class);
         $reflection = new \ReflectionClass($class);
         $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
         $version = ($reflection->getAttributes(Version::class)[0] ?? null)?->newInstance()->number;
         if ($attribute !== null && $version !== null) {
             throw InvalidMessageClassError::because($class, 'it has both #[MessageType] and #[Version]; set the version in #[MessageType]');
         }
-        $type = $attribute?->newInstance() ?? new MessageType($class, $version ?? 1);
+        $type = $attribute?->newInstance() ?? new MessageType(\is_subclass_of($class, GeneratedMessage::class) ? $class::typeName() : $class, $version ?? 1);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
             throw InvalidMessageClassError::because($class, "its type name \"{$type->name}\" is used by {$known->class}");
         }
 
-        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, $this->compiler->binding, DeliveryPolicy::of($reflection, $type->name));
+        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass(
+            $class,
+            $type->name,
+            $type->version,
+            $shape,
+            $this->compiler->binding,
+            DeliveryPolicy::of($reflection, $type->name),
+            $this->rules->serializer($reflection, $type->name) ?? ($generated ? new Protobuf() : null),
+            $this->rules->route($reflection, $type->name),
+        );
     }
 }

@@ -7,6 +7,8 @@ namespace Weft\Bus\Internal\Codec;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
+use Weft\Bus\Route;
+use Weft\Bus\Serializer;
 use Weft\Internal\Codec\ClassCodec;
 use Weft\Internal\Codec\JsonError;
 use Weft\Internal\Codec\MismatchException;
@@ -23,6 +25,8 @@ final class MessageClass
 
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
+    private const GENERATED = 'it is a class of Protocol Buffers, which has no JSON of the bus';
+
     /** Its first handler in this process. */
     public ?Handler $handler = null;
 
@@ -31,10 +35,18 @@ final class MessageClass
         public readonly string $class,
         public readonly string $type,
         public readonly int $version,
-        private readonly ClassCodec $shape,
+        private readonly ?ClassCodec $shape,
         private readonly EncryptionContext $binding = new EncryptionContext(),
         public readonly ?DeliveryPolicy $policy = null,
+        public readonly ?Serializer $serializer = null,
+        public readonly ?Route $route = null,
     ) {}
+
+    /** Whether its objects can be JSON; those of Protocol Buffers have only their own format. */
+    public function hasJson(): bool
+    {
+        return $this->shape !== null;
+    }
 
     /**
      * @param (\Closure(array<string, mixed>): array<string, mixed>)|null $upcast brings the body to the version of the class
@@ -52,9 +64,19 @@ final class MessageClass
         if ($upcast !== null) {
             $data = $upcast($data);
         }
+
+        return $this->denormalize($data, $id);
+    }
+
+    /**
+     * @param array<string, mixed> $data
+     * @throws MessageDecodingException
+     */
+    public function denormalize(array $data, string $id): object
+    {
         $this->bind($id);
         try {
-            return $this->shape->decode($data);
+            return ($this->shape ?? throw MessageDecodingException::because($this->class, self::GENERATED))->decode($data);
         } catch (MismatchException $mismatch) {
             throw MessageDecodingException::mismatch($this->class, $mismatch->path(), $mismatch->expected, $mismatch->found);
         }
@@ -66,22 +88,31 @@ final class MessageClass
      */
     public function encode(object $message, string $id = ''): string
     {
+        $body = \json_encode($this->normalize($message, $id), self::FLAGS, self::DEPTH);
+
+        return $body === false ? throw $this->notJson($message) : $body;
+    }
+
+    /**
+     * @return array<string, mixed>|\stdClass
+     * @throws MessageEncodingException
+     */
+    public function normalize(object $message, string $id): array|\stdClass
+    {
         $this->bind($id);
         try {
-            $body = \json_encode($this->shape->encode($message), self::FLAGS, self::DEPTH);
+            return ($this->shape ?? throw MessageEncodingException::because($this->class, self::GENERATED))->encode($message);
         } catch (MismatchException $mismatch) {
             throw MessageEncodingException::at($this->class, $mismatch->path(), $mismatch->problem);
         } catch (\Error $uninitialised) {
             throw MessageEncodingException::at($this->class, '$', $uninitialised->getMessage());
         }
-
-        return $body === false ? throw $this->notJson($message) : $body;
     }
 
     /** @return array<string, mixed> what {@see ClassCodec::schema()} says */
     public function fields(): array
     {
-        return $this->shape->schema();
+        return $this->shape?->schema() ?? [];
     }
 
     private function bind(string $id): void
@@ -101,7 +132,7 @@ final class MessageClass
     {
         $cause = \json_last_error_msg();
         try {
-            JsonError::of($this->shape->encode($message));
+            JsonError::of($this->shape?->encode($message));
         } catch (MismatchException $mismatch) {
             return MessageEncodingException::at($this->class, $mismatch->path(), $mismatch->problem);
         }

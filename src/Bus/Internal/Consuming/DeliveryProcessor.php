@@ -14,6 +14,7 @@ use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Metrics;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Serializing\DeliveryOpener;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Observer;
 use Weft\Bus\BusStats;
@@ -44,6 +45,9 @@ final class DeliveryProcessor
     private readonly LoggerInterface $logger;
     private readonly ?Observer $observer;
 
+    /** Null where the queue has no formats of its own. */
+    private readonly ?DeliveryOpener $opener;
+
     /** Null when nobody can read the metrics. */
     private readonly ?Metrics $metrics;
 
@@ -66,6 +70,7 @@ final class DeliveryProcessor
         $this->logger = $setup->logger;
         $this->observer = $setup->options->observer;
         $this->metrics = Metrics::of($setup->codec);
+        $this->opener = $setup->opener($queue);
     }
 
     /**
@@ -78,6 +83,10 @@ final class DeliveryProcessor
     public function run(Delivery $delivery, Worker $worker, ?\Closure $failing = null): Outcome
     {
         $started = $this->observer === null && $this->metrics === null ? 0 : \hrtime(true);
+        if ($this->opener !== null && $delivery->serializer === null) {
+            // It has waited in the database for its key.
+            $delivery = $this->opener->open($delivery);
+        }
         $this->stats->inFlight++;
         $this->metrics?->began($delivery->type, $delivery->redelivered);
         try {

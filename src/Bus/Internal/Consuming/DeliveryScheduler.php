@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\FairQueue;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\KeyQueues;
+use Weft\Bus\Internal\Serializing\DeliveryOpener;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -33,7 +34,10 @@ final class DeliveryScheduler
     private readonly FairQueue $turns;
     private readonly BatchCollector $collector;
 
-    /** @param KeyQueues|null $keyQueues null where no messages are in an order */
+    /**
+     * @param KeyQueues|null      $keyQueues null where no messages are in an order
+     * @param DeliveryOpener|null $opener    null where the queue has no formats of its own
+     */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly Transport $transport,
@@ -42,6 +46,7 @@ final class DeliveryScheduler
         private readonly Handlers $handlers,
         private readonly ?KeyQueues $keyQueues,
         private readonly Worker $worker,
+        private readonly ?DeliveryOpener $opener = null,
     ) {
         $this->turns = new FairQueue();
         $this->collector = new BatchCollector($handlers);
@@ -59,9 +64,18 @@ final class DeliveryScheduler
                     return;
                 }
             }
-            $this->start($deliveries);
+            $this->start($this->opened($deliveries));
             $this->startRipe(false);
         }
+    }
+
+    /**
+     * @param list<Delivery> $deliveries
+     * @return list<Delivery>
+     */
+    private function opened(array $deliveries): array
+    {
+        return $this->opener === null ? $deliveries : \array_map($this->opener->open(...), $deliveries);
     }
 
     /** Seconds to wait for messages; null for no limit. */
@@ -119,7 +133,7 @@ final class DeliveryScheduler
         if ($now < $this->again) {
             return;
         }
-        $arrived = $this->consumer->next($this->options->prefetch, 0.0);
+        $arrived = $this->opened($this->consumer->next($this->options->prefetch, 0.0));
         \array_walk($arrived, $this->turns->add(...));
         $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::PAUSE : 0.0;
     }

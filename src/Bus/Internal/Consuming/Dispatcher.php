@@ -56,6 +56,9 @@ final class Dispatcher
      */
     public function dispatch(Delivery $delivery, Worker $worker): bool
     {
+        if ($delivery->damage !== null) {
+            throw $delivery->damage;
+        }
         $handlers = $this->handlers->of($delivery->type);
         $isCommand = $handlers !== [] && $handlers[0]->kind !== MessageKind::Event;
         if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
@@ -210,6 +213,7 @@ final class Dispatcher
             try {
                 $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
                 $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
+                    || $delivery->serializer !== null || $handler->message->serializer !== null
                     ? $this->setup->decoder->decode($handler->message, $delivery)
                     : $handler->message->decode($delivery->body, id: $delivery->headers[Header::MESSAGE_ID] ?? '');
                 if ($handler->turn === null) {

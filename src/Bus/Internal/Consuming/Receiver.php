@@ -211,7 +211,7 @@ final class Receiver
         $handling = $this->handling($consumer, $queue);
         $order = $standby === null ? null : $this->order($consumer, $handling, $queue);
         $breaker = $options->breaker === null ? null : new BreakerState($options->breaker, $queue, $this->setup->logger);
-        $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker, $this->setup->logger);
+        $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker, $this->setup->logger, $this->setup->opener($queue));
         $this->workers[\spl_object_id($worker)] = $worker;
         if ($this->stops !== $stops) {
             $worker->stop();

@@ -13,6 +13,7 @@ use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\KeyQueues;
 use Weft\Bus\Internal\Ordering\OrderedProcessor;
 use Weft\Bus\Internal\Ordering\OrderUnknownException;
+use Weft\Bus\Internal\Serializing\DeliveryOpener;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
@@ -67,9 +68,10 @@ final class Worker
         private readonly ?OrderedProcessor $order,
         ?BreakerState $breaker,
         private readonly LoggerInterface $logger,
+        ?DeliveryOpener $opener = null,
     ) {
         $this->concurrency = new ConcurrencyLimit($options->concurrency, $breaker);
-        $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->keyQueues, $this);
+        $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->keyQueues, $this, $opener);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
     }
 

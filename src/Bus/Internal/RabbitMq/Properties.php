@@ -47,7 +47,7 @@ final class Properties
     private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
 
     /**
-     * Of a message that goes through the exchange of its kind, routed by its type.
+     * Of a message that goes through the exchange of its kind, routed by its type, or through that of its {@see \Weft\Bus\Route}.
      *
      * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
@@ -55,8 +55,14 @@ final class Properties
     {
         $headers = $message->headers;
         unset($headers[Header::KIND]);
+        if (!isset($headers[Header::EXCHANGE])) {
+            return self::split($headers);
+        }
+        // Neither exchange nor routing key of others say what the type is.
+        unset($headers[Header::EXCHANGE], $headers[Header::ROUTING_KEY]);
+        [$headers, $properties] = self::split($headers);
 
-        return self::split($headers);
+        return [$headers, ['type' => $message->type] + $properties];
     }
 
     /**

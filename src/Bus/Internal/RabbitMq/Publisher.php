@@ -170,14 +170,14 @@ final class Publisher
     private function route(AmqpPublisher $publisher, Outgoing $message, bool $watch): int
     {
         $isCommand = ($message->headers[Header::KIND] ?? null) === MessageKind::Command->value;
-        $exchange = $isCommand ? self::COMMANDS : self::EVENTS;
+        $exchange = $message->headers[Header::EXCHANGE] ?? ($isCommand ? self::COMMANDS : self::EVENTS);
         $envelope = Properties::routed($message);
         if ($this->prioritises) {
             // The broker treats a message without a priority as lowest.
             $envelope[1] += ['priority' => Priority::NORMAL];
         }
 
-        return $this->hand($publisher, $exchange, $message->type, $message, $envelope, $this->persistent, $watch);
+        return $this->hand($publisher, $exchange, $message->headers[Header::ROUTING_KEY] ?? $message->type, $message, $envelope, $this->persistent, $watch);
     }
 
     /**

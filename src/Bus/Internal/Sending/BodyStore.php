@@ -44,7 +44,7 @@ final class BodyStore
     public function load(string $class, array $headers, string $ticket): string
     {
         $id = $headers[Header::CLAIM];
-        $check = $this->check ?? throw MessageDecodingException::claimed($class, 'its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()');
+        $check = $this->check ?? throw MessageDecodingException::because($class, 'its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()');
         $body = $check->store->get($id) ?? throw new ClaimLostException("The body {$id} of a {$class} is not in the store");
         $expected = \json_decode($ticket, true)['sha256'] ?? null;
         if ($expected !== \hash('sha256', $body)) {

@@ -10,7 +10,12 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Serializing\MessageNormalizer;
+use Weft\Bus\MessageEncodingException;
+use Weft\Bus\Serializer;
+use Weft\Bus\Serializer\Envelope;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Trace;
 
 use function Weft\Native\messageId;
@@ -42,14 +47,15 @@ final class EnvelopeFactory
             throw self::confused($class->handler, $kind);
         }
         $id = messageId();
-        $body = $class->encode($message, $id);
+        $body = $class->serializer === null ? $class->encode($message, $id) : '';
         $headers = [
             Header::MESSAGE_ID => $id,
         ];
         if ($kind === MessageKind::Command) {
             $headers[Header::KIND] = MessageKind::Command->value;
         }
-        if ($class->version !== 1) {
+        // Foreign messages have none, so that the version of those in a foreign format is always named.
+        if ($class->version !== 1 || $class->serializer !== null) {
             $headers[Header::SCHEMA_VERSION] = (string) $class->version;
         }
         if ($cause !== null) {
@@ -63,13 +69,39 @@ final class EnvelopeFactory
         if ($class->policy !== null) {
             $headers += $class->policy->headers($message, $due);
         }
-
+        if ($class->route !== null) {
+            $headers += [Header::EXCHANGE => $class->route->exchange, Header::ROUTING_KEY => $class->route->keyOf($message, $class->type)] + $class->route->headers;
+        }
+        $type = $class->type;
+        if ($class->serializer !== null) {
+            [$type, $body, $headers] = $this->serialized($class->serializer, $class, $message, $headers);
+        }
         if (\strlen($body) > $this->claims->threshold) {
             $body = $this->claims->store($headers[Header::MESSAGE_ID], $body);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
         }
 
-        return new Outgoing($class->type, $body, $headers, mustRoute: $kind === MessageKind::Command);
+        return new Outgoing($type, $body, $headers, mustRoute: $kind === MessageKind::Command);
+    }
+
+    /**
+     * In a format other than the bus's own.
+     *
+     * @param array<string, string> $headers
+     * @return array{string, string, array<string, string>} type, body and headers
+     */
+    private function serialized(Serializer $serializer, MessageClass $class, object $message, array $headers): array
+    {
+        $id = $headers[Header::MESSAGE_ID];
+        try {
+            $encoded = $serializer->encode($message, new Envelope($class->type, '', $headers), new MessageNormalizer($this->codec, null, $class, $id));
+        } catch (MessageEncodingException | CancelledException $thrown) {
+            throw $thrown;
+        } catch (\Throwable $thrown) {
+            throw MessageEncodingException::because($class->class, $serializer::class . ' failed: ' . $thrown->getMessage(), $thrown);
+        }
+
+        return [$encoded->type, $encoded->body, [Header::MESSAGE_ID => $id] + $encoded->headers + [Header::CONTENT_TYPE => $serializer->contentType()]];
     }
 
     /** @throws \ValueError for a class that is not ordered, whose key receivers would not heed */
