@@ -10,6 +10,6 @@ use Weft\Bus\Transport;
 /** A transport that can store delayed messages, for a bus without a database. */
 interface DelayingTransport extends Transport
 {
-    /** @internal */
-    public function delays(): DelayStore;
+    /** @internal null if it must not declare queues for them */
+    public function delays(): ?DelayStore;
 }

@@ -67,6 +67,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         private readonly Publisher $publisher,
         private readonly RabbitMqQueue $queue,
         private readonly array $queues,
+        private readonly bool $declares,
     ) {
         $this->delayQueues = new DelayQueues($connection, $publisher, $queue->type === 'quorum');
     }
@@ -78,6 +79,8 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
      * @param int<1, max>  $window     number of messages that may await their confirmation
      * @param RabbitMqQueue|null           $queue  the kind of queues to declare; null for classic queues
      * @param array<string, RabbitMqQueue> $queues the same for single queues, by name
+     * @param bool         $declare    whether the bus may declare and bind. Without it exchanges, queues and dead-letter queues must exist,
+     *                                 and delayed messages, delayed retries and requests are unavailable without a database
      *
      * @throws InvalidDsnError
      * @throws TransportException when the broker cannot be reached, or refuses user, password or virtual host
@@ -88,12 +91,13 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         int $window = 1000,
         ?RabbitMqQueue $queue = null,
         array $queues = [],
+        bool $declare = true,
     ): self {
         $connection = self::open($dsn);
 
         try {
             // Also for programs that only publish: an event without listeners is not an error.
-            Scheduler::await($connection->declare(self::EXCHANGES, [], []));
+            $declare && Scheduler::await($connection->declare(self::EXCHANGES, [], []));
         } catch (AmqpException $exception) {
             throw new TransportException("Cannot declare the exchanges \"" . Publisher::COMMANDS . '" and "' . Publisher::EVENTS . "\": {$exception->getMessage()}", $exception);
         }
@@ -101,12 +105,20 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $queue ??= RabbitMqQueue::classic();
         $prioritises = \array_filter([$queue, ...\array_values($queues)], static fn(RabbitMqQueue $queue): bool => isset($queue->arguments['x-max-priority'])) !== [];
 
-        return new self($dsn, $connection, new Publisher($connection, $persistent, $window, $prioritises), $queue, $queues);
+        return new self($dsn, $connection, new Publisher($connection, $persistent, $window, $prioritises), $queue, $queues, $declare);
     }
 
-    /** @throws TopologyConflictException when the queue exists with other arguments */
+    /**
+     * @throws TopologyConflictException when the queue exists with other arguments
+     * @throws UndefinedQueueException when it does not exist and the bus must not declare it
+     */
     public function declare(string $queue, array $types): void
     {
+        if (!$this->declares || $this->optionsOf($queue)->isExisting()) {
+            $this->attach($queue);
+
+            return;
+        }
         $this->declared[$queue] = ($this->declared[$queue] ?? []) + \array_fill_keys($types, true);
         $dead = DeadLetters::queueOf($queue);
         $arguments = [$queue => $this->optionsOf($queue)->arguments, $dead => $this->optionsOf($queue)->dead];
@@ -120,9 +132,35 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $this->declareQueue($queue, $arguments[$queue], $bindings);
     }
 
+    /** Uses a queue that somebody else has declared. */
+    private function attach(string $queue): void
+    {
+        $this->require($queue);
+        $this->declared[$queue] ??= [];
+        $dead = DeadLetters::queueOf($queue);
+        if (!$this->declares) {
+            $this->require($dead);
+
+            return;
+        }
+        $this->declareQueue($dead, $this->optionsOf($queue)->dead, []);
+        [$retries, $arguments, $bindings] = DelayQueues::returning($queue);
+        $this->declareQueue($retries, $arguments, $bindings);
+    }
+
+    private function require(string $queue): void
+    {
+        try {
+            $this->state($queue);
+        } catch (UndefinedQueueException $undefined) {
+            throw new UndefinedQueueException("Queue \"{$queue}\" does not exist on the broker, and this bus is told not to declare it", $undefined);
+        }
+    }
+
     /** The broker deletes the queue five minutes after its last consumer. */
     public function openTemporary(string $queue): void
     {
+        $this->declares || throw new TransportException("Replies need a queue of their own, and this bus is told to declare none");
         $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY]];
         try {
             Scheduler::await($this->consuming()->declare(self::EXCHANGES, [$declared], []));
@@ -245,9 +283,9 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /** @internal stores delayed messages in queues of the broker when there is no database */
-    public function delays(): DelayStore
+    public function delays(): ?DelayStore
     {
-        return $this->delayQueues;
+        return $this->declares ? $this->delayQueues : null;
     }
 
     /** @return array{int, int} number of ready messages, and of consumers */

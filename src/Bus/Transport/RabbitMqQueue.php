@@ -10,6 +10,8 @@ namespace Weft\Bus\Transport;
  */
 final class RabbitMqQueue
 {
+    private const EXISTING = 'existing';
+
     /** Disables the broker's delivery limit: the bus counts attempts itself. */
     private const NO_DELIVERY_LIMIT = 2_000_000_000;
 
@@ -93,6 +95,25 @@ final class RabbitMqQueue
             ['x-queue-type' => 'classic'],
             $offset,
         );
+    }
+
+    /**
+     * A queue that somebody else has declared. The bus consumes it, and neither declares nor binds it; if it does not exist, consuming throws
+     * {@see \Weft\Bus\UndefinedQueueException}, which names it.
+     *
+     * Beside it the bus declares two queues of its own: `<queue>.dead` for dead letters, and `weft.retry.<queue>`, through which delayed
+     * retries return. With {@see RabbitMq::connect()}'s `declare: false` it declares none: then `<queue>.dead` must exist, too, and delayed
+     * retries need a database.
+     */
+    public static function existing(): self
+    {
+        return new self(self::EXISTING, [], ['x-queue-type' => 'classic']);
+    }
+
+    /** Whether somebody else declares it. */
+    public function isExisting(): bool
+    {
+        return $this->type === self::EXISTING;
     }
 
     public function isStream(): bool

@@ -17,10 +17,16 @@ final class VirtualHost
     {
         $host = new self('test-' . \bin2hex(\random_bytes(4)), $management);
         $host->request('PUT', "vhosts/{$host->name}");
-        $user = (string) \parse_url($management, \PHP_URL_USER);
-        $host->request('PUT', "permissions/{$host->name}/{$user}", '{"configure":".*","write":".*","read":".*"}');
+        $host->permit();
 
         return $host;
+    }
+
+    /** @param string $configure a pattern of the names that the user may declare */
+    public function permit(string $configure = '.*'): void
+    {
+        $user = (string) \parse_url($this->management, \PHP_URL_USER);
+        $this->request('PUT', "permissions/{$this->name}/{$user}", (string) \json_encode(['configure' => $configure, 'write' => '.*', 'read' => '.*']));
     }
 
     public function in(string $dsn): string

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
 use Weft\Amqp\BrokerException;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\NotCancellableException;
 use Weft\Bus\PublishException;
@@ -54,6 +55,9 @@ final class DelayQueues implements DelayStore
 
     private const PRECONDITION_FAILED = 406;
 
+    /** Of a queue whose name can follow `weft.retry.` */
+    private const NAME_BYTES = 244;
+
     private bool $isDeclared = false;
     private readonly Mutex $turn;
 
@@ -84,8 +88,24 @@ final class DelayQueues implements DelayStore
         return $bindings;
     }
 
+    /**
+     * A queue that hands each message on to a queue of somebody else at once, since that one must not be bound.
+     *
+     * @return array{string, array<string, mixed>, list<array{exchange: string, queue: string, routingKey: string}>} name, arguments, bindings
+     */
+    public static function returning(string $queue): array
+    {
+        $name = \strlen($queue) <= self::NAME_BYTES ? "weft.retry.{$queue}" : 'weft.retry.' . \hash('xxh128', $queue);
+        $arguments = ['x-queue-type' => 'classic', 'x-message-ttl' => 0, 'x-dead-letter-exchange' => '', 'x-dead-letter-routing-key' => $queue];
+
+        return [$name, $arguments, [['exchange' => self::DUE, 'queue' => $name, 'routingKey' => '#.' . self::toQueue($queue)]]];
+    }
+
     public function store(Outgoing $message, float $due): void
     {
+        if (isset($message->headers[Header::EXCHANGE])) {
+            throw new \Error("A delayed message with a Route needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
+        }
         $this->enter($message, $due - \microtime(true), ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
     }
 
