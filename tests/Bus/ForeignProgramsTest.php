@@ -5,17 +5,21 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
-use Weft\Bus\MessageFormats;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
 use Weft\Bus\PublishException;
 use Weft\Bus\Retry;
 use Weft\Bus\Route;
+use Weft\Bus\SendOptions;
 use Weft\Bus\SerializedBy;
+use Weft\Bus\Serializer;
 use Weft\Bus\Serializer\CloudEvents;
 use Weft\Bus\Serializer\ContentMode;
 use Weft\Bus\Serializer\HeaderMapping;
@@ -46,7 +50,7 @@ final class ForeignProgramsTest extends BusTestCase
         $this->program($go, 'produce');
         $this->inRuntime(function () use ($go): void {
             $seen = null;
-            $bus = $this->bus('warehouse.orders', new MessageFormats(
+            $bus = $this->bus('warehouse.orders', self::options(
                 queues: ['warehouse.orders' => new HeaderMapping(new Json(), 'event_name', ['order_placed' => WarehouseOrder::class], [Header::CORRELATION_ID => 'x-request'])],
                 serializers: [ParcelReady::class => new HeaderMapping(new Json(), 'event_name', ['parcel_ready' => ParcelReady::class])],
                 routes: [ParcelReady::class => new Route('warehouse', static fn(ParcelReady $event): string => "parcel.{$event->country}", ['tenant' => 't-1'])],
@@ -62,7 +66,7 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($order, $context);
                 }
             });
-            $bus->consume('warehouse.orders', stopWhenEmpty: true);
+            $bus->consume('warehouse.orders', options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame(['go-1', 12.5, 'go-message-1', 'r-7', '3'], $seen);
             $received = $this->output($go, 'consume');
@@ -79,7 +83,7 @@ final class ForeignProgramsTest extends BusTestCase
         $this->program(...[...$python, 'produce']);
         $this->inRuntime(function () use ($python): void {
             $seen = [];
-            $bus = $this->bus('ledger.entries', new MessageFormats(queues: ['ledger.entries' => new CloudEvents('/shop')]), new class (static function (EntryBooked $entry, Context $context) use (&$seen): void {
+            $bus = $this->bus('ledger.entries', self::options(queues: ['ledger.entries' => new CloudEvents('/shop')]), new class (static function (EntryBooked $entry, Context $context) use (&$seen): void {
                 $seen[] = [$entry->account, $entry->cents, $context->messageId()];
                 $seen === [] || $context->publish(new InvoiceDue($entry->account));
             }) {
@@ -91,7 +95,7 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($entry, $context);
                 }
             });
-            $bus->consume('ledger.entries', concurrency: 1, stopWhenEmpty: true);
+            $bus->consume('ledger.entries', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame([['4711', -250, '/ledger 17'], ['4711', -250, '/ledger 18']], $seen);
             $received = $this->output(...[...$python, 'consume']);
@@ -109,14 +113,14 @@ final class ForeignProgramsTest extends BusTestCase
         $this->program(...[...$php, 'produce']);
         $this->inRuntime(function () use ($php): void {
             $seen = null;
-            $bus = $this->bus('old.commands', new MessageFormats(queues: ['old.commands' => new PhpServiceBus(['App\StoreCustomerCommand' => StoreCustomer::class])]), self::storing(static function (StoreCustomer $command, Context $context) use (&$seen): void {
+            $bus = $this->bus('old.commands', self::options(queues: ['old.commands' => new PhpServiceBus(['App\StoreCustomerCommand' => StoreCustomer::class])]), self::storing(static function (StoreCustomer $command, Context $context) use (&$seen): void {
                 $seen = [$command->id, $command->name, $context->trace()->traceId()];
                 $context->publish(new ImageMade("\x89PNG\xFF"));
             }));
-            $bus->consume('old.commands', stopWhenEmpty: true);
+            $bus->consume('old.commands', options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame(['c-1', 'Zoë', '0af7651916cd43dd8448eb211c80319c'], $seen);
-            $letters = $bus->deadLetters('old.commands')->peek();
+            $letters = $bus->queue('old.commands')->deadLetters()->peek();
             self::assertSame(['not a message'], \array_column($letters, 'body'), 'what nobody can read is parked');
             $received = $this->output(...[...$php, 'consume']);
             self::assertSame(['old.application', 'images', 'image/png', \base64_encode("\x89PNG\xFF")], [$received['exchange'], $received['key'], $received['contentType'], $received['body']]);
@@ -132,7 +136,7 @@ final class ForeignProgramsTest extends BusTestCase
         $this->inRuntime(function () use ($php): void {
             $seen = null;
             $format = new SymfonyMessenger(['App\Message\PlaceOrder' => PlaceOrder::class], bus: 'event.bus');
-            $bus = $this->bus('shop.in', new MessageFormats(
+            $bus = $this->bus('shop.in', self::options(
                 ['shop.in' => $format],
                 [PlaceOrder::class => $format],
                 [PlaceOrder::class => new Route('shop', 'orders.out')],
@@ -148,7 +152,7 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($order, $context);
                 }
             });
-            $bus->consume('shop.in', stopWhenEmpty: true);
+            $bus->consume('shop.in', options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame(['symfony-1', 3, '2026-03-04T05:06:07+00:00', '[{"busName":"command.bus"}]'], $seen);
             self::assertSame(
@@ -165,7 +169,7 @@ final class ForeignProgramsTest extends BusTestCase
             $theirs->declare(new \Weft\Amqp\Queue('theirs', arguments: ['x-max-length' => 10]));
             $failures = 1;
             $seen = [];
-            $bus = $this->bus('theirs', new MessageFormats(), new class (static function (EntryBooked $entry) use (&$failures, &$seen): void {
+            $bus = $this->bus('theirs', self::options(), new class (static function (EntryBooked $entry) use (&$failures, &$seen): void {
                 $failures-- > 0 && throw new \RuntimeException('once');
                 $seen[] = $entry->account;
             }) {
@@ -178,18 +182,18 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($entry);
                 }
             });
-            $bus->declare('theirs');
+            $bus->queue('theirs')->declare();
             $bus->publish(new EntryBooked('not bound', 1));
             $theirs->publisher()->publish(new \Weft\Amqp\Message('{"account":"4711","cents":1}'), '', 'theirs');
             $theirs->publisher()->publish(new \Weft\Amqp\Message('{"account":"4711","cents":1}', type: 'ledger.entry.booked'), '', 'theirs');
             while ($seen === []) {
-                $bus->consume('theirs', stopWhenEmpty: true);
+                $bus->consume('theirs', options: new ConsumeOptions(stopWhenEmpty: true));
                 delay(0.01);
             }
 
             self::assertSame(['4711'], $seen, 'a delayed retry comes back through a queue of the bus');
-            self::assertSame(0, $bus->depth('theirs'));
-            self::assertSame(['{"account":"4711","cents":1}'], \array_column($bus->deadLetters('theirs')->peek(), 'body'), 'the one without a type');
+            self::assertSame(0, $bus->queue('theirs')->depth());
+            self::assertSame(['{"account":"4711","cents":1}'], \array_column($bus->queue('theirs')->deadLetters()->peek(), 'body'), 'the one without a type');
             $theirs->close();
         });
     }
@@ -197,11 +201,11 @@ final class ForeignProgramsTest extends BusTestCase
     public function testAMissingQueueIsNamed(): void
     {
         $this->inRuntime(function (): void {
-            $bus = $this->bus('theirs', new MessageFormats(), self::storing(static fn() => null));
+            $bus = $this->bus('theirs', self::options(), self::storing(static fn() => null));
 
             $this->expectException(UndefinedQueueException::class);
             $this->expectExceptionMessage('Queue "theirs" does not exist on the broker, and this bus is told not to declare it');
-            $bus->consume('theirs', stopWhenEmpty: true);
+            $bus->consume('theirs', options: new ConsumeOptions(stopWhenEmpty: true));
         });
     }
 
@@ -232,9 +236,9 @@ final class ForeignProgramsTest extends BusTestCase
             });
             $bus->publish(new InvoiceDue('4711'));
             $bus->publish(new InvoiceDue('bad'));
-            $bus->consume('theirs', concurrency: 1, stopWhenEmpty: true);
+            $bus->consume('theirs', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
 
-            self::assertSame([['4711', 'bad'], 1], [$seen, $bus->deadLetters('theirs')->count()]);
+            self::assertSame([['4711', 'bad'], 1], [$seen, $bus->queue('theirs')->deadLetters()->count()]);
             $this->host->permit();
             $theirs->close();
         });
@@ -243,7 +247,7 @@ final class ForeignProgramsTest extends BusTestCase
     public function testAMissingExchangeIsNamedAndOtherMessagesAreStillPublished(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), formats: new MessageFormats(routes: [StoreCustomer::class => new Route('nowhere'), InvoiceDue::class => new Route('', 'theirs')]));
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), options: self::options(routes: [StoreCustomer::class => new Route('nowhere'), InvoiceDue::class => new Route('', 'theirs')]));
             $theirs = \Weft\Amqp\Connection::connect($this->brokerDsn());
             $theirs->declare(new \Weft\Amqp\Queue('theirs'));
             try {
@@ -253,7 +257,7 @@ final class ForeignProgramsTest extends BusTestCase
                 self::assertStringContainsString("no exchange 'nowhere'", $exception->getMessage());
             }
             $bus->publish(new InvoiceDue('4711'));
-            self::assertSame(1, $bus->depth('theirs'));
+            self::assertSame(1, $bus->queue('theirs')->depth());
             $theirs->close();
         });
     }
@@ -263,7 +267,7 @@ final class ForeignProgramsTest extends BusTestCase
         $this->inRuntime(function (): void {
             $theirs = \Weft\Amqp\Connection::connect($this->brokerDsn());
             $theirs->declare(new \Weft\Amqp\Exchange('shop', \Weft\Amqp\ExchangeKind::Topic));
-            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), formats: new MessageFormats(routes: ['*' => new Route('shop', 'orders.in')]));
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), options: self::options(routes: ['*' => new Route('shop', 'orders.in')]));
             try {
                 $bus->send(self::customer(1));
                 self::fail('no queue is bound');
@@ -283,10 +287,10 @@ final class ForeignProgramsTest extends BusTestCase
             $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), $database)->handlers(self::storing(static function (StoreCustomer $command, Context $context): void {
                 $context->publish(new InvoiceDue($command->id));
             }));
-            $bus->declare(self::QUEUE);
-            $bus->publish(new InvoiceDue('later'), delay: 0.05);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new InvoiceDue('later'), new SendOptions(delay: 0.05));
             $bus->send(self::customer(1));
-            while ($bus->depth('theirs') < 2) {
+            while ($bus->queue('theirs')->depth() < 2) {
                 self::drain($bus);
                 delay(0.01);
             }
@@ -295,17 +299,28 @@ final class ForeignProgramsTest extends BusTestCase
             while (\count($bodies) < 2) {
                 \array_push($bodies, ...\array_column($consumer->next(10), 'body'));
             }
-            \sort($bodies);
-            self::assertSame(['1', 'later'], \array_map(static fn(string $body): string => \json_decode($body, true)['data']['account'], $bodies));
+            $accounts = \array_map(static fn(string $body): string => \json_decode($body, true)['data']['account'], $bodies);
+            self::assertEqualsCanonicalizing(['1', 'later'], $accounts);
             $theirs->close();
             $database->close();
         });
     }
 
     /** A bus that consumes a queue that it has not declared. */
-    private function bus(string $queue, MessageFormats $formats, object $handlers): Bus
+    private function bus(string $queue, BusOptions $options, object $handlers): Bus
     {
-        return Bus::connect(RabbitMq::connect($this->brokerDsn(), queues: [$queue => RabbitMqQueue::existing()]), formats: $formats)->handlers($handlers);
+        return Bus::connect(RabbitMq::connect($this->brokerDsn(), queues: [$queue => RabbitMqQueue::existing()]), options: $options)->handlers($handlers);
+    }
+
+    /**
+     * @param array<string, Serializer|list<Serializer>> $queues
+     * @param array<string, Serializer>                  $serializers
+     * @param array<string, Route>                       $routes
+     * @param list<class-string>                         $classes
+     */
+    private static function options(array $queues = [], array $serializers = [], array $routes = [], array $classes = []): BusOptions
+    {
+        return new BusOptions(messages: new MessageOptions($classes, serializers: $serializers, routes: $routes, queueSerializers: $queues));
     }
 
     /** The installed client, or a skipped test where a registry cannot be reached. */

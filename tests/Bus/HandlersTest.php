@@ -14,10 +14,13 @@ use Weft\Bus\DuplicateHandlerError;
 use Weft\Bus\EventListener;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\MessageOptions;
+use Weft\Bus\MessageType;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\FailingListener;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\RecordingLogger;
 
@@ -104,10 +107,18 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle($command): void {}
         }, '::handle() has no type for its message $command'];
-        yield 'union' => [new class {
+        yield 'union with a scalar' => [new class {
             #[CommandHandler]
-            public function handle(StoreCustomer|CustomerStored $command): void {}
-        }, 'a handler takes one class'];
+            public function handle(StoreCustomer|string $command): void {}
+        }, 'which must be a class or several of them'];
+        yield 'any object' => [new class {
+            #[EventListener]
+            public function handle(object $event): void {}
+        }, 'may do so with a pattern of types'];
+        yield 'any command' => [new class {
+            #[CommandHandler]
+            public function handle(object $command): void {}
+        }, 'may do so with a pattern of types'];
         yield 'nullable' => [new class {
             #[CommandHandler]
             public function handle(?StoreCustomer $command): void {}
@@ -204,6 +215,150 @@ final class HandlersTest extends BusTestCase
         $this->expectException(InvalidHandlerError::class);
         $this->expectExceptionMessage('is not marked with #[Saga], and no container provides it; register handlers as objects, sagas by class name');
         Bus::connect('memory:')->handlers($handler::class);
+    }
+
+    public function testAListenerOfAnInterfaceABaseClassOrAPatternHearsEveryKnownEventThatFitsOnce(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $listener = new class (static function (string $how, object $event) use (&$heard): void {
+                $heard[$event::class][] = $how;
+            }) {
+                public function __construct(private readonly \Closure $note) {}
+
+                #[EventListener]
+                public function byInterface(Shipping $event): void
+                {
+                    ($this->note)('interface', $event);
+                }
+
+                #[EventListener]
+                public function byBase(ParcelEvent $event): void
+                {
+                    ($this->note)('base', $event);
+                }
+
+                #[EventListener(types: 'parcel.*')]
+                public function byPattern(object $event): void
+                {
+                    ($this->note)('pattern', $event);
+                }
+
+                #[EventListener(types: 'parcel.*')]
+                public function byBoth(Shipping $event): void
+                {
+                    ($this->note)('both', $event);
+                }
+
+                #[EventListener]
+                public function bySeveral(ParcelLost|CustomerStored|Shipping $event): void
+                {
+                    ($this->note)('several', $event);
+                }
+            };
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions([ParcelLost::class, ParcelFound::class, ShipLeft::class])))->handlers($listener);
+            $bus->queue(self::QUEUE)->declare();
+            foreach ([new ParcelLost('1'), new ParcelFound('2'), new ShipLeft('3'), new CustomerStored('4')] as $event) {
+                $bus->publish($event);
+            }
+            self::drain($bus);
+
+            self::assertEqualsCanonicalizing(['interface', 'base', 'pattern', 'both', 'several'], $heard[ParcelLost::class]);
+            self::assertEqualsCanonicalizing(['base', 'pattern'], $heard[ParcelFound::class]);
+            self::assertEqualsCanonicalizing(['interface', 'several'], $heard[ShipLeft::class]);
+            self::assertSame(['several'], $heard[CustomerStored::class]);
+        });
+    }
+
+    public function testAClassThatBecomesKnownLaterIsHeardToo(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $wide = new class (static function (object $event) use (&$heard): void {
+                $heard[] = $event::class;
+            }) {
+                public function __construct(private readonly \Closure $note) {}
+
+                #[EventListener(types: '*')]
+                public function all(object $event): void
+                {
+                    ($this->note)($event);
+                }
+            };
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions([StoreCustomer::class])))->handlers($wide);
+            $bus->queue(self::QUEUE)->declare();
+            // A command has one handler, whatever a pattern says.
+            $bus->handlers(self::storing(static fn() => null), self::listening(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            $bus->publish(new CustomerStored('1'));
+            self::drain($bus);
+
+            self::assertSame([CustomerStored::class], $heard);
+            self::assertSame(1, $bus->admin()->stats()->commands);
+        });
+    }
+
+    public function testOneHandlerTakesSeveralCommands(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(new class (static function (object $command) use (&$seen): void {
+                $seen[] = $command::class;
+            }) {
+                public function __construct(private readonly \Closure $note) {}
+
+                #[CommandHandler]
+                public function both(StoreCustomer|ForgetCustomer $command): void
+                {
+                    ($this->note)($command);
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            $bus->send(new ForgetCustomer('1'));
+            self::drain($bus);
+
+            self::assertSame([StoreCustomer::class, ForgetCustomer::class], $seen);
+        });
+    }
+
+    public function testAListenerThatNoKnownClassFitsIsReported(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new RecordingLogger();
+            $listener = new class {
+                #[EventListener]
+                public function shipping(Shipping $event): void {}
+            };
+            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers($listener);
+            self::drain($bus);
+
+            self::assertTrue($logger->has('listens to ' . Shipping::class . ', and no known message class fits'), \implode("\n", $logger->lines));
+        });
+    }
+
+    public function testSeveralCommandsCannotHaveAHandlerEachAndOneTogether(): void
+    {
+        $together = new class {
+            #[CommandHandler]
+            public function both(StoreCustomer|ForgetCustomer $command): void {}
+        };
+
+        $this->expectException(DuplicateHandlerError::class);
+        $this->expectExceptionMessage('Command ' . StoreCustomer::class . ' has two handlers');
+        Bus::connect('memory:')->handlers($together, self::storing(static fn() => null));
+    }
+
+    public function testAnEventListenerForAClassThatACommandHandlerTakesIsRefused(): void
+    {
+        $listener = new class {
+            #[EventListener]
+            public function on(CustomerStored|StoreCustomer $event): void {}
+        };
+
+        $this->expectException(DuplicateHandlerError::class);
+        Bus::connect('memory:')->handlers(self::storing(static fn() => null), $listener);
     }
 
     public function testParametersAreFoundByTypeInAnyOrder(): void
@@ -317,4 +472,22 @@ final class HandlersTest extends BusTestCase
             }
         }, [StoreCustomer::class, Transaction::class, Context::class]];
     }
+}
+
+interface Shipping {}
+
+abstract class ParcelEvent
+{
+    public function __construct(public readonly string $id) {}
+}
+
+#[MessageType('parcel.lost')]
+final class ParcelLost extends ParcelEvent implements Shipping {}
+
+#[MessageType('parcel.found')]
+final class ParcelFound extends ParcelEvent {}
+
+final class ShipLeft implements Shipping
+{
+    public function __construct(public readonly string $id) {}
 }

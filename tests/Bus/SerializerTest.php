@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\EnvelopeSerializer;
@@ -13,8 +15,9 @@ use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
-use Weft\Bus\MessageFormats;
+use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
+use Weft\Bus\Route;
 use Weft\Bus\SerializedBy;
 use Weft\Bus\Serializer;
 use Weft\Bus\Serializer\CloudEvents;
@@ -83,7 +86,7 @@ final class SerializerTest extends BusTestCase
                 }
             };
             $bus = Bus::connect($broker)->handlers($listener);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $user = new User();
             $user->name = "Zoë\0";
             $bus->publish($user);
@@ -99,7 +102,7 @@ final class SerializerTest extends BusTestCase
 
             $broker->publish([new Outgoing('api.User', "\xFF\xFF", [])]);
             self::drain($bus);
-            self::assertSame(MessageDecodingException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(MessageDecodingException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
         });
     }
 
@@ -249,12 +252,12 @@ final class SerializerTest extends BusTestCase
             $broker = new Memory();
             $seen = [];
             $bus = self::bus($broker, ['orders' => new PhpServiceBus(['App\OrderPlaced' => OrderPlaced::class])], [], $seen);
-            $bus->declare('orders');
+            $bus->queue('orders')->declare();
             $broker->put('orders', [
                 new Outgoing('', $body, $headers + ['X-SERVICE-BUS-TRACE-ID' => $trace]),
                 new Outgoing('shop.order.placed', '{"id":"new","lines":[],"at":"2026-01-02T03:04:05Z"}', [Header::MESSAGE_ID => self::ID]),
             ]);
-            $bus->consume('orders', stopWhenEmpty: true);
+            $bus->consume('orders', options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertEquals([new OrderPlaced('old', [], new \DateTimeImmutable('2019-01-01T00:00:00Z')), 'new'], [$seen[0][0], $seen[1][0]->id]);
             self::assertSame([$trace, '0af7651916cd43dd8448eb211c80319c'], [$seen[0][1]->correlationId(), $seen[0][1]->trace()->traceId()]);
@@ -291,7 +294,7 @@ final class SerializerTest extends BusTestCase
 
             $broker = new Memory();
             $broker->declare('theirs', ['order_placed']);
-            Bus::connect($broker, formats: new MessageFormats(serializers: [OrderPlaced::class => $format]))->publish(self::order());
+            Bus::connect($broker, options: self::options(serializers: [OrderPlaced::class => $format]))->publish(self::order());
             $sent = $broker->consume('theirs', 1)->next(1, 0.0)[0];
             self::assertSame(['order_placed', $sent->headers[Header::MESSAGE_ID]], [$sent->headers['event_name'], $sent->headers['x-request-id']]);
         });
@@ -303,7 +306,7 @@ final class SerializerTest extends BusTestCase
             $broker = new Memory();
             $seen = [];
             $bus = self::bus($broker, [], [OrderPlaced::class => new Reversed()], $seen);
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $broker->publish([new Outgoing('shop.order.placed', '{"id":"before","lines":[],"at":"2026-01-02T03:04:05Z"}', [])]);
             $bus->publish(self::order());
             self::drain($bus);
@@ -317,14 +320,14 @@ final class SerializerTest extends BusTestCase
         $this->inRuntime(function (): void {
             $broker = new Memory();
             $seen = [];
-            $bus = self::bus($broker, [], [], $seen)->upcasters(new class {
+            $bus = self::bus($broker, [], [], $seen)->handlers(new class {
                 #[Upcaster(ParcelSent::class, from: 1)]
                 public function weigh(array $data): array
                 {
                     return $data + ['grams' => 0];
                 }
             });
-            $bus->declare(self::QUEUE);
+            $bus->queue(self::QUEUE)->declare();
             $headers = (new CloudEvents('/shop'))->encode(new ParcelSent('p-1', 1), new Envelope('parcel.sent', '', [Header::MESSAGE_ID => self::ID]), new NoNormalizer())->headers;
             $broker->publish([new Outgoing('parcel.sent', '{"id":"p-1"}', [Header::SCHEMA_VERSION => '1'] + $headers)]);
             self::drain($bus);
@@ -350,28 +353,28 @@ final class SerializerTest extends BusTestCase
                     ($this->note)();
                 }
             };
-            $bus = Bus::connect($broker, formats: new MessageFormats([self::QUEUE => [new SymfonyMessenger()]]))->handlers($listener);
-            $bus->declare(self::QUEUE);
+            $bus = Bus::connect($broker, options: self::options([self::QUEUE => [new SymfonyMessenger()]]))->handlers($listener);
+            $bus->queue(self::QUEUE)->declare();
             $broker->put(self::QUEUE, [new Outgoing('', '{"id":"o-9","lines":[],"at":"2026-01-02T03:04:05Z"}', ['type' => OrderPlaced::class])]);
-            while ($bus->deadLetters(self::QUEUE)->count() === 0) {
+            while ($bus->queue(self::QUEUE)->deadLetters()->count() === 0) {
                 self::drain($bus);
                 \Weft\delay(0.005);
             }
             self::assertSame(2, $calls);
-            self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
+            self::assertSame(1, $bus->queue(self::QUEUE)->deadLetters()->retry());
             self::drain($bus);
 
-            self::assertSame([3, 0], [$calls, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([3, 0], [$calls, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 
     public function testRulesForSeveralClassesMustNotContradictEachOther(): void
     {
-        $formats = new MessageFormats(serializers: ['shop.*' => new Json(), '*.placed' => new CloudEvents('/shop')]);
+        $options = self::options(serializers: ['shop.*' => new Json(), '*.placed' => new CloudEvents('/shop')], classes: [OrderPlaced::class]);
 
         $this->expectException(InvalidMessageClassError::class);
         $this->expectExceptionMessage('several serializers fit it, "shop.*" and "*.placed"; add one for the class itself');
-        Bus::connect('memory:', formats: $formats)->registerMessages(OrderPlaced::class);
+        Bus::connect('memory:', options: $options);
     }
 
     public function testARuleForTheClassWinsOverOthersAndTheAttribute(): void
@@ -389,7 +392,7 @@ final class SerializerTest extends BusTestCase
     public function testAFormatThatFailsNamesItselfAndTheClass(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:', formats: new MessageFormats(serializers: [OrderPlaced::class => new Failing()]));
+            $bus = Bus::connect('memory:', options: self::options(serializers: [OrderPlaced::class => new Failing()]));
 
             $this->expectException(MessageEncodingException::class);
             $this->expectExceptionMessage('Cannot encode ' . OrderPlaced::class . ': ' . Failing::class . ' failed: no');
@@ -415,7 +418,7 @@ final class SerializerTest extends BusTestCase
         $broker = new Memory();
         $seen = [];
         $bus = self::bus($broker, $queues, $serializers, $seen, $class);
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         $broker->declare('copies', [$class === OrderPlaced::class ? 'shop.order.placed' : $class]);
         $bus->publish($message);
         self::drain($bus);
@@ -435,11 +438,11 @@ final class SerializerTest extends BusTestCase
         $broker = new Memory();
         $seen = [];
         $bus = self::bus($broker, [self::QUEUE => $formats], [], $seen, $class);
-        $bus->declare(self::QUEUE);
+        $bus->queue(self::QUEUE)->declare();
         $broker->put(self::QUEUE, [$message]);
         self::drain($bus);
 
-        return [$seen[0][0] ?? null, $seen[0][1] ?? null, null, $bus->deadLetters(self::QUEUE)->peek()];
+        return [$seen[0][0] ?? null, $seen[0][1] ?? null, null, $bus->queue(self::QUEUE)->deadLetters()->peek()];
     }
 
     /**
@@ -454,7 +457,7 @@ final class SerializerTest extends BusTestCase
             $seen[] = [$message, $context];
         };
 
-        return Bus::connect($broker, formats: new MessageFormats($queues, $serializers))->handlers(match ($class) {
+        return Bus::connect($broker, options: self::options($queues, $serializers))->handlers(match ($class) {
             Thumbnail::class => new class ($note) {
                 public function __construct(private readonly \Closure $note) {}
 
@@ -489,6 +492,17 @@ final class SerializerTest extends BusTestCase
                 }
             },
         });
+    }
+
+    /**
+     * @param array<string, Serializer|list<Serializer>> $queues
+     * @param array<string, Serializer>                  $serializers
+     * @param array<string, Route>                       $routes
+     * @param list<class-string>                         $classes
+     */
+    private static function options(array $queues = [], array $serializers = [], array $routes = [], array $classes = []): BusOptions
+    {
+        return new BusOptions(messages: new MessageOptions($classes, serializers: $serializers, routes: $routes, queueSerializers: $queues));
     }
 }
 

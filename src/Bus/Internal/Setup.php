@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Handlers\KeyedMutex;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\Handlers\Pipeline;
+use Weft\Bus\Internal\Handlers\WideListener;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Saga\SagaCompiler;
@@ -83,7 +84,7 @@ final class Setup
         $this->claims = new BodyStore($options->messages->claims);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->codec, $this->claims);
         $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);
-        $this->handlers = new Handlers(new Pipeline($options->timeout, $options->middleware));
+        $this->handlers = new Handlers(new Pipeline($options->timeout, $options->middleware), $this->codec);
         $parameters = new Parameters($database, $options->container, $logger);
         $this->compiler = new HandlerCompiler($this->codec, $parameters, $options->validator);
         $this->sagas = new SagaCompiler($this->codec, $parameters, $options->validator, $database === null ? null : new SagaStore($database));
@@ -113,7 +114,7 @@ final class Setup
         }
     }
 
-    /** @return list<Handler> */
+    /** @return list<Handler|WideListener> */
     private function compile(object $service): array
     {
         $handlers = $this->compiler->compile($service);

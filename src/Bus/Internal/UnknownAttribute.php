@@ -16,10 +16,12 @@ use Weft\Bus\Priority;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
+use Weft\Bus\Route;
 use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\SerializedBy;
 use Weft\Bus\Timeout;
 use Weft\Bus\Upcaster;
 use Weft\Bus\Version;
@@ -34,8 +36,8 @@ final class UnknownAttribute
 {
     private const KNOWN = [
         Batch::class, CommandHandler::class, Encrypted::class, EventListener::class, Expires::class, FairBy::class, MessageType::class,
-        OrderedBy::class, Priority::class, QueryHandler::class, RateLimit::class, Retry::class, Saga::class, SagaListener::class,
-        SagaStart::class, SagaTimeout::class, Timeout::class, Upcaster::class, Validate::class, Version::class,
+        OrderedBy::class, Priority::class, QueryHandler::class, RateLimit::class, Retry::class, Route::class, Saga::class, SagaListener::class,
+        SagaStart::class, SagaTimeout::class, SerializedBy::class, Timeout::class, Upcaster::class, Validate::class, Version::class,
     ];
 
     /**

@@ -56,6 +56,12 @@ final class Codec
         return $this->byClass[$class] ?? null;
     }
 
+    /** How many classes are known. */
+    public function count(): int
+    {
+        return \count($this->byClass);
+    }
+
     /** @return list<MessageClass> */
     public function known(): array
     {

@@ -96,6 +96,9 @@ final class Receiver
         if ($this->setup->handlers->types() === []) {
             $this->setup->logger->warning('Queue {queue} is consumed without handlers, every message is dead-lettered: register handlers with Bus::handlers()', ['queue' => $queue]);
         }
+        foreach ($this->setup->handlers->unmatched() as $listener) {
+            $this->setup->logger->warning('Listener {listener}() listens to {target}, and no known message class fits: name the classes in MessageOptions', ['listener' => $listener->name, 'target' => $listener->target()]);
+        }
 
         return current() === null ? run($run) : $run();
     }

@@ -9,6 +9,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\QueryHandler;
@@ -29,7 +30,7 @@ final class HandlerCompiler
     ) {}
 
     /**
-     * @return list<Handler> empty when no method is marked
+     * @return list<Handler|WideListener> empty when no method is marked
      * @throws InvalidHandlerError
      */
     public function compile(object $service): array
@@ -40,7 +41,7 @@ final class HandlerCompiler
         foreach ($class->getMethods() as $method) {
             $kind = self::kind($method);
             if ($kind !== null) {
-                $handlers[] = $this->handler($service, $method, $kind);
+                \array_push($handlers, ...$this->handlers($service, $method, $kind));
             }
         }
 
@@ -61,7 +62,8 @@ final class HandlerCompiler
         return \array_values($kinds)[0] ?? null;
     }
 
-    private function handler(object $service, \ReflectionMethod $method, MessageKind $kind): Handler
+    /** @return list<Handler|WideListener> */
+    private function handlers(object $service, \ReflectionMethod $method, MessageKind $kind): array
     {
         Parameters::check($method);
         $parameters = \array_values($method->getParameters());
@@ -69,17 +71,44 @@ final class HandlerCompiler
         if ($batch && $kind === MessageKind::Query) {
             throw Parameters::invalid($method, 'takes batches and is a query handler; a query handler takes one query');
         }
-        $message = $batch ? self::batchOf($method, $parameters) : Parameters::message($method);
+        $pattern = $kind === MessageKind::Event ? $method->getAttributes(EventListener::class)[0]->newInstance()->types : null;
+        if ($batch && $pattern !== null) {
+            throw Parameters::invalid($method, 'takes batches of one class and has a pattern of types');
+        }
+        $classes = $batch ? [self::batchOf($method, $parameters)] : Parameters::messages($method, $pattern !== null);
         $arguments = $this->parameters->others($method, [Context::class, Transaction::class]);
+        $name = "{$method->class}::{$method->name}";
+        $transactional = \in_array(Transaction::class, $arguments, true);
+        $invoke = $batch ? self::batchInvoker($method, $service, $arguments) : self::invoker($method->getClosure($service), $arguments);
+        $make = fn(MessageClass $class): Handler => new Handler($name, $kind, $class, $transactional, $invoke, Attributes::of($method, $service, $class->class, $this->validator));
+        if ($classes === []) {
+            return [new WideListener($name, null, $pattern, $make)];
+        }
+        $handlers = [];
+        foreach ($classes as $class) {
+            $isWide = $kind === MessageKind::Event && !$batch && self::hasDescendants($class);
+            if ($pattern === null && !($isWide && self::isAbstract($class))) {
+                $handlers[] = $make($this->codec->of($class));
+            }
+            if ($isWide || $pattern !== null) {
+                $handlers[] = new WideListener($name, $class, $pattern, $make);
+            }
+        }
 
-        return new Handler(
-            "{$method->class}::{$method->name}",
-            $kind,
-            $this->codec->of($message),
-            \in_array(Transaction::class, $arguments, true),
-            $batch ? self::batchInvoker($method, $service, $arguments) : self::invoker($method->getClosure($service), $arguments),
-            Attributes::of($method, $service, $message, $this->validator),
-        );
+        return $handlers;
+    }
+
+    private static function hasDescendants(string $class): bool
+    {
+        return \interface_exists($class) || (\class_exists($class) && !(new \ReflectionClass($class))->isFinal());
+    }
+
+    /** @param class-string $class */
+    private static function isAbstract(string $class): bool
+    {
+        $reflection = new \ReflectionClass($class);
+
+        return $reflection->isInterface() || $reflection->isAbstract();
     }
 
     /**

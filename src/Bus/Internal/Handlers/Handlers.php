@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\DuplicateHandlerError;
+use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
 
@@ -27,12 +28,35 @@ final class Handlers
     /** Whether any handler has ordered messages. */
     public bool $hasOrdered = false;
 
-    public function __construct(private readonly Pipeline $pipeline) {}
+    /** @var list<WideListener> */
+    private array $wide = [];
+
+    /** @var array<string, int> how many handlers of a type are those of wide listeners */
+    private array $expanded = [];
+
+    /** How many classes the codec knew when the wide listeners were matched with them. */
+    private int $matched = 0;
+
+    public function __construct(
+        private readonly Pipeline $pipeline,
+        private readonly Codec $codec,
+    ) {}
 
     /** @throws DuplicateHandlerError|InvalidHandlerError */
-    public function add(Handler $handler): void
+    public function add(Handler|WideListener $handler): void
     {
+        if ($handler instanceof WideListener) {
+            $this->wide[] = $handler;
+            $this->matched = 0;
+
+            return;
+        }
         $type = $handler->message->type;
+        if ($handler->kind !== MessageKind::Event && ($this->expanded[$type] ?? 0) === \count($this->byType[$type] ?? [])) {
+            // Wide listeners do not listen to commands and queries.
+            unset($this->byType[$type], $this->expanded[$type]);
+            $handler->message->handler = null;
+        }
         $first = $this->byType[$type][0] ?? null;
         if ($first !== null && $first->kind !== $handler->kind) {
             throw new DuplicateHandlerError("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
@@ -60,13 +84,54 @@ final class Handlers
     /** @return list<Handler> */
     public function of(string $type): array
     {
+        if ($this->wide !== [] && $this->matched !== $this->codec->count()) {
+            $this->match();
+        }
+
         return $this->ready[$type] ?? $this->prepare($type);
     }
 
     /** @return list<string> */
     public function types(): array
     {
+        $this->match();
+
         return \array_map('strval', \array_keys($this->byType));
+    }
+
+    /** @return list<WideListener> those that no message class fits */
+    public function unmatched(): array
+    {
+        $this->match();
+
+        return \array_values(\array_filter($this->wide, static fn(WideListener $listener): bool => !$listener->hasMatched));
+    }
+
+    /** Makes a handler of each wide listener for each class that fits and is not a command or a query. */
+    private function match(): void
+    {
+        if ($this->wide === [] || $this->matched === $this->codec->count()) {
+            return;
+        }
+        foreach ($this->codec->known() as $class) {
+            $handlers = $this->byType[$class->type] ?? [];
+            if (($handlers[0]->kind ?? MessageKind::Event) !== MessageKind::Event) {
+                continue;
+            }
+            $names = \array_map(static fn(Handler $handler): string => $handler->name, $handlers);
+            foreach ($this->wide as $listener) {
+                if (!$listener->fits($class)) {
+                    continue;
+                }
+                $listener->hasMatched = true;
+                if (!\in_array($listener->name, $names, true)) {
+                    $names[] = $listener->name;
+                    $this->add(($listener->make)($class));
+                    $this->expanded[$class->type] = ($this->expanded[$class->type] ?? 0) + 1;
+                }
+            }
+        }
+        $this->matched = $this->codec->count();
     }
 
     /** @return list<Handler> */

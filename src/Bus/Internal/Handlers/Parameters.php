@@ -42,29 +42,35 @@ final class Parameters
     }
 
     /**
-     * The class of the first parameter.
+     * The classes that the first parameter accepts.
      *
-     * @return class-string
+     * @param bool $any whether `object` is allowed, for which the list is empty
+     * @return list<class-string> in the order of the declaration
      * @throws InvalidHandlerError
      */
-    public static function message(\ReflectionMethod $method): string
+    public static function messages(\ReflectionMethod $method, bool $any = false): array
     {
         $parameters = $method->getParameters();
         $type = ($parameters[0] ?? null)?->getType();
+        if ($any && $type instanceof \ReflectionNamedType && $type->getName() === 'object' && !$type->allowsNull()) {
+            return [];
+        }
+        $types = $type instanceof \ReflectionUnionType ? $type->getTypes() : [$type];
+        $others = \array_filter($types, static fn(?\ReflectionType $type): bool => !$type instanceof \ReflectionNamedType || $type->isBuiltin() || $type->allowsNull());
         $problem = match (true) {
             $parameters === [] => 'has no parameter for the message',
             $type === null => "has no type for its message \${$parameters[0]->name}",
-            !$type instanceof \ReflectionNamedType => "has the type {$type} for its message; a handler takes one class",
-            $type->isBuiltin(), $type->allowsNull() => "has the type {$type} for its message, which must be a class",
+            (string) $type === 'object' => 'takes any object; an event listener may do so with a pattern of types: #[EventListener(types: \'shop.*\')]',
+            $others !== [] => "has the type {$type} for its message, which must be a class or several of them",
             $parameters[0]->isPassedByReference(), $parameters[0]->isVariadic() => 'takes its message by reference or as a variadic',
             default => null,
         };
         if ($problem !== null) {
             throw self::invalid($method, $problem);
         }
-        /** @var \ReflectionNamedType $type */
 
-        return $type->getName() === 'self' ? $method->class : $type->getName();
+        /** @var list<class-string> */
+        return \array_values(\array_unique(\array_map(static fn(\ReflectionNamedType $type): string => $type->getName() === 'self' ? $method->class : $type->getName(), $types)));
     }
 
     /**

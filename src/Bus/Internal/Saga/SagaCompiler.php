@@ -136,7 +136,11 @@ final class SagaCompiler
     private function handler(SagaDefinition $definition, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
     {
         Parameters::check($method);
-        $message = Parameters::message($method);
+        $messages = Parameters::messages($method);
+        if (\count($messages) > 1) {
+            throw Parameters::invalid($method, 'takes several message classes; a method of a saga takes one');
+        }
+        $message = $messages[0];
         $arguments = $this->parameters->others($method, [SagaContext::class, Context::class, Transaction::class]);
         $acts = \in_array(Transaction::class, $arguments, true) || self::takesDatabase($method);
         $correlation = self::correlation($method, $mark, $definition->options, $message);
