@@ -36,7 +36,7 @@ function cancel(int $op): void
 {
 }
 
-/** How many operations have been started and have neither finished nor been cancelled. */
+/** How many operations have been started and have neither been announced by `poll()` nor been cancelled. */
 function running(): int
 {
 }

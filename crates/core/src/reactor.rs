@@ -210,9 +210,10 @@ impl<T: 'static> Reactor<T> {
         drop((running, outcome));
     }
 
-    /// How many operations have been started and neither finished nor cancelled.
+    /// How many operations have been started and neither announced by `poll` nor cancelled.
     pub fn running(&self) -> usize {
-        self.shared.state.borrow().running.len()
+        let state = self.shared.state.borrow();
+        state.running.len() + state.unannounced.len()
     }
 }
 
@@ -302,8 +303,9 @@ mod tests {
         let (id, promise) = reactor.expect(Rc::clone(&claim));
         assert_eq!((reactor.running(), Rc::strong_count(&claim)), (1, 2));
         promise.keep(7);
-        assert_eq!((reactor.running(), Rc::strong_count(&claim)), (0, 1));
+        assert_eq!((reactor.running(), Rc::strong_count(&claim)), (1, 1));
         assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.running(), 0);
         assert_eq!(reactor.take(id), Some(7));
     }
 

@@ -49,6 +49,9 @@ typedef enum {
 /* What a replacement has to do. Costs a few nanoseconds. */
 weft_mode weft_mode_here(weft_group group);
 
+/* Whether this is the thread of PHP while an event loop runs with hooks. */
+bool weft_hooks_apply(void);
+
 /* --- waiting ------------------------------------------------------------------------------------------------------------------------ */
 
 typedef enum {

@@ -2,6 +2,8 @@
 #ifndef WEFT_REPLACEMENTS_H
 #define WEFT_REPLACEMENTS_H
 
+#include "hooks.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -24,6 +26,34 @@ unsigned weft_sleep(unsigned seconds);
 int weft_usleep(useconds_t microseconds);
 int weft_nanosleep(const struct timespec *time, struct timespec *left);
 int weft_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left);
+
+ssize_t weft_recv(int socket, void *buffer, size_t size, int flags);
+ssize_t weft_recv_chk(int socket, void *buffer, size_t size, size_t room, int flags);
+ssize_t weft_recvfrom(int socket, void *buffer, size_t size, int flags, struct sockaddr *address, socklen_t *length);
+ssize_t weft_recvfrom_chk(
+	int socket, void *buffer, size_t size, size_t room, int flags, struct sockaddr *address, socklen_t *length);
+ssize_t weft_recvmsg(int socket, struct msghdr *message, int flags);
+ssize_t weft_send(int socket, const void *data, size_t size, int flags);
+ssize_t weft_sendto(int socket, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t length);
+ssize_t weft_sendmsg(int socket, const struct msghdr *message, int flags);
+int weft_accept(int socket, struct sockaddr *address, socklen_t *length);
+int weft_accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
+int weft_connect(int socket, const struct sockaddr *address, socklen_t length);
+
+ssize_t weft_read(int descriptor, void *buffer, size_t size);
+ssize_t weft_read_chk(int descriptor, void *buffer, size_t size, size_t room);
+ssize_t weft_write(int descriptor, const void *data, size_t size);
+int weft_close(int descriptor);
+
+/* --- what they share ---------------------------------------------------------------------------------------------------------------- */
+
+typedef enum { WEFT_TRY_AGAIN, WEFT_GIVE_UP, WEFT_CALL_REAL } weft_attempt;
+
+/* Waits for one descriptor after an attempt that found nothing. WEFT_GIVE_UP: errno is set, return -1. */
+weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadline deadline, const void *caller);
+/* Whether calls on the descriptor wait in the kernel. Keeps errno. */
+bool weft_blocks(int descriptor);
+ssize_t weft_send_from(int socket, const void *data, size_t size, int flags, const void *caller);
 
 void *weft_dlopen(const char *file, int mode);
 

@@ -42,6 +42,11 @@ static weft_fiber *current_fiber(void)
 	return fiber != NULL ? fiber->context.reserved[hooks.slot] : NULL;
 }
 
+bool weft_hooks_apply(void)
+{
+	return hooks.groups != 0 && pthread_equal(pthread_self(), hooks.thread);
+}
+
 weft_mode weft_mode_here(weft_group group)
 {
 	if ((hooks.groups & group) == 0 || !pthread_equal(pthread_self(), hooks.thread)) {
