@@ -115,7 +115,12 @@ final class Trace
     /** @return Local<self|TraceSource|null> */
     private static function local(): Local
     {
-        /** @var Local<self|TraceSource|null> */
-        return self::$current ??= new Local();
+        if (self::$current === null) {
+            /** @var Local<self|TraceSource|null> $local */
+            $local = new Local();
+            self::$current = $local;
+        }
+
+        return self::$current;
     }
 }

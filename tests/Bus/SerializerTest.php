@@ -277,9 +277,9 @@ final class SerializerTest extends BusTestCase
     public function testNamesInSnakeCaseAreReadAsPhpServiceBusReadsThem(): void
     {
         $this->inRuntime(function (): void {
-            [$received] = self::read([new PhpServiceBus()], new Outgoing('', '{"customer_id":"c-1"}', ['x-message-type' => CustomerMoved::class]), CustomerMoved::class);
+            [$received] = self::read([new PhpServiceBus()], new Outgoing('', '{"customer_id":"c-1"}', ['x-message-type' => CustomerRelocated::class]), CustomerRelocated::class);
 
-            self::assertEquals(new CustomerMoved('c-1'), $received);
+            self::assertEquals(new CustomerRelocated('c-1'), $received);
         });
     }
 
@@ -467,11 +467,11 @@ final class SerializerTest extends BusTestCase
                     ($this->note)($message, $context);
                 }
             },
-            CustomerMoved::class => new class ($note) {
+            CustomerRelocated::class => new class ($note) {
                 public function __construct(private readonly \Closure $note) {}
 
                 #[EventListener]
-                public function on(CustomerMoved $message, Context $context): void
+                public function on(CustomerRelocated $message, Context $context): void
                 {
                     ($this->note)($message, $context);
                 }
@@ -520,7 +520,7 @@ final class OrderPlaced implements ShopEvent
     public function __construct(public readonly string $id, public readonly array $lines, public readonly \DateTimeImmutable $at) {}
 }
 
-final class CustomerMoved
+final class CustomerRelocated
 {
     public function __construct(public readonly string $customerId) {}
 }

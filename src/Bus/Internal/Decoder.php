@@ -59,17 +59,19 @@ final class Decoder
         $header === null || self::check($class, (int) $header, $header);
         $envelope = new Envelope($delivery->type, $this->body($class, $delivery), $delivery->headers);
         $normalizer = new MessageNormalizer($this->codec, $this->upcasters, $class, $delivery->headers[Header::MESSAGE_ID] ?? '', $header === null ? null : (int) $header);
-        /** @var class-string $wanted */
         $wanted = $class->class;
         try {
-            $message = $serializer->decode($envelope, $wanted, $normalizer);
+            return self::expected($serializer, $wanted, $serializer->decode($envelope, $wanted, $normalizer));
         } catch (MessageDecodingException | CancelledException $thrown) {
             throw $thrown;
         } catch (\Throwable $thrown) {
             throw MessageDecodingException::because($wanted, $serializer::class . ' failed: ' . $thrown->getMessage(), $thrown);
         }
+    }
 
-        return $message instanceof $wanted ? $message : throw MessageDecodingException::because($wanted, $serializer::class . ' returned a ' . \get_debug_type($message));
+    private static function expected(Serializer $serializer, string $class, object $message): object
+    {
+        return $message instanceof $class ? $message : throw MessageDecodingException::because($class, $serializer::class . ' returned a ' . $message::class);
     }
 
     private function body(MessageClass $class, Delivery $delivery): string

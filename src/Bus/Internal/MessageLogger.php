@@ -30,7 +30,7 @@ final class MessageLogger extends AbstractLogger
      */
     public function log($level, $message, array $context = []): void
     {
-        $this->logger->log($level, $message, $context + ($this->fields ??= $this->fields()));
+        $this->logger->log($level, (string) $message, $context + ($this->fields ??= $this->fields()));
     }
 
     /** @return array<string, string> */

@@ -75,7 +75,7 @@ final class CloudEvents implements EnvelopeSerializer
             'id' => $envelope->header(Header::MESSAGE_ID) ?? '',
             'source' => $this->source,
             'type' => $envelope->type,
-            'time' => \DateTimeImmutable::createFromFormat('U.u', \sprintf('%.6F', Clock::now()))?->format('Y-m-d\TH:i:s.u\Z'),
+            'time' => (new \DateTimeImmutable(\sprintf('@%.6F', Clock::now())))->format('Y-m-d\TH:i:s.u\Z'),
         ];
         foreach (self::KNOWN as $attribute => $header) {
             if (($value = $envelope->header($header)) !== null) {

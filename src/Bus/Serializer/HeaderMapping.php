@@ -70,7 +70,7 @@ final class HeaderMapping implements EnvelopeSerializer
         $mapped = $received->with(type: $type, headers: $headers);
         $opened = $this->serializer instanceof EnvelopeSerializer ? $this->serializer->open($mapped) : ($type === null ? null : $mapped);
 
-        return $opened?->with(type: $this->types[$opened->type] ?? $opened->type);
+        return $opened === null ? null : $opened->with(type: $this->types[$opened->type] ?? $opened->type);
     }
 
     public function decode(Envelope $envelope, string $class, Normalizer $normalizer): object

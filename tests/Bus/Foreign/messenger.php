@@ -55,12 +55,13 @@ namespace {
         foreach ($transport->getFromQueues(['shop.out']) as $envelope) {
             $transport->ack($envelope);
             $message = $envelope->getMessage();
+            $stamp = $envelope->last(BusNameStamp::class);
             echo json_encode([
                 'class' => $message::class,
                 'id' => $message->id,
                 'quantity' => $message->quantity,
                 'at' => $message->at?->format(DATE_ATOM),
-                'bus' => $envelope->last(BusNameStamp::class)?->getBusName(),
+                'bus' => $stamp instanceof BusNameStamp ? $stamp->getBusName() : null,
             ], JSON_THROW_ON_ERROR), "\n";
             exit;
         }

@@ -68,9 +68,14 @@ final class Parameters
         if ($problem !== null) {
             throw self::invalid($method, $problem);
         }
+        $classes = [];
+        foreach ($types as $type) {
+            \assert($type instanceof \ReflectionNamedType);
+            $classes[] = $type->getName() === 'self' ? $method->class : $type->getName();
+        }
 
         /** @var list<class-string> */
-        return \array_values(\array_unique(\array_map(static fn(\ReflectionNamedType $type): string => $type->getName() === 'self' ? $method->class : $type->getName(), $types)));
+        return \array_values(\array_unique($classes));
     }
 
     /**

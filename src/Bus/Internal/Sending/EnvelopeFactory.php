@@ -69,8 +69,9 @@ final class EnvelopeFactory
         if ($class->policy !== null) {
             $headers += $class->policy->headers($message, $due);
         }
-        if ($class->route !== null) {
-            $headers += [Header::EXCHANGE => $class->route->exchange, Header::ROUTING_KEY => $class->route->keyOf($message, $class->type)] + $class->route->headers;
+        $route = $class->route;
+        if ($route !== null) {
+            $headers += [Header::EXCHANGE => $route->exchange, Header::ROUTING_KEY => $route->keyOf($message, $class->type)] + $route->headers;
         }
         $type = $class->type;
         if ($class->serializer !== null) {
