@@ -71,7 +71,9 @@ final class Decoder
 
     private static function expected(Serializer $serializer, string $class, object $message): object
     {
-        return $message instanceof $class ? $message : throw MessageDecodingException::because($class, $serializer::class . ' returned a ' . $message::class);
+        $found = $message::class;
+
+        return $message instanceof $class ? $message : throw MessageDecodingException::because($class, $serializer::class . " returned a {$found}");
     }
 
     private function body(MessageClass $class, Delivery $delivery): string
