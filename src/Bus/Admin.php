@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Schema\Comparison;
 use Weft\Bus\Internal\Schema\Schema;
 use Weft\Bus\Internal\Sending\Sender;
@@ -18,6 +20,25 @@ final class Admin
         private readonly Setup $setup,
         private readonly Sender $sender,
     ) {}
+
+    /**
+     * The registered handlers with the retries, the timeout and the transaction of each.
+     *
+     * @return list<HandlerInfo> in the order of their registration, those of a message together
+     */
+    public function handlers(): array
+    {
+        $options = $this->setup->options;
+
+        return \array_map(static fn(Handler $handler): HandlerInfo => new HandlerInfo(
+            $handler->message->type,
+            $handler->kind->value,
+            $handler->name,
+            self::rules($handler, $options->retry),
+            $handler->attributes->timeout ?? $options->timeout,
+            $handler->transactional,
+        ), $this->setup->handlers->all());
+    }
 
     /** A snapshot of the counters of the bus, in this process. */
     public function stats(): BusStats
@@ -100,5 +121,18 @@ final class Admin
     public function releaseDue(): ?float
     {
         return $this->sender->releaseDue();
+    }
+
+    /** @return list<Retry> */
+    private static function rules(Handler $handler, Retry $default): array
+    {
+        $rules = $handler->attributes->retries;
+        foreach ($rules as $index => $rule) {
+            if ($rule->on === []) {
+                return \array_slice($rules, 0, $index + 1);
+            }
+        }
+
+        return [...$rules, $handler->kind === MessageKind::Query ? new Retry(immediate: $default->immediate, on: [Recoverable::class]) : $default];
     }
 }

@@ -15,7 +15,9 @@ final class BusOptions
     /**
      * @param DeliveryGuarantee       $guarantee what a crash may lose or repeat; see its cases. Change it to compare with other systems, or
      *                                           where handlers recognise duplicates themselves
-     * @param Retry                   $retry     retries of failures that are marked {@see Recoverable} or known to be transient
+     * @param Retry                   $retry     retries of handlers without a rule of their own, of all exceptions but mistakes in the
+     *                                           program, see {@see Retry}. `new Retry()` dead-letters at once. Change it to the outages you
+     *                                           expect
      * @param float|null              $timeout   seconds a handler without a {@see Timeout} may run, above 0; null for no limit. Set it where
      *                                           handlers call services that may hang
      * @param InboxOptions            $inbox     how long handled messages are remembered, and when the relay publishes what a crash left

@@ -10,9 +10,9 @@ use Weft\Bus\Internal\ExceptionChain;
  * How often and when a failed handler is retried before its message is dead-lettered.
  *
  * On a handler method, on its class, or on the message class. The first one in this order whose `$on` matches the exception applies.
- * Without any, exceptions marked {@see Recoverable}, those of {@see \Weft\Lock\Locks} and transient SQL failures (deadlock, serialization
- * failure, lock not available, connection lost, pool exhausted) are retried as passed to {@see Bus::connect()}. All other failures are
- * dead-lettered immediately, and so is {@see Unrecoverable} in any case.
+ * Without any, {@see BusOptions::$retry} applies, by default three immediate and five delayed retries, to every exception except mistakes in
+ * the program, which fail again: `\Error`, `\LogicException`, and SQL that the database cannot execute are dead-lettered immediately. So is
+ * {@see Unrecoverable} in any case, and a message that cannot be decoded or has no handler.
  *
  * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry does not occupy the
  * prefetch: a copy with the same id is delivered later, only to the handlers that failed.

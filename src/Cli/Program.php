@@ -25,6 +25,7 @@ final class Program extends Application
             new NewCommand(),
             new GenerateProtoCommand(),
             new Bus\ConsumeCommand(),
+            new Bus\HandlersCommand(),
             new Bus\QueuesCommand(),
             new Bus\SetupCommand(),
             new Bus\KeysCommand(),

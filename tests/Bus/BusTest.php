@@ -555,7 +555,7 @@ final class BusTest extends BusTestCase
             [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([1, 1], [$heard, $stored], 'what the other listener sent has left');
             self::assertSame([Fixtures\FailingListener::class . '::stored'], $letter->failedHandlers());
-            self::assertSame([\RuntimeException::class, 'first'], [$letter->errorClass(), $letter->errorMessage()]);
+            self::assertSame([\DomainException::class, 'first'], [$letter->errorClass(), $letter->errorMessage()]);
         });
     }
 

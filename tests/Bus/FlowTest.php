@@ -214,7 +214,7 @@ final class FlowTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $at = $pauses = [];
-            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(self::storing(static function () use (&$at, &$pauses, $logger): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry(), logger: $logger))->handlers(self::storing(static function () use (&$at, &$pauses, $logger): void {
                 $at[] = \microtime(true);
                 $pauses[] = \count(\array_filter($logger->records, static fn(array $record): bool => \str_contains($record['message'], 'Circuit breaker of queue {queue} opens')));
                 if (\count($at) <= 5) {
@@ -244,7 +244,7 @@ final class FlowTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $calls = 0;
-            $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$calls): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry()))->handlers(self::storing(static function () use (&$calls): void {
                 ++$calls <= 2 && throw new \RuntimeException('the gateway is down');
             }));
             $bus->queue(self::QUEUE)->declare();
@@ -272,7 +272,7 @@ final class FlowTest extends BusTestCase
                 }
             };
             $calls = 0;
-            $bus = Bus::connect('memory:', options: new BusOptions(logger: $logger))->handlers(self::storing(static function () use (&$calls): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(retry: new Retry(), logger: $logger))->handlers(self::storing(static function () use (&$calls): void {
                 ++$calls <= 3 && throw new \RuntimeException('the gateway is down');
             }));
             $bus->queue(self::QUEUE)->declare();

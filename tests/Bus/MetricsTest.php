@@ -41,7 +41,7 @@ final class MetricsTest extends TestCase
                 #[CommandHandler]
                 public function work(Work \$work): void
                 {
-                    if (\$work->fails) { throw new RuntimeException('never'); }
+                    if (\$work->fails) { throw new DomainException('never'); }
                 }
             }
             \$app = new Weft\\App();

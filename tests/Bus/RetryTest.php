@@ -11,14 +11,19 @@ use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\NoHandlerException;
+use Weft\Bus\PublishException;
+use Weft\Bus\QueryHandler;
 use Weft\Bus\Recoverable;
+use Weft\Bus\RequestFailedException;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\Unrecoverable;
 use Weft\Sql\ConnectionRefusedException;
 use Weft\Sql\Database;
@@ -178,11 +183,76 @@ class RetryTest extends BusTestCase
         yield 'the first rule that fits' => [new \LengthException('no'), 5];
         yield 'the second rule' => [new \DomainException('no'), 3];
         yield 'a rule for the previous exception' => [new \RuntimeException('no', previous: new \DomainException('no')), 3];
-        yield 'no rule' => [new \RuntimeException('no'), 1];
+        yield 'no rule that fits' => [new \RuntimeException('no'), 2];
         yield 'marked as unrecoverable' => [new class ('no') extends \LengthException implements Unrecoverable {}, 1];
         yield 'a lock that another holds' => [new \Weft\Lock\LockConflictException('taken', 'stock'), 2];
         yield 'marked as recoverable' => [new class ('no') extends \RuntimeException implements Recoverable {}, 2];
         yield 'a deadlock' => [new DeadlockException('no'), 2];
+    }
+
+    /** @dataProvider ofHandlersWithoutARule */
+    public function testWithoutARuleEverythingIsRetriedButMistakesInTheProgram(\Throwable $thrown, int $calls): void
+    {
+        $this->with(static fn(): Bus => Bus::connect(new Memory(), options: new BusOptions(retry: new Retry(immediate: 1))), function (Bus $bus) use ($thrown, $calls): void {
+            $called = 0;
+            $bus->handlers(self::storing(static function () use ($thrown, &$called): never {
+                $called++;
+                throw $thrown;
+            }))->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([$calls, 1], [$called, $bus->queue(self::QUEUE)->deadLetters()->count()]);
+        });
+    }
+
+    public static function ofHandlersWithoutARule(): iterable
+    {
+        yield 'an exception' => [new \RuntimeException('no'), 2];
+        yield 'an exception of the library' => [new \Weft\Sql\UniqueViolationException('no'), 2];
+        yield 'a broker that did not take a message' => [new PublishException('no'), 2];
+        yield 'a broker that refused a message' => [new PublishException('no', refused: true), 1];
+        yield 'an error' => [new \TypeError('no'), 1];
+        yield 'wrong SQL' => [new \Weft\Sql\SyntaxErrorException('no'), 1];
+        yield 'a wrong argument' => [new \InvalidArgumentException('no'), 1];
+        yield 'an error that is marked as recoverable' => [new class ('no') extends \LogicException implements Recoverable {}, 2];
+        yield 'a message that cannot be decoded' => [MessageDecodingException::malformed(StoreCustomer::class, 'no'), 1];
+        yield 'a command that is sent to nobody' => [new UndefinedQueueException('no'), 1];
+    }
+
+    public function testByDefaultAFailureIsRetriedThreeTimesAtOnceAndInFiveRounds(): void
+    {
+        self::assertEquals(new Retry(immediate: 3, delayed: 5), (new BusOptions())->retry);
+    }
+
+    public function testAQueryIsRetriedOnlyWhenItsFailureIsKnownToBeTransient(): void
+    {
+        $this->with(static fn(): Bus => Bus::connect(new Memory(), options: new BusOptions(retry: new Retry(immediate: 1))), function (Bus $bus): void {
+            $handler = new class {
+                public int $calls = 0;
+                public \Throwable $thrown;
+
+                #[QueryHandler]
+                public function store(StoreCustomer $query): never
+                {
+                    $this->calls++;
+                    throw $this->thrown;
+                }
+            };
+            $bus->handlers($handler)->queue(self::QUEUE)->declare();
+            foreach ([[new \RuntimeException('no'), 1], [new DeadlockException('no'), 2]] as [$handler->thrown, $calls]) {
+                $handler->calls = 0;
+                $asking = async(static function () use ($bus): void {
+                    try {
+                        $bus->request(self::customer(1));
+                        self::fail('the handler throws');
+                    } catch (RequestFailedException) {
+                    }
+                });
+                self::consumeUntil($bus, static fn(): bool => $asking->isDone());
+                self::assertSame($calls, $handler->calls);
+            }
+        });
     }
 
     public function testARuleOfTheClassAndOfTheMessageCountsWhereTheMethodHasNone(): void

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
+use Weft\Bus\Retry;
+use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\TransactionFinishedException;
@@ -182,7 +184,7 @@ final class TransactionTest extends BusTestCase
         $this->inRuntime(function (): void {
             $database = self::databaseAt($this->dsn());
             // Another way to write the same path.
-            $bus = Bus::connect("sqlite://{$this->folder}/../" . \basename($this->folder) . '/customers.db', $database)->handlers($this->inserting());
+            $bus = Bus::connect("sqlite://{$this->folder}/../" . \basename($this->folder) . '/customers.db', $database, new BusOptions(retry: new Retry()))->handlers($this->inserting());
             $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             // Only what the handler's own transaction deletes can see that its row is there.
@@ -271,7 +273,7 @@ final class TransactionTest extends BusTestCase
     {
         $this->inRuntime(function () use ($broker, $test): void {
             $database = self::databaseAt($this->dsn());
-            $bus = Bus::connect($broker($database, $this->folder), $database);
+            $bus = Bus::connect($broker($database, $this->folder), $database, new BusOptions(retry: new Retry()));
             try {
                 $test($bus, $database);
             } finally {

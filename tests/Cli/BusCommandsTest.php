@@ -45,6 +45,14 @@ final class BusCommandsTest extends TestCase
         self::assertStringNotContainsString('table', $this->weft('setup', self::BUS, 'customers'));
     }
 
+    public function testHandlersShowsWhatAppliesToEachHandler(): void
+    {
+        $shown = $this->weft('handlers', self::BUS);
+
+        self::assertMatchesRegularExpression('/ message +\| handler +\| retries +\| timeout +\| transaction /', $shown);
+        self::assertMatchesRegularExpression('/ command Weft.+StoreCustomer +\| class@anonymous::store +\| 3 immediate \+ 5 delayed +\| none +\| yes /', $shown);
+    }
+
     public function testConsumeHandlesWhatIsThereAndQueuesShowsWhatIsLeft(): void
     {
         $this->send(['a', 'b', 'nobody', 'c', 'd']);

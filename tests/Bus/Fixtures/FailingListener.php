@@ -13,6 +13,6 @@ final class FailingListener
     #[EventListener]
     public function stored(CustomerStored $event): void
     {
-        throw new \RuntimeException($this->message);
+        throw new \DomainException($this->message);
     }
 }

@@ -4,26 +4,37 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Consuming;
 
+use Weft\Bus\BusException;
 use Weft\Bus\ClaimLostException;
 use Weft\Bus\CrashedTooOftenException;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
 use Weft\Bus\NoHandlerException;
+use Weft\Bus\PublishException;
 use Weft\Bus\Recoverable;
+use Weft\Bus\RequestFailedException;
+use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Retry;
 use Weft\Bus\Saga\SagaConflictException;
 use Weft\Bus\TransactionFinishedException;
+use Weft\Bus\TransportException;
 use Weft\Bus\UnknownMessageTypeException;
 use Weft\Bus\Unrecoverable;
 use Weft\Lock\LockException;
 use Weft\Sql\ConnectionException;
 use Weft\Sql\ConnectionLostException;
+use Weft\Sql\InvalidParameterException;
+use Weft\Sql\InvalidStatementException;
 use Weft\Sql\LockNotAvailableException;
 use Weft\Pool\PoolExhaustedException;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\TransactionAbortedException;
+use Weft\Sql\UndefinedColumnException;
+use Weft\Sql\UndefinedTableException;
 
 /**
  * Decides which failures of which handlers are retried.
@@ -38,6 +49,15 @@ final class RetryPolicy
     ];
 
     private const TRANSIENT = [Recoverable::class, LockException::class, TransactionAbortedException::class, LockNotAvailableException::class, ConnectionLostException::class, ConnectionException::class, PoolExhaustedException::class];
+
+    /** Failures of the bus itself that another attempt may resolve. */
+    private const OF_THE_BUS = [PublishException::class, TransportException::class, RequestFailedException::class, RequestTimeoutException::class];
+
+    /** Mistakes in the program: another attempt fails as well. */
+    private const MISTAKES = [
+        \Error::class, \LogicException::class,
+        SyntaxErrorException::class, UndefinedTableException::class, UndefinedColumnException::class, InvalidStatementException::class, InvalidParameterException::class,
+    ];
 
     private readonly Retry $transient;
 
@@ -78,6 +98,28 @@ final class RetryPolicy
             return $this->conflict;
         }
 
-        return $this->transient->matches($thrown) || DatabaseOutage::isOne($thrown) ? $this->default : null;
+        return $this->isRetried($handler, $thrown) ? $this->default : null;
+    }
+
+    /**
+     * The default for a handler without rules of its own: everything is retried but mistakes in the program, which fail again. A sender
+     * waits for the answer of a query, so only failures that are known to be transient are retried there.
+     */
+    private function isRetried(Handler $handler, \Throwable $thrown): bool
+    {
+        if ($this->transient->matches($thrown) || DatabaseOutage::isOne($thrown)) {
+            return true;
+        }
+        if ($thrown instanceof BusException) {
+            return \in_array($thrown::class, self::OF_THE_BUS, true) && !($thrown instanceof PublishException && $thrown->refused);
+        }
+
+        foreach (self::MISTAKES as $class) {
+            if ($thrown instanceof $class) {
+                return false;
+            }
+        }
+
+        return $handler->kind !== MessageKind::Query && $this->default->matches($thrown);
     }
 }

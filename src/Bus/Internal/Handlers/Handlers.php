@@ -91,6 +91,12 @@ final class Handlers
         return $this->ready[$type] ?? $this->prepare($type);
     }
 
+    /** @return list<Handler> in the order of their registration, those of a message together */
+    public function all(): array
+    {
+        return \array_merge([], ...\array_values($this->byType));
+    }
+
     /** @return list<string> */
     public function types(): array
     {
