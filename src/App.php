@@ -13,26 +13,34 @@ use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
 use Weft\Http\Tls;
+use Weft\Internal\App\BackgroundTask;
+use Weft\Internal\App\HandlerTable;
+use Weft\Internal\App\HealthChecks;
 use Weft\Log\StreamLogger;
 use Weft\Native\MetricsEndpoint;
+use Weft\Runtime\Task;
 use Weft\Workers\Worker;
 
 /**
- * An application: one process that serves HTTP and gRPC and consumes queues until it is stopped.
+ * An application: one process that serves HTTP and gRPC, consumes queues and runs background tasks until it is stopped.
  *
  * ```
  * $app = new App();
  * $app->http('0.0.0.0:8080')->get('/', fn () => Response::text("hello\n"));
  * $app->consume($bus, 'orders');
+ * $app->task('projections', fn () => $projections->follow());
  * $app->run();
  * ```
  *
- * SIGTERM and SIGINT stop it gracefully: it accepts nothing new and completes the work in flight. A second signal ends it at
- * once. If a server or a consumer fails, the application ends with that failure.
+ * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. What is not
+ * done after the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background task fails
+ * for good, the application ends with that failure.
  */
 final class App
 {
     private const WEB_SERVERS = ['apache2handler', 'cgi-fcgi', 'cli-server', 'fpm-fcgi', 'litespeed'];
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
 
     private readonly LoggerInterface $logger;
     private readonly bool $debug;
@@ -43,14 +51,24 @@ final class App
     /** @var list<array{string, GrpcServer, Limits|null, Tls|null}> */
     private array $grpc = [];
     private ?MetricsEndpoint $endpoint = null;
-    /** @var list<array{Bus, string, positive-int|null}> */
+    /** @var list<array{Bus, string, positive-int|null, ConsumeOptions}> */
     private array $consumers = [];
+    /** @var array<string, BackgroundTask> by name */
+    private array $tasks = [];
+    /** @var list<\Closure(): void> */
+    private array $onStart = [];
+    /** @var list<\Closure(): void> */
+    private array $onStop = [];
+    private readonly HealthChecks $checks;
+    /** When the grace period ends, in seconds of the monotonic clock; null while the application runs. */
+    private ?float $until = null;
 
     /**
      * @param LoggerInterface|null $logger by default stderr
      * @param bool|null $debug error pages show the exception; by default if the environment has `WEFT_ENV=development`
-     * @param float $grace seconds for the work in flight after a signal, at least 0; then requests are cancelled and
-     *                     messages return to their queues
+     * @param float $grace seconds for everything that is in flight after a signal, at least 0; then requests, calls, handlers and the
+     *                     clean-up of background tasks are cancelled, and messages return to their queues. `onStop` hooks get what is left
+     *                     of it, at least one second. Code that computes or ignores its cancellation is ended by the supervisor
      */
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
@@ -59,6 +77,7 @@ final class App
         }
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
+        $this->checks = new HealthChecks($this->logger, $this->reportHealth(...));
     }
 
     /**
@@ -111,13 +130,78 @@ final class App
     }
 
     /**
-     * Handles the messages of a queue.
+     * Handles the messages of a queue. When the application starts, it logs the bus's handlers as a table.
      *
      * @param int<1, max>|null $concurrency handlers that run at a time; null adapts the number to the observed latency
+     * @param ConsumeOptions $options as for `Bus::consume()`; the application handles the signals, and its grace period applies too
      */
-    public function consume(Bus $bus, string $queue, ?int $concurrency = null): static
+    public function consume(Bus $bus, string $queue, ?int $concurrency = null, ConsumeOptions $options = new ConsumeOptions()): static
     {
-        $this->consumers[] = [$bus, $queue, $concurrency];
+        $this->consumers[] = [$bus, $queue, $concurrency, new ConsumeOptions(...['signals' => false] + \get_object_vars($options))];
+
+        return $this;
+    }
+
+    /**
+     * Runs a background task while the application runs, such as a projection or a poller. It starts after the `onStart` hooks, in each
+     * worker: take a `Weft\Lock\Locks` for work that only one process may do. When the application stops, the task is cancelled; its clean-up
+     * may wait until the end of the grace period.
+     *
+     * @param string $name in logs and in the task list
+     * @param \Closure(): mixed $work
+     * @param Restart|null $restart by default after failures, with growing pauses of 1 to 60 seconds
+     *
+     * @throws \Error the name is taken
+     */
+    public function task(string $name, \Closure $work, ?Restart $restart = null): static
+    {
+        if (isset($this->tasks[$name])) {
+            throw new \Error("The application has a background task \"{$name}\" already");
+        }
+        $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? Restart::onFailure(), $this->logger);
+
+        return $this;
+    }
+
+    /**
+     * Calls a function before the application listens and consumes; several in their order. It may wait. If it throws, the application does
+     * not start and ends with the exception.
+     *
+     * @param \Closure(): void $hook
+     */
+    public function onStart(\Closure $hook): static
+    {
+        $this->onStart[] = $hook;
+
+        return $this;
+    }
+
+    /**
+     * Calls a function when everything else has ended, also after a failure; several in reverse order. It may wait within what is left of
+     * the grace period, at least one second. Its exceptions are logged.
+     *
+     * @param \Closure(): void $hook
+     */
+    public function onStop(\Closure $hook): static
+    {
+        $this->onStop[] = $hook;
+
+        return $this;
+    }
+
+    /**
+     * Adds a health check: while it fails, `/ready` is answered 503 and names it. It runs in a task of its own, for the first time when the
+     * application starts, and counts as failing until it has passed once. It has no influence on `/live`.
+     *
+     * @param \Closure(): mixed $check fails when it returns false or throws
+     * @param float $every seconds between two checks, above 0
+     * @param float $timeout seconds after which a check is cancelled and has failed, above 0
+     *
+     * @throws \Error the name is taken
+     */
+    public function check(string $name, \Closure $check, float $every = 5.0, float $timeout = 2.0): static
+    {
+        $this->checks->add($name, $check, $every, $timeout);
 
         return $this;
     }
@@ -168,24 +252,47 @@ final class App
             throw new \Error('App::run() serves until it is stopped, and this is one request to ' . \PHP_SAPI . ': start the program with `weft run` or `php`');
         }
         run(function () use ($started): void {
-            $this->servers = \array_map($this->open(...), $this->http);
-            $this->openGrpc();
-            foreach ($this->servers as $server) {
-                async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
+            try {
+                scope(fn() => $this->serve($started));
+            } finally {
+                $this->runStopHooks();
             }
-            foreach ($this->grpc as [, $server]) {
-                async($server->run(...))->named('gRPC server ' . \implode(', ', $server->addresses()));
-            }
-            foreach ($this->consumers as [$bus, $queue, $concurrency]) {
-                async(static fn() => $bus->consume($queue, $concurrency, new ConsumeOptions(signals: false)))->named("consumer of $queue");
-            }
-            $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
-            $started === null ? $this->announce($addresses) : $started($addresses);
-            $this->endpoint?->update(true, false);
-            Worker::untilStopped();
-            $this->endpoint?->update(false, true);
-            $this->stop();
         });
+    }
+
+    /** @param (\Closure(list<string>): void)|null $started */
+    private function serve(?\Closure $started): void
+    {
+        foreach ($this->onStart as $hook) {
+            $hook();
+        }
+        // From here on a signal does not end the process: what has started is stopped.
+        $signal = async(static fn(): int => signal(self::SIGTERM, self::SIGINT))->named('signals');
+        delay(0.0);
+        $this->servers = \array_map($this->open(...), $this->http);
+        $this->openGrpc();
+        foreach ($this->servers as $server) {
+            async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
+        }
+        foreach ($this->grpc as [, $server]) {
+            async($server->run(...))->named('gRPC server ' . \implode(', ', $server->addresses()));
+        }
+        foreach ($this->consumers as [$bus, $queue, $concurrency, $options]) {
+            async(static fn() => $bus->consume($queue, $concurrency, $options))->named("consumer of $queue");
+        }
+        $tasks = \array_map(static fn(BackgroundTask $task): Task => async($task->run(...))->named("background task {$task->name}"), \array_values($this->tasks));
+        $checks = $this->checks->start();
+        $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
+        $this->logHandlers();
+        $started === null ? $this->announce($addresses) : $started($addresses);
+        $this->reportHealth();
+        Worker::ready();
+        $signal->await();
+        Worker::draining();
+        $this->until = \hrtime(true) / 1e9 + $this->grace;
+        \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));
+        $this->endpoint?->update(false, true, []);
+        $this->stop($tasks);
     }
 
     /** @param array{string, Router, Limits|null, bool, Tls|null} $http */
@@ -219,13 +326,66 @@ final class App
         }
     }
 
-    private function stop(): void
+    /** The table of the first worker is that of all. */
+    private function logHandlers(): void
     {
+        if (Worker::index() > 1) {
+            return;
+        }
+        $table = new HandlerTable();
+        foreach ($this->consumers as [$bus, $queue]) {
+            $table->add($bus, $queue);
+        }
+        $table->log($this->logger);
+    }
+
+    private function reportHealth(): void
+    {
+        if ($this->until === null) {
+            $failing = $this->checks->failing();
+            $this->endpoint?->update($failing === [], false, $failing);
+            Worker::health($failing);
+        }
+    }
+
+    /** @param list<Task> $tasks the background tasks */
+    private function stop(array $tasks): void
+    {
+        foreach ($this->tasks as $task) {
+            $task->stop();
+        }
+        if ($tasks !== []) {
+            detach($this->endTasks(...), $tasks)->named('grace period of background tasks');
+        }
         // Concurrently, so that a broker that does not answer does not delay the servers.
         $buses = \array_map(fn(array $consumer) => fn() => $consumer[0]->stop($this->grace), $this->consumers);
         // gRPC servers stop the HTTP servers they share, so they come first.
         $servers = \array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), \array_reverse($this->everyServer()));
         all([...$buses, ...$servers]);
+    }
+
+    /** @param list<Task> $tasks the background tasks */
+    private function endTasks(array $tasks): void
+    {
+        delay($this->grace);
+        foreach ($tasks as $task) {
+            if (!$task->isDone()) {
+                $this->logger->warning('The {task} still cleans up after the grace period of {seconds} seconds and is cancelled', ['task' => $task->name(), 'seconds' => $this->grace]);
+                $task->cancel('the grace period is over');
+            }
+        }
+    }
+
+    private function runStopHooks(): void
+    {
+        foreach (\array_reverse($this->onStop) as $hook) {
+            $left = ($this->until ?? \INF) - \hrtime(true) / 1e9;
+            try {
+                timeout(\max(1.0, \min($left, $this->grace)), $hook);
+            } catch (\Throwable $thrown) {
+                $this->logger->error('An onStop hook failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
+            }
+        }
     }
 
     /** @return list<Server|GrpcServer> those of HTTP, then those of gRPC */

@@ -40,8 +40,12 @@ final class MetricsEndpoint
     {
     }
 
-    /** What `/ready` says from now on; nothing is ready before the first call. */
-    public function update(bool $ready, bool $stopping): void
+    /**
+     * What `/ready` says from now on; nothing is ready before the first call.
+     *
+     * @param list<string> $failing the health checks that fail
+     */
+    public function update(bool $ready, bool $stopping, array $failing): void
     {
     }
 }

@@ -74,9 +74,11 @@ final class Supervisor
     /**
      * Tells that endpoint how many workers are ready, of how many. To be called at least every ten seconds.
      *
+     * @param list<string> $failing the health checks that fail; `/ready` lists them
+     *
      * @return string|null why it could not accept connections since the last call, for the log
      */
-    public function update(int $ready, int $wanted, bool $stopping): ?string
+    public function update(int $ready, int $wanted, bool $stopping, array $failing): ?string
     {
     }
 }

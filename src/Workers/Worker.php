@@ -69,6 +69,16 @@ final class Worker
         self::send(['type' => 'listening', 'addresses' => $addresses]);
     }
 
+    /**
+     * Reports the health checks of the application that fail: while there is one, this worker does not count as ready at `/ready`.
+     *
+     * @param list<string> $failing names
+     */
+    public static function health(array $failing): void
+    {
+        self::send(['type' => 'health', 'failing' => $failing]);
+    }
+
     /** Counts finished units of work, such as requests, for `--max-requests`. */
     public static function workDone(int $units = 1): void
     {

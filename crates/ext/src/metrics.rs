@@ -62,8 +62,8 @@ impl MetricsEndpoint {
         self.0.address().to_string()
     }
 
-    pub fn update(&self, ready: bool, stopping: bool) {
-        self.0.update(u64::from(ready), 1, stopping);
+    pub fn update(&self, ready: bool, stopping: bool, failing: Vec<String>) {
+        self.0.update(u64::from(ready), 1, stopping, failing);
     }
 }
 

@@ -91,11 +91,17 @@ impl Supervisor {
         Ok(address)
     }
 
-    pub fn update(&self, ready: i64, wanted: i64, stopping: bool) -> Option<String> {
+    pub fn update(
+        &self,
+        ready: i64,
+        wanted: i64,
+        stopping: bool,
+        failing: Vec<String>,
+    ) -> Option<String> {
         let server = self.metrics.borrow();
         let server = server.as_ref()?;
         let count = |value| u64::try_from(value).unwrap_or(0);
-        server.update(count(ready), count(wanted), stopping);
+        server.update(count(ready), count(wanted), stopping, failing);
         server.take_warning()
     }
 }

@@ -18,6 +18,8 @@ final class Process
     public ?float $readyAt = null;
     /** Units of work that the worker has reported. */
     public int $done = 0;
+    /** @var list<string> the health checks that fail */
+    public array $failing = [];
     /** Why the process was asked to end; null if it was not. */
     public ?string $reason = null;
     /** When the process is killed if it still runs. */

@@ -105,7 +105,7 @@ final class Supervisor
     private function check(float $now): void
     {
         $ready = $this->group->ready();
-        $this->warn($this->native->update($ready, $this->options->workers, $this->group->stopping), $now);
+        $this->warn($this->native->update($this->group->healthy(), $this->options->workers, $this->group->stopping, $this->group->failing()), $now);
         WorkerMetrics::workers($this->group->states());
         $this->notifier->keepAlive($now);
         $this->announce($ready);
@@ -191,7 +191,7 @@ final class Supervisor
     private function handleMessage(int $pid, string $text, float $now): void
     {
         $process = $this->group->processes[$pid] ?? null;
-        /** @var array{type?: string, addresses: list<string>, done: int, tasks: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
+        /** @var array{type?: string, addresses: list<string>, done: int, tasks: list<string>, failing: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
         $message = \json_decode($text, true);
         if ($process === null || !\is_array($message)) {
             return;
@@ -202,6 +202,7 @@ final class Supervisor
             'status' => $process->done = (int) $message['done'],
             'blocked' => $this->group->reportBlocked($process, BlockedLoop::of($message)),
             'hang' => $this->group->endHung($process, BlockedLoop::of($message), $now),
+            'health' => $process->failing = \array_map(\strval(...), $message['failing']),
             'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
             default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };

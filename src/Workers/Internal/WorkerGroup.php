@@ -49,6 +49,25 @@ final class WorkerGroup
         return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready));
     }
 
+    /** How many workers are ready and pass all health checks of the application. */
+    public function healthy(): int
+    {
+        return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready && $slot->current->failing === []));
+    }
+
+    /** @return list<string> the health checks that fail, with their workers */
+    public function failing(): array
+    {
+        $failing = [];
+        foreach ($this->slots as $slot) {
+            foreach ($slot->current->failing ?? [] as $check) {
+                $failing[] = "{$check} (worker {$slot->index})";
+            }
+        }
+
+        return $failing;
+    }
+
     /** Whether every worker has failed `--max-crashes` times in a row and none is ready. */
     public function hasGivenUp(): bool
     {

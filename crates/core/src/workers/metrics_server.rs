@@ -58,6 +58,8 @@ struct State {
     ready: AtomicU64,
     wanted: AtomicU64,
     stopping: AtomicBool,
+    /// The health checks that fail, a line each.
+    failing: Mutex<Vec<String>>,
     /// Why connections cannot be accepted, until it is logged.
     warning: Mutex<Option<String>>,
 }
@@ -85,6 +87,7 @@ impl MetricsServer {
             ready: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            failing: Mutex::default(),
             warning: Mutex::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -105,13 +108,15 @@ impl MetricsServer {
         self.address
     }
 
-    /// Reports the state of the workers. Call it in each turn of the supervisor's loop: `/live` fails when it stops.
-    pub fn update(&self, ready: u64, wanted: u64, stopping: bool) {
+    /// Reports the state of the workers, and the health checks that fail, by name. Call it in each turn of the supervisor's loop: `/live`
+    /// fails when it stops.
+    pub fn update(&self, ready: u64, wanted: u64, stopping: bool, failing: Vec<String>) {
         let now = self.state.started.elapsed().as_millis() as u64;
         self.state.turned.store(now, Ordering::Relaxed);
         self.state.ready.store(ready, Ordering::Relaxed);
         self.state.wanted.store(wanted, Ordering::Relaxed);
         self.state.stopping.store(stopping, Ordering::Relaxed);
+        *lock(&self.state.failing) = failing;
     }
 
     /// Why connections could not be accepted since the last call, for the log.
@@ -206,7 +211,12 @@ impl State {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let stopping = self.stopping.load(Ordering::Relaxed);
         let suffix = if stopping { ", stopping" } else { "" };
-        let body = format!("{ready} of {wanted} workers are ready{suffix}\n");
+        let mut body = format!("{ready} of {wanted} workers are ready{suffix}\n");
+        for check in lock(&self.failing).iter() {
+            body.push_str("failing: ");
+            body.push_str(check);
+            body.push('\n');
+        }
         (ready > 0 && !stopping, body)
     }
 
@@ -317,7 +327,7 @@ mod tests {
     #[tokio::test]
     async fn silent_clients_delay_nobody_and_the_oldest_of_too_many_is_closed() {
         let server = MetricsServer::of_this_process("127.0.0.1:0").unwrap();
-        server.update(1, 1, false);
+        server.update(1, 1, false, Vec::new());
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
             silent.push(TcpStream::connect(server.address()).await.unwrap());
@@ -370,6 +380,7 @@ mod tests {
             ready: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            failing: Mutex::default(),
             warning: Mutex::default(),
         });
         let counter = metrics::counter(

@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Internal\App;
+
+use Psr\Log\LoggerInterface;
+use Weft\Internal\Jitter;
+use Weft\Restart;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Scope;
+
+use function Weft\delay;
+use function Weft\scope;
+
+/**
+ * A background task of an application, restarted as its policy says.
+ *
+ * @internal
+ */
+final class BackgroundTask
+{
+    private const JITTER = 0.25;
+
+    private bool $isStopping = false;
+    private ?Scope $scope = null;
+
+    public function __construct(
+        public readonly string $name,
+        private readonly \Closure $work,
+        private readonly Restart $restart,
+        private readonly LoggerInterface $logger,
+    ) {
+    }
+
+    /** Cancels the work. What it throws from now on is its end, not a failure. */
+    public function stop(): void
+    {
+        $this->isStopping = true;
+        $this->scope?->cancel('the application stops');
+    }
+
+    /** @throws \Throwable the failure that is not followed by a restart */
+    public function run(): void
+    {
+        // In a scope of its own, so that clean-up after stop() can still be cancelled with the task.
+        scope(function (Scope $scope): void {
+            $this->scope = $scope;
+            $this->repeat();
+        });
+    }
+
+    private function repeat(): void
+    {
+        for ($failures = 0; ;) {
+            $started = \hrtime(true);
+            try {
+                ($this->work)();
+                $failures = 0;
+                if (!$this->restart->afterReturn) {
+                    return;
+                }
+                $pause = $this->restart->delay;
+            } catch (\Throwable $thrown) {
+                if ($this->isStopping) {
+                    $thrown instanceof CancelledException || throw $thrown;
+
+                    return;
+                }
+                $failures = (\hrtime(true) - $started) / 1e9 > $this->restart->maxDelay ? 1 : $failures + 1;
+                $pause = $this->pause($failures, $thrown);
+            }
+            delay($pause);
+        }
+    }
+
+    private function pause(int $failures, \Throwable $thrown): float
+    {
+        if (!$this->restart->afterFailure || $failures > ($this->restart->limit ?? \PHP_INT_MAX)) {
+            throw $thrown;
+        }
+        $pause = Jitter::around(\min($this->restart->maxDelay, $this->restart->delay * 2 ** \min($failures - 1, 60)), self::JITTER);
+        $this->logger->error('Background task {task} failed and is restarted in {seconds} s: {error}', [
+            'task' => $this->name,
+            'seconds' => \round($pause, 3),
+            'error' => $thrown->getMessage(),
+            'exception' => $thrown,
+        ]);
+
+        return $pause;
+    }
+}

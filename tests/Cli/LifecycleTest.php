@@ -1,0 +1,347 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Weft\App;
+use Weft\Restart;
+
+/** What an application does beside serving: hooks, background tasks, health checks, and how it ends. */
+final class LifecycleTest extends TestCase
+{
+    private const DEADLINE = 60;
+
+    private Application $app;
+    /** @var resource|null */
+    private $process = null;
+    /** @var resource|null */
+    private $errors = null;
+
+    protected function setUp(): void
+    {
+        $this->app = new Application('');
+    }
+
+    protected function tearDown(): void
+    {
+        if ($this->process !== null) {
+            \proc_terminate($this->process, \SIGKILL);
+            \proc_close($this->process);
+        }
+    }
+
+    public function testHooksRunAroundEverythingElseThoseAtTheEndInReverseOrder(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->onStart(function () { delay(0.001); say('start one'); })->onStart(fn() => say('start two'))
+                ->onStop(function () { delay(0.001); say('stop one'); })->onStop(fn() => throw new Exception('unlucky'))->onStop(fn() => say('stop three'))
+                ->task('work', function () { say('working'); try { delay(600); } finally { say('work ends'); } });
+            PHP);
+        self::assertSame(['start one', 'start two', 'working'], [$this->line(), $this->line(), $this->line()]);
+        \proc_terminate($this->process);
+        [$code, $told] = $this->end();
+
+        self::assertSame(0, $code, $told);
+        self::assertMatchesRegularExpression('/^work ends\nstop three\n.* error +An onStop hook failed: unlucky\n.*^stop one\n$/ms', $told);
+    }
+
+    public function testAHookThatThrowsAtTheStartEndsTheApplicationAndWhatWasOpenedIsClosed(): void
+    {
+        $this->start('', "\$app->onStart(fn() => throw new DomainException('no table'))->onStop(fn() => say('stopped'))->task('work', fn() => say('never'));");
+        [$code, $told] = $this->end();
+
+        self::assertSame(255, $code);
+        self::assertStringContainsString('Uncaught DomainException: no table', $told);
+        self::assertStringContainsString("stopped\n", $told);
+        self::assertStringNotContainsString('never', $told);
+    }
+
+    public function testATaskThatFailsIsRestartedAndLoggedAndOneThatReturnsIsDone(): void
+    {
+        $this->start('', <<<'PHP'
+            $calls = 0;
+            $app->task('flaky', function () use (&$calls) {
+                say('call ' . ++$calls);
+                $calls < 3 && throw new RuntimeException("not yet $calls");
+            }, Weft\Restart::onFailure(delay: 0.001));
+            PHP);
+        self::assertSame('call 1', $this->line());
+        self::assertMatchesRegularExpression('/ error +Background task flaky failed and is restarted in 0\.\d+ s: not yet 1$/', $this->line());
+        $told = '';
+        while (($line = $this->line()) !== 'call 3') {
+            $told .= "$line\n";
+        }
+        self::assertStringContainsString('not yet 2', $told);
+        \proc_terminate($this->process);
+        self::assertSame([0, ''], $this->end());
+    }
+
+    public function testATaskOfPeriodicWorkRunsAgainAfterItHasReturned(): void
+    {
+        $this->start('', "\$app->task('poll', fn() => say('polled'), Weft\\Restart::always(delay: 0.001));");
+
+        self::assertSame(['polled', 'polled', 'polled'], [$this->line(), $this->line(), $this->line()]);
+    }
+
+    /** @dataProvider ends */
+    public function testATaskThatIsNotRestartedEndsTheApplicationWithItsFailure(string $restart, int $calls): void
+    {
+        $this->start('', "\$app->onStop(fn() => say('stopped'))->task('fatal', function () { say('called'); throw new DomainException('broken'); }, {$restart});");
+        [$code, $told] = $this->end();
+
+        self::assertSame(255, $code);
+        self::assertSame($calls, \substr_count($told, "called\n"));
+        self::assertStringContainsString('Uncaught DomainException: broken', $told);
+        self::assertStringContainsString("stopped\n", $told);
+    }
+
+    public static function ends(): iterable
+    {
+        yield 'never' => ['Weft\Restart::never()', 1];
+        yield 'after its limit' => ['Weft\Restart::onFailure(delay: 0.001, limit: 2)', 3];
+    }
+
+    /** @dataProvider slow */
+    public function testWhatTakesLongerThanTheGraceIsCancelled(string $program, ?string $request): void
+    {
+        $this->start('grace: 0.2', $program, announce: true);
+        $address = $this->line();
+        $client = null;
+        if ($request !== null) {
+            $client = \stream_socket_client("tcp://$address");
+            \fwrite($client, $request);
+        }
+        while ($this->line() !== 'working') {
+        }
+        $from = \hrtime(true);
+        \proc_terminate($this->process);
+        [$code, $told] = $this->end();
+
+        self::assertSame(0, $code, $told);
+        self::assertStringContainsString("cancelled\n", $told);
+        self::assertGreaterThan(0.19, (\hrtime(true) - $from) / 1e9, 'it had its grace');
+        $client === null || \fclose($client);
+    }
+
+    public static function slow(): iterable
+    {
+        $work = 'say("working"); try { delay(600); } finally { say("cancelled"); }';
+        yield 'a request' => ["\$routes->get('/', function () { $work });", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"];
+        yield 'the clean-up of a background task' => ["\$app->task('slow', function () { try { delay(0.001); say('working'); delay(600); } finally { try { delay(600); } finally { say('cancelled'); } } });", null];
+        yield 'a handler of messages' => [<<<PHP
+            final class Work {}
+            final class Works { #[Weft\\Bus\\CommandHandler] public function work(Work \$work): void { $work } }
+            \$bus = Weft\\Bus\\Bus::connect('memory:')->handlers(new Works());
+            \$bus->queue('works')->declare();
+            \$bus->send(new Work());
+            \$app->consume(\$bus, 'works');
+            PHP, null];
+    }
+
+    public function testAHookAtTheEndIsCancelledAfterWhatIsLeftOfTheGraceAndAtLeastASecond(): void
+    {
+        $this->start('grace: 0.0', "\$app->onStop(function () { say('stopping'); try { delay(600); } finally { say('cancelled'); } })->task('work', fn() => say('working'));");
+        self::assertSame('working', $this->line());
+        \proc_terminate($this->process);
+        [$code, $told] = $this->end();
+
+        self::assertSame(0, $code);
+        self::assertMatchesRegularExpression('/^stopping\ncancelled\n.*An onStop hook failed: /s', $told);
+    }
+
+    public function testReadyNamesTheChecksThatFailAndIsGreenAgainWhenTheyPass(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->metrics('127.0.0.1:0')
+                ->check('disk', fn() => is_file(__DIR__ . '/go') || throw new RuntimeException('no disk'), every: 0.01)
+                ->check('quota', fn() => !is_file(__DIR__ . '/full'), every: 0.01)
+                ->check('gateway', function () { is_file(__DIR__ . '/slow') && delay(600); }, every: 0.01, timeout: 0.02);
+            PHP);
+        self::assertSame(1, \preg_match('~http://(\S+)/metrics~', $this->line(), $found));
+        $ready = "http://$found[1]/ready";
+
+        $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: disk\n");
+        \touch("{$this->app->folder}/go");
+        $this->awaitReady($ready, 200, "1 of 1 workers are ready\n");
+        \touch("{$this->app->folder}/full");
+        $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: quota\n");
+        \unlink("{$this->app->folder}/full");
+        \touch("{$this->app->folder}/slow");
+        $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: gateway\n");
+        \proc_terminate($this->process);
+        [$code, $told] = $this->end();
+
+        self::assertSame(0, $code);
+        self::assertStringContainsString('Health check disk fails: no disk', $told);
+        self::assertStringContainsString('Health check disk passes again', $told);
+        self::assertStringContainsString('Health check quota fails: it returned false', $told);
+        self::assertMatchesRegularExpression('/Health check gateway fails: .*0\.02/', $told);
+    }
+
+    public function testAWorkerWhoseCheckFailsDoesNotCountAsReady(): void
+    {
+        $this->write('', "\$app->check('disk', fn() => is_file(__DIR__ . '/go'), every: 0.01); \$routes->get('/', fn() => Response::text(''));");
+        $run = new Supervised($this->app->file, ['--workers=2', '--metrics=127.0.0.1:0']);
+        $ready = "http://{$run->wait('metrics')['address']}/ready";
+        $run->wait('is ready');
+        $run->wait('is ready');
+
+        $this->awaitReady($ready, 503, "0 of 2 workers are ready\nfailing: disk (worker 1)\nfailing: disk (worker 2)\n");
+        \touch("{$this->app->folder}/go");
+        $this->awaitReady($ready, 200, "2 of 2 workers are ready\n");
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testTheHandlersAreLoggedAsATableAndAllOptionsOfAConsumerApply(): void
+    {
+        $this->start('', <<<'PHP'
+            final class Pay {}
+            final class Paid {}
+            final class Payments
+            {
+                #[Weft\Bus\CommandHandler, Weft\Bus\Retry(immediate: 2, on: [LengthException::class]), Weft\Bus\Timeout(5.0)]
+                public function pay(Pay $pay, Weft\Sql\Transaction $transaction): void { say('paid'); }
+                #[Weft\Bus\EventListener]
+                public function paid(Paid $paid): void {}
+            }
+            $bus = Weft\Bus\Bus::connect('memory:', Weft\Sql\Database::connect('sqlite::memory:'))->handlers(new Payments());
+            $bus->queue('payments')->declare();
+            $bus->send(new Pay());
+            $bus->send(new Pay());
+            $app->consume($bus, 'payments', 1, new Weft\Bus\ConsumeOptions(limit: 1));
+            $app->task('after', function () use ($bus) { while ($bus->admin()->stats()->commands === 0) { delay(0.01); } say('left ' . $bus->queue('payments')->depth()); });
+            PHP);
+        $told = '';
+        while (($line = $this->line()) !== 'left 1') {
+            $told .= "$line\n";
+        }
+        \proc_terminate($this->process);
+        self::assertSame(0, $this->end()[0]);
+
+        $expected = [
+            '/ info +message +handler +retries +timeout +transaction +queue$/m',
+            '/ info +command Pay +Payments::pay +2 immediate on LengthException, else 3 immediate \+ 5 delayed +5 s +yes +payments$/m',
+            '/ info +event Paid +Payments::paid +3 immediate \+ 5 delayed +none +no +payments$/m',
+        ];
+        foreach ($expected as $row) {
+            self::assertMatchesRegularExpression($row, $told);
+        }
+        self::assertSame(1, \substr_count($told, "paid\n"));
+    }
+
+    public function testAContainerAndValuesOfTheRequestNeedNothingOfWeft(): void
+    {
+        $this->start('', <<<'PHP'
+            final class Tenants { public function of(string $host): string { return strtoupper($host); } }
+            $container = new class implements Psr\Container\ContainerInterface {
+                private array $services = [];
+                public function has(string $id): bool { return class_exists($id); }
+                public function get(string $id): mixed { return $this->services[$id] ??= new $id(); }
+            };
+            $tenant = new Weft\Runtime\Local();
+            $routes->use(function ($request, $next) use ($tenant, $container) {
+                $tenant->set($container->get(Tenants::class)->of($request->host()));
+                return $next($request);
+            })->get('/', function () use ($tenant) {
+                delay(0.05);
+                return Response::text(all([fn() => $tenant->value()])[0]);
+            });
+            PHP, announce: true);
+        $address = $this->line();
+        $clients = [];
+        foreach (['one', 'two', 'three'] as $host) {
+            $clients[$host] = \stream_socket_client("tcp://$address");
+            \fwrite($clients[$host], "GET / HTTP/1.1\r\nHost: $host\r\nConnection: close\r\n\r\n");
+        }
+        foreach ($clients as $host => $client) {
+            self::assertStringEndsWith("\r\n\r\n" . \strtoupper($host), (string) \stream_get_contents($client));
+        }
+    }
+
+    /** @dataProvider refused */
+    public function testWhatMakesNoSenseIsRefusedByName(string $message, \Closure $make): void
+    {
+        $this->expectExceptionMessage($message);
+
+        $make();
+    }
+
+    public static function refused(): iterable
+    {
+        yield 'a task twice' => ['The application has a background task "a" already', static fn() => (new App())->task('a', static fn() => null)->task('a', static fn() => null)];
+        yield 'a check twice' => ['The application has a health check "a" already', static fn() => (new App())->check('a', static fn() => null)->check('a', static fn() => null)];
+        yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
+        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
+        yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => Restart::always(limit: 0)];
+    }
+
+    private function write(string $arguments, string $program, bool $announce = false): void
+    {
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        $run = $announce ? '$app->run(static fn(array $addresses) => say($addresses[0]));' : '$app->run();';
+        $routes = $announce || \str_contains($program, '$routes') ? '$routes = $app->http("127.0.0.1:0");' : '';
+        \file_put_contents($this->app->file, <<<PHP
+            <?php
+            require $autoload;
+            use Weft\\Http\\Response;
+            use function Weft\\{all, delay};
+            function say(string \$text): void { fwrite(STDERR, "\$text\\n"); }
+            \$app = new Weft\\App($arguments);
+            $routes
+            $program
+            $run
+            PHP);
+    }
+
+    private function start(string $arguments, string $program, bool $announce = false): void
+    {
+        $this->write($arguments, $program, $announce);
+        $this->process = \proc_open(
+            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-d', 'display_errors=stderr', $this->app->file],
+            [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
+            $pipes,
+        ) ?: null;
+        $this->errors = $pipes[2];
+        \stream_set_timeout($this->errors, self::DEADLINE);
+    }
+
+    private function line(): string
+    {
+        $line = \fgets($this->errors);
+        self::assertIsString($line, 'the application wrote nothing more');
+
+        return \rtrim($line, "\n");
+    }
+
+    /** @return array{int, string} exit code and what it still wrote */
+    private function end(): array
+    {
+        $told = (string) \stream_get_contents($this->errors);
+        self::assertFalse(\stream_get_meta_data($this->errors)['timed_out'], "it does not end: $told");
+        $code = \proc_close($this->process);
+        $this->process = null;
+
+        return [$code, $told];
+    }
+
+    /** Waits until `/ready` is answered so. */
+    private function awaitReady(string $url, int $status, string $body): void
+    {
+        $context = \stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => self::DEADLINE, 'header' => 'Connection: close']]);
+        $deadline = \microtime(true) + self::DEADLINE;
+        do {
+            $got = (string) @\file_get_contents($url, false, $context);
+            \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $found);
+            if ([(int) ($found[1] ?? 0), $got] === [$status, $body]) {
+                self::assertTrue(true);
+
+                return;
+            }
+            \usleep(10_000);
+        } while (\microtime(true) < $deadline);
+        self::fail("$url is answered " . ($found[1] ?? 'nothing') . " $got");
+    }
+}
