@@ -94,6 +94,8 @@ final class Handlers
     /** @return list<Handler> in the order of their registration, those of a message together */
     public function all(): array
     {
+        $this->match();
+
         return \array_merge([], ...\array_values($this->byType));
     }
 
