@@ -19,8 +19,10 @@ final class ConsumeOptions
      *                                           libraries
      * @param bool                $stopWhenEmpty returns when the queue is empty and no message is in flight. For cron jobs and tests
      * @param bool                $signals       whether SIGTERM and SIGINT stop it. Switch it off where the program handles signals itself
+     * @param float|null          $stopAfter     returns after this many seconds, above 0, with handlers in flight finished as after a signal;
+     *                                           null for no limit. For cron jobs and workers that are started anew regularly
      *
-     * @throws \ValueError when a number is below 1, or the grace period below 0
+     * @throws \ValueError when a number is below 1, the grace period below 0, or the running time not above 0
      */
     public function __construct(
         public readonly ?int $prefetch = null,
@@ -29,11 +31,15 @@ final class ConsumeOptions
         public readonly ?int $limit = null,
         public readonly bool $stopWhenEmpty = false,
         public readonly bool $signals = true,
+        public readonly ?float $stopAfter = null,
     ) {
         foreach (['prefetch' => $prefetch, 'limit' => $limit] as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The {$name} of a consumer must be at least 1, got {$number}");
             }
+        }
+        if ($stopAfter !== null && !($stopAfter > 0.0 && $stopAfter < 1e9)) {
+            throw new \ValueError("A consumer must run for more than 0 and less than 1,000,000,000 seconds, got {$stopAfter}");
         }
         if ($grace !== null && !($grace >= 0.0)) {
             throw new \ValueError("The grace period of a consumer must be at least 0 seconds, got {$grace}");

@@ -51,10 +51,15 @@ final class Aggregates
         if ($snapshot === null && $rows === []) {
             return null;
         }
+        $living = self::living(\array_map($this->store->events()->read(...), $rows));
+        if ($snapshot === null && $living === [] && self::isErased($rows)) {
+            return null;
+        }
         /** @var T $aggregate */
         $aggregate = $snapshot === null ? $this->class->blank() : $this->restore($stream, $snapshot);
-        foreach (self::living(\array_map($this->store->events()->read(...), $rows)) as $recorded) {
+        foreach ($living as $recorded) {
             $this->class->apply($aggregate, $recorded->event);
+            History::of($aggregate)->isClosed = $recorded->event instanceof AggregateClosed;
         }
         if ($rows !== []) {
             History::of($aggregate)->version = $rows[\count($rows) - 1]['version'];
@@ -84,7 +89,8 @@ final class Aggregates
         $before = $history->version;
         $version = $this->store->append($transaction, $stream, $before, $history->recorded, $context);
         $every = $this->class->options->snapshotEvery;
-        if ($this->class->state !== null && \intdiv($version, (int) $every) > \intdiv($before, (int) $every)) {
+        // A snapshot has no history: that of a closed aggregate must show that it is closed.
+        if ($this->class->state !== null && !$history->isClosed && \intdiv($version, (int) $every) > \intdiv($before, (int) $every)) {
             $this->store->storage()->snapshot($transaction, $stream, $version, $this->class->state->version, $this->class->state->encode($aggregate));
         }
         $history->version = $version;
@@ -112,9 +118,21 @@ final class Aggregates
         $this->store->storage()->forgetSnapshot($transaction, $stream);
     }
 
+    /** Whether an aggregate records no more events, see {@see RecordsEvents::close()}. */
+    public function isClosed(object $aggregate): bool
+    {
+        return History::of($aggregate)->isClosed;
+    }
+
+    /** @param list<array<string, mixed>> $rows */
+    private static function isErased(array $rows): bool
+    {
+        return \in_array(EventErased::TYPE, \array_column($rows, 'type'), true);
+    }
+
     /**
      * @param list<RecordedEvent> $events
-     * @return list<RecordedEvent> those that were not reverted
+     * @return list<RecordedEvent> those that were neither reverted nor erased
      */
     private static function living(array $events): array
     {
@@ -123,7 +141,9 @@ final class Aggregates
             if ($recorded->event instanceof StreamReverted) {
                 $to = $recorded->event->to;
                 $living = self::living(\array_values(\array_filter(\array_slice($events, 0, $index), static fn(RecordedEvent $event): bool => $event->version <= $to)));
-            } else {
+            } elseif ($recorded->event instanceof StreamErased) {
+                $living = [];
+            } elseif (!$recorded->event instanceof EventErased) {
                 $living[] = $recorded;
             }
         }

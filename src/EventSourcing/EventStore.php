@@ -7,6 +7,7 @@ namespace Weft\EventSourcing;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Codec\Codec;
 use Weft\EventSourcing\Internal\Events;
 use Weft\EventSourcing\Internal\Storage;
 use Weft\Sql\Connection;
@@ -33,7 +34,7 @@ final class EventStore
     {
         $this->events = new Events();
         $this->storage = new Storage($database);
-        $this->registerEvents(StreamReverted::class, ...$events);
+        $this->registerEvents(StreamReverted::class, EventErased::class, StreamErased::class, AggregateClosed::class, ...$events);
     }
 
     /**
@@ -102,6 +103,44 @@ final class EventStore
         }
 
         return $expected + \count($events);
+    }
+
+    /**
+     * Erases the contents of a stream for good, for privacy. Its events keep their versions and positions, so that readers go on; each becomes
+     * an {@see EventErased}, which names only the type. A {@see StreamErased} is appended, so that projections delete what they have taken
+     * from the stream. Snapshots are deleted.
+     *
+     * An aggregate whose stream is erased is not found, and its id cannot be used again. Backups, messages that were published before and
+     * values of a {@see UniqueIndex} are not affected.
+     *
+     * @param string       $reason  stays in the store; 0 to 1,000 bytes
+     * @param Context|null $context publishes {@see StreamErased} if the transaction of its handler commits
+     * @return int number of erased events; 0 for an unknown stream and for one that is erased already, to which nothing is appended
+     *
+     * @throws StreamConflictException when the stream was appended to concurrently; the transaction cannot be used any more
+     */
+    public function erase(Transaction $transaction, string $stream, string $reason = '', ?Context $context = null): int
+    {
+        if (\strlen($reason) > 1_000) {
+            throw new \ValueError('The reason for erasing a stream must have at most 1,000 bytes, got ' . \strlen($reason));
+        }
+        $this->storage->prepare();
+        $erased = $this->codec()->of(EventErased::class);
+        $version = 0;
+        $count = 0;
+        foreach ($this->storage->stream($transaction, $stream, 0) as $row) {
+            $version = $row['version'];
+            if ($row['type'] !== $erased->type && $row['type'] !== $this->codec()->of(StreamErased::class)->type) {
+                $this->storage->replace($transaction, $stream, $version, $erased->type, $erased->version, $erased->encode(new EventErased($row['type'])));
+                $count++;
+            }
+        }
+        if ($count > 0) {
+            $this->storage->forgetSnapshot($transaction, $stream);
+            $this->append($transaction, $stream, $version, [new StreamErased($stream, \mb_scrub($reason, 'UTF-8'))], $context);
+        }
+
+        return $count;
     }
 
     /**
@@ -210,6 +249,11 @@ final class EventStore
     public function events(): Events
     {
         return $this->events;
+    }
+
+    private function codec(): Codec
+    {
+        return $this->events->codec;
     }
 
     /** @return array<string, string> */

@@ -17,4 +17,15 @@ trait RecordsEvents
     {
         History::of($this)->record($this, $event);
     }
+
+    /**
+     * Records that the aggregate has ended: {@see AggregateClosed}. It can still be loaded.
+     *
+     * @param string $reason stored with the event
+     * @throws AggregateClosedException when it is closed already, as for each event that is recorded afterwards
+     */
+    private function close(string $reason = ''): void
+    {
+        History::of($this)->record($this, new AggregateClosed($reason));
+    }
 }

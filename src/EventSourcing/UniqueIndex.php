@@ -40,6 +40,26 @@ final class UniqueIndex
         return $this->store->storage()->release($connection, $this->name, self::checked($value), $owner);
     }
 
+    /**
+     * Gives an owner another value for one that it has, as part of a transaction.
+     *
+     * @throws ValueTakenException when another owner has the new value, or the owner does not have the old one; the transaction can still be used
+     */
+    public function change(Transaction $transaction, string $from, string $to, string $owner): void
+    {
+        if ($this->owner($transaction, $from) !== $owner) {
+            throw new ValueTakenException("\"{$owner}\" does not have \"{$from}\" of \"{$this->name}\"");
+        }
+        $this->claim($transaction, $to, $owner);
+        $from === $to || $this->release($transaction, $from, $owner);
+    }
+
+    /** @return int number of values that the owner had */
+    public function releaseAll(Connection $connection, string $owner): int
+    {
+        return $this->store->storage()->releaseAll($connection, $this->name, $owner);
+    }
+
     public function owner(Connection $connection, string $value): ?string
     {
         return $this->store->storage()->owner($connection, $this->name, self::checked($value));

@@ -192,6 +192,23 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testAConsumerWithALifetimeReturnsWhenItIsOverAndHandlersInFlightFinish(): void
+    {
+        $this->inRuntime(function (): void {
+            $finished = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$finished): void {
+                delay(0.1);
+                $finished++;
+                $context->send(self::customer(2));
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+
+            self::assertSame(1, $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(stopAfter: 0.05)));
+            self::assertSame([1, 1], [$finished, $bus->queue(self::QUEUE)->depth()], 'what the handler sent is left for the next consumer');
+        });
+    }
+
     public function testAMessageContinuesTheTraceThatItsSenderIsIn(): void
     {
         $this->inRuntime(function (): void {

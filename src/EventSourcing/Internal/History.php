@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing\Internal;
 
+use Weft\EventSourcing\AggregateClosed;
+use Weft\EventSourcing\AggregateClosedException;
+
 /**
  * The recorded events of an aggregate and the version at which it was loaded. Stored beside the object, whose properties are only its state.
  *
@@ -20,6 +23,8 @@ final class History
     /** @var list<object> not stored yet */
     public array $recorded = [];
 
+    public bool $isClosed = false;
+
     private function __construct(private readonly AggregateClass $class) {}
 
     public static function of(object $aggregate): self
@@ -31,7 +36,11 @@ final class History
 
     public function record(object $aggregate, object $event): void
     {
+        if ($this->isClosed) {
+            throw new AggregateClosedException("{$this->class->class} is closed and cannot record " . $event::class);
+        }
         $this->class->apply($aggregate, $event);
         $this->recorded[] = $event;
+        $this->isClosed = $event instanceof AggregateClosed;
     }
 }

@@ -82,6 +82,12 @@ final class Storage
         $transaction->flush();
     }
 
+    /** Replaces an event; its version, position and time stay, its headers do not. */
+    public function replace(Transaction $transaction, string $stream, int $version, string $type, int $schema, string $body): void
+    {
+        $transaction->execute("UPDATE weft_events SET type = ?, schema_version = ?, headers = '{}', body = ? WHERE stream = ? AND version = ?", [$type, $schema, $body, $stream, $version]);
+    }
+
     /** @return list<array<string, mixed>> of one stream, by version */
     public function stream(Connection $connection, string $stream, int $after): array
     {
@@ -155,6 +161,11 @@ final class Storage
     public function release(Connection $connection, string $name, string $value, string $owner): bool
     {
         return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND value = ? AND owner = ?', [$name, $value, $owner])->affected() === 1;
+    }
+
+    public function releaseAll(Connection $connection, string $name, string $owner): int
+    {
+        return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND owner = ?', [$name, $owner])->affected();
     }
 
     /** The position of a projection. */

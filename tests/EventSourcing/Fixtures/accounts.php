@@ -59,6 +59,11 @@ final class Account
         $this->record(new Noted($text));
     }
 
+    public function end(string $reason): void
+    {
+        $this->close($reason);
+    }
+
     #[Applies]
     private function opened(AccountOpened $event): void
     {

@@ -79,6 +79,7 @@ final class Worker
     public function run(): int
     {
         $watch = $this->options->signals ? detach($this->watchSignals(...)) : null;
+        $lifetime = $this->options->stopAfter === null ? null : detach($this->stopAfter(...), $this->options->stopAfter);
         try {
             scope(function (Scope $scope): void {
                 $this->scope = $scope;
@@ -93,6 +94,7 @@ final class Worker
             });
         } finally {
             $watch?->cancel();
+            $lifetime?->cancel();
             $this->limit?->cancel();
             shield($this->consumer->close(...));
         }
@@ -312,6 +314,13 @@ final class Worker
             signal(self::SIGTERM, self::SIGINT);
             $this->force();
         });
+        $this->finishWithin(null);
+        $this->stop();
+    }
+
+    private function stopAfter(float $seconds): void
+    {
+        delay($seconds);
         $this->finishWithin(null);
         $this->stop();
     }

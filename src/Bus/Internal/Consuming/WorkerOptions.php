@@ -20,6 +20,7 @@ final class WorkerOptions
      * @param positive-int      $prefetch    unacknowledged deliveries
      * @param positive-int|null $limit       messages after which the worker stops
      * @param float|null        $grace       seconds that handlers in flight may run after a stop; null for no limit
+     * @param float|null        $stopAfter   seconds after which the worker stops; null for no limit
      */
     private function __construct(
         public readonly ?int $concurrency,
@@ -29,6 +30,7 @@ final class WorkerOptions
         public readonly bool $signals,
         public readonly ?CircuitBreaker $breaker,
         public readonly ?float $grace,
+        public readonly ?float $stopAfter,
     ) {}
 
     /** @throws \ValueError when the concurrency is below 1 */
@@ -39,6 +41,6 @@ final class WorkerOptions
         }
         $prefetch = $options->prefetch ?? 2 * ($concurrency ?? AdaptiveLimit::MOST);
 
-        return new self($concurrency, $prefetch, $options->stopWhenEmpty, $options->limit, $options->signals, $options->breaker, $options->grace);
+        return new self($concurrency, $prefetch, $options->stopWhenEmpty, $options->limit, $options->signals, $options->breaker, $options->grace, $options->stopAfter);
     }
 }
