@@ -4,9 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
+use Weft\Lock\Internal\Tables;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
-use Weft\Sql\Internal\Schema;
+use Weft\Sql\Internal\Schema\Migrator;
 
 /**
  * Locks in the table `weft_locks`, which is created if it is missing. Locks expire by the database's clock, so the clocks of
@@ -75,13 +76,7 @@ final class SqlStore implements LockStore
         if ($this->isReady) {
             return;
         }
-        $schema = new Schema($this->database);
-        $schema->table('weft_locks', [
-            "name {$schema->name(200)} PRIMARY KEY",
-            "owner {$schema->name(64)}",
-            'fence BIGINT NOT NULL',
-            "expires_at {$schema->double()} NOT NULL",
-        ])->ensure();
+        (new Migrator($this->database))->ensure(Tables::component());
         $this->isReady = true;
     }
 }

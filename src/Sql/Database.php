@@ -28,6 +28,7 @@ final class Database implements Connection
         private readonly Driver $driver,
         private readonly string $name,
         private readonly ?HookRunner $hookRunner,
+        private readonly bool $createTables,
     ) {
     }
 
@@ -39,12 +40,14 @@ final class Database implements Connection
      * - `sqlite:relative/path.db`, `sqlite:///absolute/path.db`, `sqlite::memory:`
      *
      * @param Hooks $hooks called with a {@see Session}, each in a task of its own
+     * @param bool $createTables whether the bus, sagas, locks and the event store create and upgrade their tables in this database when they
+     *     first use them. Pass false where migrations do it (`weft setup --sql`); tables that do not fit are then a {@see SchemaException}
      *
      * @throws InvalidDsnError
      * @throws ConnectionException when the SQLite file cannot be opened
      * @throws UsageError for hooks of SQLite, which has no pool
      */
-    public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks()): self
+    public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks(), bool $createTables = true): self
     {
         $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name, $hooks->names()));
 
@@ -60,7 +63,7 @@ final class Database implements Connection
             default => \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/')),
         };
 
-        return new self($native, $driver, $name, $attended ? new HookRunner($native, $name, $hooks) : null);
+        return new self($native, $driver, $name, $attended ? new HookRunner($native, $name, $hooks) : null, $createTables);
     }
 
     public function driver(): Driver
@@ -72,6 +75,12 @@ final class Database implements Connection
     public function name(): string
     {
         return $this->name;
+    }
+
+    /** Whether Weft creates and upgrades its own tables in this database, as {@see connect()} was told. */
+    public function createsTables(): bool
+    {
+        return $this->createTables;
     }
 
     public function execute(string $sql, array $params = []): Result

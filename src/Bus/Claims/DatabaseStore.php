@@ -5,10 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
+use Weft\Bus\Internal\ClaimCheckTables;
 use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
-use Weft\Sql\Internal\Schema;
+use Weft\Sql\Internal\Schema\Migrator;
 
 /** Stores bodies in the table `weft_claim_checks`, which is created on first use. */
 final class DatabaseStore implements ClaimStore
@@ -18,7 +19,7 @@ final class DatabaseStore implements ClaimStore
     private readonly Dialect $dialect;
     private bool $isReady = false;
 
-    public function __construct(private readonly Database $database)
+    public function __construct(public readonly Database $database)
     {
         $this->dialect = new Dialect($database);
     }
@@ -52,11 +53,7 @@ final class DatabaseStore implements ClaimStore
     private function prepare(): void
     {
         if (!$this->isReady) {
-            (new Schema($this->database))->table('weft_claim_checks', [
-                'id VARCHAR(64) NOT NULL PRIMARY KEY',
-                'kept_at BIGINT NOT NULL',
-                "body {$this->dialect->bytes()} NOT NULL",
-            ])->ensure();
+            (new Migrator($this->database))->ensure(ClaimCheckTables::component());
             $this->isReady = true;
         }
     }

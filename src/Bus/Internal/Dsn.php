@@ -24,8 +24,8 @@ final class Dsn
 
         return match ($scheme) {
             'amqp', 'amqps' => RabbitMq::connect($dsn),
-            'postgres', 'postgresql', 'pgsql' => Postgres::connect($dsn),
-            'sqlite' => Sqlite::connect($dsn, $database),
+            'postgres', 'postgresql', 'pgsql' => Postgres::connect($dsn, $database?->createsTables() ?? true),
+            'sqlite' => Sqlite::connect($dsn, $database, $database?->createsTables() ?? true),
             'memory' => new Memory(),
             // Only the scheme is shown: the rest may contain a password.
             false => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),

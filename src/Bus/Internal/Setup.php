@@ -20,14 +20,18 @@ use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\Handlers\Pipeline;
 use Weft\Bus\Internal\Handlers\WideListener;
 use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Internal\Persistence\Tables as BusTables;
+use Weft\Bus\Internal\Postgres\Tables as PostgresTables;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Saga\SagaCompiler;
 use Weft\Bus\Internal\Saga\SagaStore;
+use Weft\Bus\Internal\Saga\Tables as SagaTables;
 use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\Serializing\DeliveryOpener;
+use Weft\Bus\Internal\Sqlite\Tables as SqliteTables;
 use Weft\Bus\BusStats;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Serializer;
@@ -37,6 +41,7 @@ use Weft\Bus\Transport\DelayingTransport;
 use Weft\Log\StreamLogger;
 use Weft\Runtime\Local;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Component;
 
 /**
  * The options of a bus, and the parts that its components share.
@@ -131,6 +136,24 @@ final class Setup
         $formats = $this->options->messages->queueSerializers[$queue] ?? [];
 
         return $formats === [] ? null : new DeliveryOpener($formats instanceof Serializer ? [$formats] : $formats, $this->codec);
+    }
+
+    /** @return list<array{Database, Component}> the tables that the bus uses, and where */
+    public function components(): array
+    {
+        $transport = match (true) {
+            $this->transport instanceof Transport\Postgres => PostgresTables::component(),
+            $this->transport instanceof Transport\Sqlite => SqliteTables::component(),
+            default => null,
+        };
+        $claims = $this->claims->database();
+
+        return [
+            ...($this->persistence === null ? [] : [[$this->persistence->database, BusTables::component()]]),
+            ...($this->sagas->store !== null && $this->sagas->hasSagas() ? [[$this->sagas->store->database, SagaTables::component()]] : []),
+            ...($claims === null ? [] : [[$claims, ClaimCheckTables::component()]]),
+            ...($transport !== null && $this->transport instanceof DatabaseTransport ? [[$this->transport->database(), $transport]] : []),
+        ];
     }
 
     /** The context of the current handler, also in tasks that it has started. */

@@ -10,9 +10,9 @@ use Weft\Bus\Internal\Postgres\ConnectionEvents;
 use Weft\Bus\Internal\Postgres\PostgresConsumer;
 use Weft\Bus\Internal\Postgres\LivenessSession;
 use Weft\Bus\Internal\Postgres\Publisher;
-use Weft\Bus\Internal\Postgres\Schema;
 use Weft\Bus\Internal\Postgres\AckBatcher;
 use Weft\Bus\Internal\Postgres\Store;
+use Weft\Bus\Internal\Postgres\Tables;
 use Weft\Bus\Internal\Postgres\Vacuum;
 use Weft\Bus\Internal\Postgres\LivenessMonitor;
 use Weft\Bus\TransportException;
@@ -20,6 +20,7 @@ use Weft\Pool\PoolException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -73,12 +74,14 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
      * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a connection pooler in between must be
      *                    in session mode
      *
+     * @param bool $createTables see {@see Database::connect()}
+     *
      * @throws \Weft\InvalidDsnError
      * @throws TransportException when the database cannot be reached or the tables cannot be created
      */
-    public static function connect(string $dsn): self
+    public static function connect(string $dsn, bool $createTables = true): self
     {
-        $database = Database::connect($dsn, new PoolOptions(size: self::CONNECTIONS, name: 'broker'));
+        $database = Database::connect($dsn, new PoolOptions(size: self::CONNECTIONS, name: 'broker'), createTables: $createTables);
         try {
             return new self(self::prepared($database), $database);
         } catch (\Throwable $thrown) {
@@ -240,7 +243,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     private static function prepared(Database $database): Store
     {
         try {
-            Schema::ensure($database);
+            (new Migrator($database))->ensure(Tables::component());
         } catch (PoolException | SqlException $exception) {
             throw new TransportException("Cannot connect to the broker in PostgreSQL: {$exception->getMessage()}", $exception);
         }

@@ -32,14 +32,15 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
     }
 
     /**
-     * @param Database|null $database used instead of a connection of its own if it is the file that the DSN names
+     * @param Database|null $database     used instead of a connection of its own if it is the file that the DSN names
+     * @param bool          $createTables see {@see Database::connect()}; `$database` has its own
      *
      * @throws \Weft\InvalidDsnError
      * @throws \Weft\Sql\ConnectionException
      */
-    public static function connect(string $dsn, ?Database $database = null): self
+    public static function connect(string $dsn, ?Database $database = null, bool $createTables = true): self
     {
-        $own = Database::connect($dsn);
+        $own = Database::connect($dsn, createTables: $createTables);
         $file = Store::fileOf($own);
         if ($database !== null && $database->driver() === Driver::Sqlite && $file !== '' && Store::fileOf($database) === $file) {
             $own->close();

@@ -56,19 +56,31 @@ abstract class BusCommand extends Command
     }
 
     /** Foreign text for a table or a line with tags of the console. */
-    protected static function cell(string $text): string
+    public static function cell(string $text): string
     {
         return OutputFormatter::escape(Printable::line($text));
     }
 
-    private static function load(string $file): Bus
+    /** What a PHP file returns, or the closure that it returns. */
+    public static function evaluate(string $file): mixed
     {
         if (!\is_file($file)) {
             throw new InvalidArgumentException("There is no file {$file}.");
         }
-        $bus = (static fn(): mixed => require $file)();
-        $bus = $bus instanceof \Closure ? $bus() : $bus;
+        $returned = (static fn(): mixed => require $file)();
 
-        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . ($bus === 1 ? 'nothing' : \get_debug_type($bus)) . '.');
+        return $returned instanceof \Closure ? $returned() : $returned;
+    }
+
+    public static function describe(mixed $returned): string
+    {
+        return $returned === 1 ? 'nothing' : \get_debug_type($returned);
+    }
+
+    private static function load(string $file): Bus
+    {
+        $bus = self::evaluate($file);
+
+        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . self::describe($bus) . '.');
     }
 }

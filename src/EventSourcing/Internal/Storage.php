@@ -7,7 +7,7 @@ namespace Weft\EventSourcing\Internal;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
-use Weft\Sql\Internal\Schema;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 
 /**
@@ -36,25 +36,7 @@ final class Storage
         if ($this->isReady) {
             return;
         }
-        $schema = new Schema($this->database);
-        $schema->table('weft_events', [
-            $this->driver === Driver::Mysql ? 'position BIGINT NOT NULL PRIMARY KEY' : "position {$schema->serial()}",
-            "stream {$schema->name(200)}",
-            'version BIGINT NOT NULL',
-            "type {$schema->name(200)}",
-            'schema_version INT NOT NULL',
-            "headers {$schema->text()} NOT NULL",
-            "body {$schema->text()} NOT NULL",
-            'recorded_at BIGINT NOT NULL',
-            'UNIQUE (stream, version)',
-        ]);
-        $schema->table('weft_snapshots', ["stream {$schema->name(200)} PRIMARY KEY", 'version BIGINT NOT NULL', 'schema_version INT NOT NULL', "state {$schema->text()} NOT NULL"]);
-        $schema->table('weft_unique_values', ["name {$schema->name(100)}", "value {$schema->name(200)}", "owner {$schema->name(200)}", 'PRIMARY KEY (name, value)']);
-        $schema->table('weft_projections', ["name {$schema->name(200)} PRIMARY KEY", 'position BIGINT NOT NULL']);
-        if ($this->driver === Driver::Mysql) {
-            $schema->table('weft_event_counter', ['id TINYINT PRIMARY KEY', 'position BIGINT NOT NULL'])->with('INSERT IGNORE INTO weft_event_counter VALUES (1, 0)');
-        }
-        $schema->ensure();
+        (new Migrator($this->database))->ensure(Tables::component());
         $this->isReady = true;
     }
 

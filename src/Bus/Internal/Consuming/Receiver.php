@@ -82,9 +82,6 @@ final class Receiver
         foreach ($this->setup->handlers->types() as $type) {
             $steps[] = "binding of {$type} to {$queue}";
         }
-        foreach ([...$this->setup->persistence?->missing() ?? [], ...$this->setup->sagas->missing()] as $table) {
-            $steps[] = "table {$table}";
-        }
 
         return $steps;
     }

@@ -95,57 +95,6 @@ final class Dialect
         };
     }
 
-    /**
-     * @return list<string> what has to run once, in a transaction
-     */
-    public function schema(): array
-    {
-        $bytes = $this->bytes();
-        // Compared bytewise: a collation would cost as much as the rest of the insert.
-        $id = 'VARCHAR(64)' . ($this->driver === self::POSTGRES ? ' COLLATE "C"' : '');
-        $tables = [
-            "weft_inbox (
-                message_id {$id} NOT NULL, consumer BIGINT NOT NULL, body_hash BIGINT NOT NULL, handled_at BIGINT NOT NULL,
-                PRIMARY KEY (message_id, consumer)",
-            "weft_outbox (
-                id {$id} NOT NULL PRIMARY KEY, type VARCHAR(200) NOT NULL, must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL",
-            'weft_redeliveries (
-                message_id VARCHAR(64) NOT NULL, consumer BIGINT NOT NULL, redeliveries INT NOT NULL, updated_at BIGINT NOT NULL,
-                PRIMARY KEY (message_id, consumer)',
-        ];
-        $tables[] = "weft_delayed (
-                id VARCHAR(96) NOT NULL PRIMARY KEY, due BIGINT NOT NULL, queue VARCHAR(250) NOT NULL, type VARCHAR(200) NOT NULL,
-                must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL";
-        $tables[] = 'weft_schedules (
-                name VARCHAR(200) NOT NULL PRIMARY KEY, rule VARCHAR(200) NOT NULL, due BIGINT NOT NULL';
-        $tables[] = 'weft_blocked_keys (
-                queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL, blocked_at BIGINT NOT NULL,
-                released SMALLINT NOT NULL, PRIMARY KEY (queue, order_key)';
-        $tables[] = "weft_blocked_messages (
-                position {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
-                type VARCHAR(200) NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL, UNIQUE (queue, message_id)";
-        $tables[] = 'weft_rate_limits (name VARCHAR(255) NOT NULL PRIMARY KEY, reserved_us BIGINT NOT NULL, clock_us BIGINT NOT NULL';
-        $indexes = ['weft_inbox' => 'handled_at', 'weft_redeliveries' => 'updated_at', 'weft_delayed' => 'due', 'weft_blocked_messages' => 'queue, order_key, position'];
-        $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
-        foreach ($tables as $table) {
-            $name = (string) \strstr($table, ' ', true);
-            $inline = isset($indexes[$name]) && !$this->indexesByName() ? ", INDEX ({$indexes[$name]})" : '';
-            $statements[] = 'CREATE TABLE IF NOT EXISTS ' . $this->columns($table) . "{$inline})";
-            if (isset($indexes[$name]) && $this->indexesByName()) {
-                $first = (string) \strtok($indexes[$name], ',');
-                $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$first} ON {$name} {$this->indexOf($name, $indexes[$name])}";
-            }
-        }
-
-        return $statements;
-    }
-
-    /** MariaDB collations treat "a", "A", "á" and "a " as equal, and its TEXT is limited to 64 KiB. */
-    private function columns(string $table): string
-    {
-        return $this->indexesByName() ? $table : \strtr($table, ['VARCHAR(' => 'VARBINARY(', ' TEXT ' => ' LONGTEXT CHARACTER SET utf8mb4 ']);
-    }
-
     /** An expression for the current time, not that of the start of the transaction. */
     public function microseconds(): string
     {
@@ -154,36 +103,6 @@ final class Dialect
             self::SQLITE => "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
             default => 'CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)',
         };
-    }
-
-    /** The column type for bytes. */
-    public function bytes(): string
-    {
-        return match ($this->driver) {
-            self::POSTGRES => 'BYTEA',
-            self::SQLITE => 'BLOB',
-            default => 'LONGBLOB',
-        };
-    }
-
-    private function counter(): string
-    {
-        return match ($this->driver) {
-            self::POSTGRES => 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
-            self::SQLITE => 'INTEGER PRIMARY KEY AUTOINCREMENT',
-            default => 'BIGINT AUTO_INCREMENT PRIMARY KEY',
-        };
-    }
-
-    /** Inbox rows are inserted in order of time: a block range index finds the old ones and costs an insert nothing. */
-    private function indexOf(string $table, string $column): string
-    {
-        return ($this->driver === self::POSTGRES && $table === 'weft_inbox' ? 'USING brin ' : '') . "({$column})";
-    }
-
-    private function indexesByName(): bool
-    {
-        return \in_array($this->driver, [self::POSTGRES, self::SQLITE], true);
     }
 
     /**

@@ -14,6 +14,7 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 
 /**
  * The tables of the bus in the database: inbox, outbox, redeliveries, delayed messages, schedules and blocked keys.
@@ -56,19 +57,13 @@ final class Persistence
         $this->sent = new DeferredDelete($database, 'weft_outbox', 'id', $logger);
     }
 
-    /** Creates the tables where they are missing, once. */
+    /** Creates or upgrades the tables, once. */
     public function prepare(): void
     {
         if (!$this->isReady) {
-            Tables::ensure($this->database);
+            (new Migrator($this->database))->ensure(Tables::component());
             $this->isReady = true;
         }
-    }
-
-    /** @return list<string> names of tables that are to be made */
-    public function missing(): array
-    {
-        return Tables::missing($this->database);
     }
 
     /** @return array<string, int> */

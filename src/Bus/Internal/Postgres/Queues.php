@@ -111,7 +111,7 @@ final class Queues
     /** @return array{int, int} the first id of a queue, and the first after it */
     public static function range(int $queue): array
     {
-        return [$queue << Schema::QUEUE_BITS, ($queue + 1) << Schema::QUEUE_BITS];
+        return [$queue << Tables::QUEUE_BITS, ($queue + 1) << Tables::QUEUE_BITS];
     }
 
     /**

@@ -27,8 +27,8 @@ final class Store
     private const BYTES = 4 << 20;
 
     /** Rows are numbered after sorting. */
-    private const INSERT = 'INSERT INTO weft_messages (id, type, headers, body) SELECT (m.queue_id::bigint << ' . Schema::QUEUE_BITS . ') + (m.rank << '
-        . Schema::NUMBER_BITS . ") + nextval('weft_message_numbers'), m.type, m.headers, m.body FROM ";
+    private const INSERT = 'INSERT INTO weft_messages (id, type, headers, body) SELECT (m.queue_id::bigint << ' . Tables::QUEUE_BITS . ') + (m.rank << '
+        . Tables::NUMBER_BITS . ") + nextval('weft_message_numbers'), m.type, m.headers, m.body FROM ";
 
     private const ROWS_GIVEN = 'unnest(?::text[], ?::bigint[], ?::text[], ?::bytea[]) WITH ORDINALITY AS r(type, rank, headers, body, place)';
 
@@ -169,7 +169,7 @@ final class Store
     public function move(int $consumer, int $id, int $queue, array $headers): void
     {
         $this->database->execute(
-            'UPDATE weft_messages SET id = (?::bigint << ' . Schema::QUEUE_BITS . ') + (' . Schema::HIGHEST_PRIORITY . '::bigint << ' . Schema::NUMBER_BITS . ")
+            'UPDATE weft_messages SET id = (?::bigint << ' . Tables::QUEUE_BITS . ') + (' . Tables::HIGHEST_PRIORITY . '::bigint << ' . Tables::NUMBER_BITS . ")
                 + nextval('weft_message_numbers'), headers = ?, consumer_id = NULL, redelivered = FALSE WHERE id = ? AND consumer_id = ?::int",
             [$queue, Headers::encode($headers), $id, $consumer],
         );
@@ -241,7 +241,7 @@ final class Store
                 $bytes = 0;
             }
             $columns[0][] = $message->type;
-            $columns[1][] = Schema::HIGHEST_PRIORITY - \max(0, \min(Schema::HIGHEST_PRIORITY, (int) ($message->headers[Header::PRIORITY] ?? Priority::NORMAL)));
+            $columns[1][] = Tables::HIGHEST_PRIORITY - \max(0, \min(Tables::HIGHEST_PRIORITY, (int) ($message->headers[Header::PRIORITY] ?? Priority::NORMAL)));
             $columns[2][] = Headers::encode($message->headers);
             $columns[3][] = new Bytes($message->body);
             $bytes += \strlen($message->body);

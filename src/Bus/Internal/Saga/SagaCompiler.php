@@ -23,6 +23,7 @@ use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaTimeout;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Validation\Validator;
 
@@ -82,22 +83,21 @@ final class SagaCompiler
     }
 
     /**
-     * Creates the tables.
+     * Creates or upgrades the tables.
      *
      * @param bool $always also without registered sagas
      */
     public function prepare(bool $always = false): void
     {
         if (!$this->isReady && ($always || $this->definitions !== [])) {
-            $this->store?->schema()->ensure();
+            $this->store === null || (new Migrator($this->store->database))->ensure(Tables::component());
             $this->isReady = true;
         }
     }
 
-    /** @return list<string> names of tables that are to be made */
-    public function missing(): array
+    public function hasSagas(): bool
     {
-        return $this->definitions === [] ? [] : $this->store?->schema()->missing() ?? [];
+        return $this->definitions !== [];
     }
 
     private function define(string $class): SagaDefinition

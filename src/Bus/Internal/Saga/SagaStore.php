@@ -10,7 +10,6 @@ use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\SagaValueTakenException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
-use Weft\Sql\Internal\Schema;
 use Weft\Sql\UniqueViolationException;
 
 /**
@@ -23,32 +22,6 @@ use Weft\Sql\UniqueViolationException;
 final class SagaStore
 {
     public function __construct(public readonly Database $database) {}
-
-    public function schema(): Schema
-    {
-        $schema = new Schema($this->database);
-        $time = 'BIGINT';
-
-        return $schema->table('weft_sagas', [
-            "saga {$schema->name(100)}",
-            "id {$schema->name(200)}",
-            'version BIGINT NOT NULL',
-            "status {$schema->name(16)}",
-            'schema_version INT NOT NULL',
-            "state {$schema->text()} NOT NULL",
-            "started_at {$time} NOT NULL",
-            "expires_at {$time}",
-            "ended_at {$time}",
-            "reason {$schema->text()} NOT NULL",
-            'PRIMARY KEY (saga, id)',
-        ], ['weft_sagas_started_at' => 'saga, started_at'])->table('weft_saga_associations', [
-            "saga {$schema->name(100)}",
-            "name {$schema->name(100)}",
-            "value {$schema->name(200)}",
-            "id {$schema->name(200)}",
-            'PRIMARY KEY (saga, name, value)',
-        ], ['weft_saga_values_id' => 'saga, id']);
-    }
 
     /** The saga with which a value is associated, or the one with this id. One round trip. */
     public function find(Connection $connection, string $saga, string $name, string $value): ?SagaRow

@@ -5,9 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\ClaimCheck;
+use Weft\Bus\Claims\DatabaseStore;
 use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
+use Weft\Sql\Database;
 
 /**
  * Stores large bodies in the claim-check store and loads them.
@@ -22,6 +24,14 @@ final class BodyStore
     public function __construct(private readonly ?ClaimCheck $check)
     {
         $this->threshold = $check->threshold ?? \PHP_INT_MAX;
+    }
+
+    /** Where the bodies are; null if not in a database. */
+    public function database(): ?Database
+    {
+        $store = $this->check?->store;
+
+        return $store instanceof DatabaseStore ? $store->database : null;
     }
 
     /**

@@ -15,6 +15,7 @@ use Weft\Pool\PoolException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -38,20 +39,6 @@ final class Store
 
     /** Messages per transaction. */
     private const BATCH = 1000;
-
-    private const SCHEMA = [
-        'CREATE TABLE IF NOT EXISTS weft_queues (
-            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, taken INTEGER NOT NULL DEFAULT 0)',
-        'CREATE TABLE IF NOT EXISTS weft_bindings (
-            type TEXT NOT NULL, queue_id INTEGER NOT NULL, PRIMARY KEY (type, queue_id)) WITHOUT ROWID',
-        'CREATE TABLE IF NOT EXISTS weft_messages (
-            id INTEGER PRIMARY KEY, type TEXT NOT NULL, redelivered INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL)',
-        'CREATE TABLE IF NOT EXISTS weft_consumers (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, lock TEXT NOT NULL)',
-        'CREATE TABLE IF NOT EXISTS weft_claimed_ranges (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, consumer_id INTEGER, batch INTEGER NOT NULL,
-            first INTEGER NOT NULL, last INTEGER NOT NULL, redelivered INTEGER NOT NULL DEFAULT 0)',
-    ];
 
     private const NEXT_ID = 'max(coalesce((SELECT max(id) FROM weft_messages WHERE id < (q.id + 1) << ' . self::BITS . '), 0), q.taken) + 1';
 
@@ -85,11 +72,7 @@ final class Store
         if ($database->driver() !== Driver::Sqlite) {
             throw new \ValueError("The SQLite transport needs an SQLite database, got {$database->driver()->name}");
         }
-        $database->transaction(static function (Transaction $transaction): void {
-            foreach (self::SCHEMA as $statement) {
-                $transaction->execute($statement);
-            }
-        });
+        (new Migrator($database))->ensure(Tables::component());
 
         return new self($database, self::fileOf($database));
     }
