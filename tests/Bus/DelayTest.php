@@ -25,6 +25,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
@@ -311,7 +312,7 @@ class DelayTest extends BusTestCase
     {
         $this->inRuntime(function () use ($rules, $minutes): void {
             $database = Database::connect($this->dsn());
-            Tables::ensure($database);
+            (new Migrator($database))->ensure(Tables::component());
             $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
             $start = \gmmktime(4, 0, 30, 3, 4, 2026);
             $seed = \random_int(1, 1_000_000);

@@ -17,6 +17,7 @@ use Weft\Sql\Database;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Component;
 use Weft\Sql\Internal\Schema\Migrator;
+use Weft\Sql\Internal\Schema\Step;
 
 use function Weft\run;
 
@@ -31,7 +32,7 @@ final class SetupCommand extends Command
             ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only say what would be done')
             ->addOption('check', null, InputOption::VALUE_NONE, 'Only say how the tables differ from what this version of Weft needs; exit with 1 if they do')
             ->addOption('sql', null, InputOption::VALUE_NONE, 'Only print the SQL, for migrations')
-            ->addOption('contract', null, InputOption::VALUE_NONE, 'Remove what only workers of the version before need, once none of them runs')
+            ->addOption('contract', null, InputOption::VALUE_NONE, 'Remove what only workers of the version before need, once none of them runs; also with --dry-run or --sql')
             ->addOption('component', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Further components, besides those that the bus uses or the database has: ' . Components::NAMES)
             ->addOption('driver', null, InputOption::VALUE_REQUIRED, 'With --sql and without a file, which database: postgres, mysql or sqlite')
             ->addOption('from', null, InputOption::VALUE_REQUIRED, 'With --driver, the version of Weft whose tables are upgraded, such as 0.1; default: there are none')
@@ -45,8 +46,8 @@ final class SetupCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        if (\count(\array_filter(['dry-run', 'check', 'sql', 'contract'], $input->getOption(...))) > 1) {
-            throw new InvalidArgumentException('Only one of --dry-run, --check, --sql and --contract can be given.');
+        if (\count(\array_filter(['dry-run', 'check', 'sql'], static fn(string $option): bool => $input->getOption($option) === true)) > 1) {
+            throw new InvalidArgumentException('Only one of --dry-run, --check and --sql can be given.');
         }
         if ($input->getOption('driver') !== null) {
             return $this->script($input, $output);
@@ -85,11 +86,10 @@ final class SetupCommand extends Command
                 $differences = $migrator->differences($component);
                 $exit = $differences === [] ? $exit : self::FAILURE;
                 $output->writeln(\array_map(static fn(string $line): string => "{$title}: " . BusCommand::cell($line), $differences));
+            } elseif ($input->getOption('contract')) {
+                $this->contract($migrator, $component, $database->driver(), $title, $input, $output);
             } elseif ($input->getOption('sql')) {
                 self::print($output, $title, $migrator->sql($component));
-            } elseif ($input->getOption('contract')) {
-                $output->writeln(\array_map(static fn(string $line): string => "{$title}: {$line}", $migrator->leftovers($component)));
-                $migrator->contract($component);
             } else {
                 $output->writeln(\array_map(static fn(string $line): string => "{$title}: {$line}", $migrator->pending($component)));
                 $input->getOption('dry-run') || $migrator->upgrade($component);
@@ -103,6 +103,18 @@ final class SetupCommand extends Command
         }
 
         return $exit;
+    }
+
+    private function contract(Migrator $migrator, Component $component, Driver $driver, string $title, InputInterface $input, OutputInterface $output): void
+    {
+        $steps = $migrator->leftovers($component);
+        if ($input->getOption('sql')) {
+            self::print($output, $title, Migrator::contractSql($component, $driver, $steps));
+
+            return;
+        }
+        $output->writeln(\array_map(static fn(Step $step): string => "{$title}: {$step->summary}", $steps));
+        $input->getOption('dry-run') || $migrator->contract($component);
     }
 
     private function queues(Bus $bus, InputInterface $input, OutputInterface $output): int
@@ -131,9 +143,10 @@ final class SetupCommand extends Command
     private static function components(Bus|Database $made, array $further): array
     {
         $used = $made instanceof Bus ? $made->components() : [];
-        $databases = $made instanceof Bus ? \array_column($used, 0) : [$made];
+        $databases = $made instanceof Bus ? [] : [$made];
         $components = [];
         foreach ($used as [$database, $component]) {
+            $databases[\spl_object_id($database)] = $database;
             $components[\spl_object_id($database) . $component->name] = [$database, $component];
         }
         foreach ($databases as $database) {
@@ -157,7 +170,9 @@ final class SetupCommand extends Command
         $names = $input->getOption('component');
         $release = $input->getOption('from');
         foreach ($names === [] ? Components::of($driver) : Components::named($driver, $names) as $component) {
-            self::print($output, $component->name, Migrator::script($component, $driver, $release === null ? 0 : $component->versionOf($release)));
+            self::print($output, $component->name, $input->getOption('contract')
+                ? Migrator::contractSql($component, $driver, $component->latest()?->contract($driver) ?? [])
+                : Migrator::script($component, $driver, $release === null ? 0 : $component->versionOf($release)));
         }
 
         return self::SUCCESS;

@@ -7,10 +7,10 @@ namespace Weft\Tests\Sql\Schema;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Components;
 use Weft\Sql\Database;
-use Weft\Sql\Internal\Schema\Catalog;
+use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Migrator;
+use Weft\Sql\Transaction;
 use Weft\Tests\InTask;
-use Weft\Tests\Sql\Support\Databases;
 
 use function Weft\all;
 use function Weft\async;
@@ -19,20 +19,8 @@ use function Weft\delay;
 /** Tables as Weft 0.1 made them become those of today while workers of both use them. */
 final class UpgradeTest extends TestCase
 {
-    use Databases;
     use InTask;
-
-    /** Old name, new name and the columns that were renamed. */
-    private const RENAMED = [
-        ['weft_attempts', 'weft_redeliveries', ['attempts' => 'redeliveries', 'noted_at' => 'updated_at']],
-        ['weft_keys', 'weft_blocked_keys', ['head' => 'message_id']],
-        ['weft_waiting', 'weft_blocked_messages', ['place' => 'position']],
-        ['weft_saga_values', 'weft_saga_associations', []],
-        ['weft_bodies', 'weft_claim_checks', []],
-        ['weft_inbox', 'weft_inbox', ['body' => 'body_hash']],
-    ];
-
-    private const UNCHANGED = ['weft_outbox', 'weft_delayed', 'weft_schedules', 'weft_sagas', 'weft_locks', 'weft_events', 'weft_projections'];
+    use OldDatabase;
 
     /** Rounds of each worker before, while and after the tables are upgraded. */
     private const ROUNDS = 6;
@@ -89,6 +77,92 @@ final class UpgradeTest extends TestCase
         self::assertSame([], self::differences($database));
     }
 
+    /**
+     * What a killed process leaves: PostgreSQL and SQLite undo the step, MariaDB has done some statements of it.
+     *
+     * @dataProvider databases
+     */
+    public function testAnUpgradeThatIsKilledGoesOn(string $kind): void
+    {
+        $database = $this->oldDatabase($kind);
+        $before = self::rows($database, 0);
+        $command = [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), __DIR__ . '/Fixtures/upgrade.php', $this->databaseDsn($kind)];
+        for ($kills = 0, $seconds = 0.05;; $kills++, $seconds *= 1.15) {
+            $process = \proc_open($command, [], $pipes);
+            self::assertIsResource($process);
+            $until = \microtime(true) + $seconds;
+            do {
+                delay(0.002);
+                $status = \proc_get_status($process);
+            } while ($status['running'] && \microtime(true) < $until);
+            if (!$status['running']) {
+                self::assertSame(0, $status['exitcode']);
+                break;
+            }
+            \posix_kill($status['pid'], \SIGKILL);
+            while (\proc_get_status($process)['running']) {
+                delay(0.002);
+            }
+        }
+        self::assertGreaterThan(0, $kills);
+
+        self::assertSame([], self::differences($database));
+        self::assertSame($before, self::rows($database, 1));
+    }
+
+    /** MariaDB commits each statement: whichever was the last, the next process goes on behind it. */
+    public function testAnUpgradeGoesOnBehindEachStatementInMariaDb(): void
+    {
+        $statements = [];
+        $tables = null;
+        for ($done = 0; $done === 0 || $done < \count($statements); $done++) {
+            $database = $this->oldDatabase('mariadb', self::OF_THE_BUS);
+            $before = self::rows($database, 0, self::OF_THE_BUS);
+            $bus = Components::of(Driver::Mysql)['bus'];
+            $statements = (new Migrator($database))->sql($bus);
+            // The version is recorded before the first step.
+            $database->execute('CREATE TABLE weft_schema (component VARBINARY(50) NOT NULL PRIMARY KEY, version INT NOT NULL, minimum INT NOT NULL)');
+            $database->execute("INSERT INTO weft_schema VALUES ('bus', 1, 1)");
+            foreach (\array_slice($statements, 0, $done) as $statement) {
+                $database->execute($statement);
+            }
+
+            (new Migrator($database))->ensure($bus);
+
+            self::assertSame([], (new Migrator($database))->differences($bus), "after {$done} statements");
+            self::assertSame($before, self::rows($database, 1, self::OF_THE_BUS), "after {$done} statements");
+            self::assertSame($tables ??= self::tables($database), self::tables($database), "after {$done} statements");
+            $this->dropDatabases();
+        }
+        self::assertGreaterThan(20, $done);
+    }
+
+    /** An operator upgrades as the owner of the tables; workers of 0.1 have other users. */
+    public function testOtherUsersOfPostgresKeepTheirPrivileges(): void
+    {
+        $database = $this->oldDatabase('postgres');
+        $role = 'weft_test_' . \bin2hex(\random_bytes(4));
+        $schema = $database->execute('SELECT current_schema()')->value();
+        $database->execute("CREATE ROLE {$role}");
+        try {
+            $database->execute("GRANT USAGE ON SCHEMA {$schema} TO {$role}");
+            $database->execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {$schema} TO {$role}");
+            self::upgrade($database);
+
+            $as = static fn(string $sql) => $database->transaction(static function (Transaction $transaction) use ($role, $sql): int {
+                $transaction->execute("SET LOCAL ROLE {$role}");
+
+                return $transaction->execute($sql)->affected();
+            });
+            self::assertSame(1, $as("INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES ('old', 1, 2, 3)"));
+            self::assertSame(1, $as("UPDATE weft_redeliveries SET redeliveries = 3"));
+            self::assertSame(1, $as("DELETE FROM weft_attempts WHERE attempts = 3"));
+        } finally {
+            $database->execute("DROP OWNED BY {$role}");
+            $database->execute("DROP ROLE {$role}");
+        }
+    }
+
     /** @param list<Worker01> $workers */
     private static function assertNothingLost(Database $database, array $workers): void
     {
@@ -119,64 +193,6 @@ final class UpgradeTest extends TestCase
         }
     }
 
-    private function oldDatabase(string $kind): Database
-    {
-        $database = $this->database($kind);
-        foreach (\explode(";\n", \file_get_contents(__DIR__ . "/Fixtures/0.1/{$kind}.sql")) as $statement) {
-            \trim($statement) === '' || $database->execute($statement);
-        }
-
-        return $database;
-    }
-
-    private static function upgrade(Database $database): void
-    {
-        foreach (Components::of($database->driver()) as $component) {
-            (new Migrator($database))->ensure($component);
-        }
-    }
-
-    private static function contract(Database $database): void
-    {
-        foreach (Components::of($database->driver()) as $component) {
-            (new Migrator($database))->contract($component);
-        }
-    }
-
-    /** @return list<string> */
-    private static function differences(Database $database): array
-    {
-        return \array_merge(...\array_map(
-            static fn($component): array => (new Migrator($database))->differences($component),
-            \array_values(Components::of($database->driver())),
-        ));
-    }
-
-    /**
-     * @param int<0, 1> $names 0: of Weft 0.1; 1: of today
-     * @return array<string, list<array<string, mixed>>> sorted, by today's table, with today's columns
-     */
-    private static function rows(Database $database, int $names): array
-    {
-        $rows = [];
-        foreach ([...self::RENAMED, ...\array_map(static fn(string $table): array => [$table, $table, []], self::UNCHANGED)] as $renamed) {
-            [, $table, $columns] = $renamed;
-            $rows[$table] = [];
-            foreach ($database->execute("SELECT * FROM {$renamed[$names]}")->rows() as $row) {
-                $new = [];
-                foreach ($row as $column => $value) {
-                    $new[$columns[$column] ?? $column] ??= $value;
-                }
-                unset($new['ctid']);
-                \ksort($new);
-                $rows[$table][] = $new;
-            }
-            \sort($rows[$table]);
-        }
-
-        return $rows;
-    }
-
     /** @return list<string> */
     private function tablesOfANewDatabase(string $kind): array
     {
@@ -185,21 +201,6 @@ final class UpgradeTest extends TestCase
         self::upgrade($database);
 
         return self::tables($database);
-    }
-
-    /** @return list<string> each table with its columns, and each view */
-    private static function tables(Database $database): array
-    {
-        $catalog = new Catalog($database, $database->driver());
-        $tables = [];
-        foreach ($catalog->names() as $name) {
-            $columns = \array_keys($catalog->columns($name));
-            \sort($columns);
-            $tables[] = ($catalog->isView($name) ? 'view ' : '') . "{$name}: " . \implode(', ', $columns);
-        }
-        \sort($tables);
-
-        return $tables;
     }
 
     /**

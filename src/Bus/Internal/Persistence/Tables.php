@@ -62,10 +62,7 @@ final class Tables
                 ->column('due', Type::bigint()),
             self::blockedKeys(),
             self::blockedMessages($driver),
-            Table::named('weft_rate_limits')
-                ->column('name', Type::name(255), suffix: 'PRIMARY KEY')
-                ->column('reserved_us', Type::bigint())
-                ->column('clock_us', Type::bigint()),
+            self::rateLimits(),
         ];
     }
 
@@ -105,6 +102,14 @@ final class Tables
             ->index(['queue', 'order_key', 'position']);
     }
 
+    private static function rateLimits(): Table
+    {
+        return Table::named('weft_rate_limits')
+            ->column('name', Type::name(255), suffix: 'PRIMARY KEY')
+            ->column('reserved_us', Type::bigint())
+            ->column('clock_us', Type::bigint());
+    }
+
     /** @return list<Rename> */
     private static function renamesTo2(Driver $driver): array
     {
@@ -120,7 +125,7 @@ final class Tables
     {
         $renames = \array_merge(...\array_map(static fn(Rename $rename): array => $rename->expand($driver), self::renamesTo2($driver)));
 
-        return [...self::inboxTo2($driver), ...$renames];
+        return [...self::inboxTo2($driver), ...$renames, Step::create(self::rateLimits(), $driver)];
     }
 
     /** @return list<Step> */
@@ -156,8 +161,8 @@ final class Tables
                 new Step('add column weft_inbox.body_hash', ['ALTER TABLE weft_inbox ADD COLUMN body_hash BIGINT NULL AFTER consumer, MODIFY COLUMN body BIGINT NULL'], $needed),
                 new Step('fill weft_inbox.body_hash and weft_inbox.body by a trigger', [
                     'DROP TRIGGER IF EXISTS weft_inbox_body',
-                    'CREATE TRIGGER weft_inbox_body BEFORE INSERT ON weft_inbox FOR EACH ROW
-                        SET NEW.body_hash = COALESCE(NEW.body_hash, NEW.body), NEW.body = COALESCE(NEW.body, NEW.body_hash)',
+                    'CREATE TRIGGER weft_inbox_body BEFORE INSERT ON weft_inbox FOR EACH ROW '
+                        . 'SET NEW.body_hash = COALESCE(NEW.body_hash, NEW.body), NEW.body = COALESCE(NEW.body, NEW.body_hash)',
                 ], self::inboxIsDouble(...)),
                 new Step('fill weft_inbox.body_hash of older rows', ['UPDATE weft_inbox SET body_hash = body WHERE body_hash IS NULL'], self::inboxIsDouble(...), data: true),
             ],
@@ -166,11 +171,11 @@ final class Tables
                 'ALTER TABLE weft_inbox RENAME COLUMN body TO body_hash',
                 'ALTER TABLE weft_inbox ADD COLUMN body BIGINT',
                 'UPDATE weft_inbox SET body = body_hash',
-                'CREATE TRIGGER weft_inbox_body BEFORE INSERT ON weft_inbox WHEN NEW.body_hash IS NULL BEGIN
-                    INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at, body) VALUES (NEW.message_id, NEW.consumer, NEW.body, NEW.handled_at, NEW.body);
-                    SELECT RAISE(IGNORE); END',
-                'CREATE TRIGGER weft_inbox_body_hash AFTER INSERT ON weft_inbox WHEN NEW.body IS NULL BEGIN
-                    UPDATE weft_inbox SET body = NEW.body_hash WHERE message_id = NEW.message_id AND consumer = NEW.consumer; END',
+                'CREATE TRIGGER weft_inbox_body BEFORE INSERT ON weft_inbox WHEN NEW.body_hash IS NULL BEGIN '
+                    . 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at, body) VALUES (NEW.message_id, NEW.consumer, NEW.body, NEW.handled_at, NEW.body); '
+                    . 'SELECT RAISE(IGNORE); END',
+                'CREATE TRIGGER weft_inbox_body_hash AFTER INSERT ON weft_inbox WHEN NEW.body IS NULL BEGIN '
+                    . 'UPDATE weft_inbox SET body = NEW.body_hash WHERE message_id = NEW.message_id AND consumer = NEW.consumer; END',
             ], $needed)],
         };
     }

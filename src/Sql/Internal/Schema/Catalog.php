@@ -118,16 +118,7 @@ final class Catalog
     /** @param list<string> $columns in the order of the index */
     public function hasIndex(string $table, array $columns, bool $unique): bool
     {
-        if ($this->indexes === null) {
-            $this->indexes = [];
-            /** @var array{relation: string, name: string, is_unique: int, column_name: string} $row */
-            foreach ($this->connection->execute(self::INDEXES[$this->driver->value])->rows() as $row) {
-                $index = &$this->indexes[$row['relation']][$row['name']];
-                $index ??= ['unique' => (bool) $row['is_unique'], 'columns' => []];
-                $index['columns'][] = $row['column_name'];
-                unset($index);
-            }
-        }
+        $this->indexes ??= $this->indexes();
         foreach ($this->indexes[$table] ?? [] as $index) {
             if ($index['columns'] === $columns && $index['unique'] === $unique) {
                 return true;
@@ -135,6 +126,25 @@ final class Catalog
         }
 
         return false;
+    }
+
+    /** @return array<string, array<string, array{unique: bool, columns: list<string>}>> by relation and index */
+    private function indexes(): array
+    {
+        $columns = $unique = [];
+        /** @var array{relation: string, name: string, is_unique: int, column_name: string} $row */
+        foreach ($this->connection->execute(self::INDEXES[$this->driver->value])->rows() as $row) {
+            $columns[$row['relation']][$row['name']][] = $row['column_name'];
+            $unique[$row['relation']][$row['name']] = (bool) $row['is_unique'];
+        }
+        $indexes = [];
+        foreach ($columns as $relation => $named) {
+            foreach ($named as $name => $list) {
+                $indexes[$relation][$name] = ['unique' => $unique[$relation][$name], 'columns' => $list];
+            }
+        }
+
+        return $indexes;
     }
 
     /** MariaDB gives integers a display width, MySQL 8 does not. */

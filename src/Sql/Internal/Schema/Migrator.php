@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql\Internal\Schema;
 
+use Weft\Runtime\Mutex;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\DeadlockException;
@@ -39,6 +40,9 @@ final class Migrator
     private const LONGEST_PAUSE = 3.0;
 
     private static bool $isPaused = false;
+
+    /** @var \WeakMap<Database, Mutex>|null one task of a process at a time */
+    private static ?\WeakMap $turns = null;
 
     private readonly Driver $driver;
     private ?string $version = null;
@@ -114,8 +118,9 @@ final class Migrator
         }
         $this->alone($component, function () use ($component): void {
             $this->write($component, function (Connection $connection) use ($component): void {
-                $connection->execute(self::recordTable($this->driver))->affected();
-                $connection->execute(self::record($component, $this->driver, new State($component->version, $component->version)))->affected();
+                foreach (self::contracted($component, $this->driver) as $statement) {
+                    $connection->execute($statement)->affected();
+                }
             });
             foreach ($component->latest()?->contract($this->driver) ?? [] as $step) {
                 $this->run($component, $step, $component->version);
@@ -168,27 +173,20 @@ final class Migrator
         $catalog = $this->catalog();
         $summaries = \array_map(static fn(Step $step): string => $step->summary, $this->needed($component, $catalog));
         foreach ($this->missing($component, $catalog) as $table) {
-            $rename = \array_filter($summaries, static fn(string $summary): bool => \str_ends_with($summary, " to {$table}"));
-            $summaries = $rename === [] ? [...$summaries, "create table {$table}"] : $summaries;
+            $isCovered = \array_filter($summaries, static fn(string $summary): bool => \str_ends_with($summary, " {$table}")) !== [];
+            $summaries = $isCovered ? $summaries : [...$summaries, "create table {$table}"];
         }
 
         return $summaries;
     }
 
-    /**
-     * What {@see contract()} would do, in words.
-     *
-     * @return list<string>
-     */
+    /** @return list<Step> what {@see contract()} would do */
     public function leftovers(Component $component): array
     {
         $catalog = $this->catalog();
         $steps = $this->state($component, $catalog)->version === $component->version ? $component->latest()?->contract($this->driver) ?? [] : [];
 
-        return \array_values(\array_map(
-            static fn(Step $step): string => $step->summary,
-            \array_filter($steps, static fn(Step $step): bool => $step->isNeeded($catalog)),
-        ));
+        return \array_values(\array_filter($steps, static fn(Step $step): bool => $step->isNeeded($catalog)));
     }
 
     /**
@@ -232,12 +230,30 @@ final class Migrator
      */
     public static function script(Component $component, Driver $driver, int $from): array
     {
-        $statements = \array_merge(...\array_map(static fn(Step $step): array => $step->statements, self::steps($component, $driver, $from)), ...[$component->before($driver)]);
-        foreach ($component->tables($driver) as $table) {
-            $statements = [...$statements, ...$table->create($driver)];
+        $statements = \array_merge(...\array_map(static fn(Step $step): array => $step->statements, self::steps($component, $driver, $from)));
+        if ($from === 0) {
+            $creations = \array_map(static fn(Table $table): array => $table->create($driver), $component->tables($driver));
+            $statements = \array_merge($component->before($driver), ...$creations);
         }
 
         return [...$statements, self::recordTable($driver), self::record($component, $driver, self::upgraded($component, new State($from, $from)))];
+    }
+
+    /**
+     * The SQL of {@see contract()}.
+     *
+     * @param list<Step> $steps
+     * @return list<string>
+     */
+    public static function contractSql(Component $component, Driver $driver, array $steps): array
+    {
+        return $steps === [] ? [] : \array_merge(self::contracted($component, $driver), ...\array_map(static fn(Step $step): array => $step->statements, $steps));
+    }
+
+    /** @return list<string> refuses workers of the version before */
+    private static function contracted(Component $component, Driver $driver): array
+    {
+        return [self::recordTable($driver), self::record($component, $driver, new State($component->version, $component->version))];
     }
 
     /** @return list<Step> what {@see upgrade()} does to the tables of an older version, before it creates the missing ones */
@@ -415,10 +431,33 @@ final class Migrator
         }
     }
 
-    /** @param \Closure(): void $work */
+    /**
+     * The lock has a connection of its own: statements that change tables would end its transaction. So only one task may wait for it, and
+     * the pool needs a second connection.
+     *
+     * @param \Closure(): void $work
+     */
     private function withServerLock(\Closure $work): void
     {
-        // The lock has a connection of its own: statements that change tables would end its transaction.
+        /** @var \WeakMap<Database, Mutex> $turns */
+        $turns = self::$turns ??= new \WeakMap();
+        $turn = $turns[$this->database] ?? new Mutex();
+        $turns[$this->database] = $turn;
+        $turn->synchronized(function () use ($work): void {
+            /** @var positive-int $size */
+            $size = $this->database->stats()['size'];
+            $size > 1 || $this->database->resize(2);
+            try {
+                $this->holdingServerLock($work);
+            } finally {
+                $size > 1 || $this->database->resize($size);
+            }
+        });
+    }
+
+    /** @param \Closure(): void $work */
+    private function holdingServerLock(\Closure $work): void
+    {
         $lock = $this->database->begin();
         try {
             if ($lock->execute("SELECT GET_LOCK(CONCAT('weft_schema.', MD5(DATABASE())), ?)", [self::TURN_TIMEOUT])->value() !== 1) {

@@ -86,16 +86,11 @@ final class Rename
         return [
             // Workers of version 1 delete old rows by their ctid.
             "CREATE VIEW {$view} AS SELECT {$columns}, ctid FROM {$table}",
-            <<<SQL
-                DO \$\$ DECLARE given record; BEGIN
-                    FOR given IN SELECT a.grantee, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a
-                        WHERE c.oid = '{$table}'::regclass AND a.grantee <> c.relowner AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
-                    LOOP
-                        EXECUTE format('GRANT %s ON {$view} TO %s', given.privilege_type,
-                            CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END);
-                    END LOOP;
-                END \$\$
-                SQL,
+            // On one line, as all statements with semicolons in them, so that tools find the ends of statements.
+            'DO $$ DECLARE given record; BEGIN FOR given IN SELECT a.grantee, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a'
+                . " WHERE c.oid = '{$table}'::regclass AND a.grantee <> c.relowner AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') LOOP"
+                . " EXECUTE format('GRANT %s ON {$view} TO %s', given.privilege_type,"
+                . " CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END); END LOOP; END $$",
         ];
     }
 

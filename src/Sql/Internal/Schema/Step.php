@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Sql\Internal\Schema;
 
+use Weft\Sql\Driver;
+
 /**
  * Statements of an upgrade that belong together.
  *
@@ -26,6 +28,12 @@ final class Step
         private readonly ?\Closure $needed = null,
         public readonly bool $data = false,
     ) {}
+
+    /** Creates a table that the version before does not have. */
+    public static function create(Table $table, Driver $driver): self
+    {
+        return new self("create table {$table->name}", $table->create($driver), static fn(Catalog $catalog): bool => !$catalog->has($table->name));
+    }
 
     public function isNeeded(Catalog $catalog): bool
     {

@@ -89,7 +89,7 @@ final class Table
         return $copy;
     }
 
-    /** @return list<string> the statements that create the table, its indexes and its first rows, where they are missing */
+    /** @return non-empty-list<string> the statements that create the table, its indexes and its first rows, where they are missing */
     public function create(Driver $driver): array
     {
         $parts = \array_map(static fn(Column $column): string => $column->sql($driver), $this->columns);
