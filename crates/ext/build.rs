@@ -1,4 +1,5 @@
-//! Links the extension and compiles the hooks: C, because their frames are parked below suspended fibers.
+//! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, and the realms, which exchange
+//! globals of PHP.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,14 +8,17 @@ fn main() -> Result<(), String> {
     // PHP unloads extensions at exit while Weft's I/O threads may still run code of this library: never unmap it.
     println!("cargo:rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
-    compile_hooks()
+    compile_c()
 }
 
-fn compile_hooks() -> Result<(), String> {
+fn compile_c() -> Result<(), String> {
     println!("cargo:rerun-if-changed=hooks");
+    println!("cargo:rerun-if-changed=realms");
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-env-changed=PATH");
-    let sources = std::fs::read_dir("hooks").into_iter().flatten().flatten();
+    let folders = ["hooks", "realms"].into_iter();
+    let sources =
+        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
     let sources = sources.map(|entry| entry.path());
     let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
     cc::Build::new()
@@ -26,7 +30,7 @@ fn compile_hooks() -> Result<(), String> {
         .flag("-fvisibility=hidden")
         // A library that is cancelled is looked up by the address to which a replacement returns.
         .flag("-fno-optimize-sibling-calls")
-        .compile("weft_hooks");
+        .compile("weft_c");
     Ok(())
 }
 

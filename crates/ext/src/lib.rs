@@ -23,6 +23,7 @@ mod output;
 mod pool;
 mod process;
 mod protobuf;
+mod realms;
 mod runtime;
 mod sql;
 mod sql_copy;

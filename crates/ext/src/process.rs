@@ -154,6 +154,7 @@ pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     SupervisorClient::connect(stack::reader());
     crate::output::observe_fibers();
     crate::hooks::startup();
+    crate::realms::startup();
     0
 }
 
@@ -216,6 +217,7 @@ fn part_from_parent() {}
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     crate::hooks::request_shutdown();
+    crate::realms::request_shutdown();
     crate::protobuf::forget();
     crate::output::reset();
     let current = CURRENT.try_with(|current| current.borrow_mut().take());

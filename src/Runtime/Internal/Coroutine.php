@@ -29,6 +29,8 @@ final class Coroutine implements Task, \Stringable
     public ?Group $group = null;
     /** @var array<int, mixed> */
     public array $locals = [];
+    /** The realm in which the task runs, also given to the tasks it starts. */
+    public ?Native\Realm $realm = null;
     /** @var array<int, \WeakReference<CompletionListener>> listeners of its end, by object id */
     public array $endings = [];
     /** Seconds of the monotonic clock. */

@@ -176,6 +176,9 @@ final class Scheduler
         if ($parent !== null && $parent->locals !== []) {
             $task->locals = $parent->locals;
         }
+        if ($parent !== null && $parent->realm !== null) {
+            $task->realm = $parent->realm;
+        }
 
         return $this->fresh[] = $task;
     }
@@ -444,7 +447,7 @@ final class Scheduler
                 if ($task->outcome === null) {
                     $task->fiber = $fiber;
                     $this->running = $task;
-                    $task->run();
+                    $task->realm === null ? $task->run() : self::runInRealm($task, $task->realm);
                     if ($this->running !== $task) {
                         self::reportUnwound($task);
                         return;
@@ -460,6 +463,17 @@ final class Scheduler
         } while (!$this->closing);
         $this->fibers--;
         unset($this->workers[\spl_object_id($fiber)]);
+    }
+
+    /** The fiber is one of the pool: it must not stay in the realm. */
+    private static function runInRealm(Coroutine $task, Native\Realm $realm): void
+    {
+        $realm->enter();
+        try {
+            $task->run();
+        } finally {
+            Native\Realm::leave();
+        }
     }
 
     /** Polls the extension and makes ready the tasks whose operations have finished. */

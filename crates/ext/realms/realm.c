@@ -1,0 +1,621 @@
+/* Weft\Native\Realm: makes realms, enters and leaves them, and gives them requests. */
+#include "realm.h"
+#include "switch.h"
+
+#include <ext/standard/basic_functions.h>
+#include <main/php_streams.h>
+#include <zend_exceptions.h>
+#include <zend_interfaces.h>
+
+static zend_class_entry *realm_class;
+static zend_object_handlers realm_handlers;
+static int (*outside_header_handler)(sapi_header_struct *, sapi_header_op_enum, sapi_headers_struct *);
+
+static weft_realm *from_object(zend_object *object)
+{
+	return (weft_realm *) ((char *) object - XtOffsetOf(weft_realm, std));
+}
+
+/* The command line has no headers, so PHP forgets them at once. Inside of a realm they are kept for the response. */
+static int header_handler(sapi_header_struct *header, sapi_header_op_enum operation, sapi_headers_struct *headers)
+{
+	if (realms.loaded != NULL && EG(current_fiber_context)->reserved[realms.slot] == realms.loaded) {
+		return SAPI_HEADER_ADD;
+	}
+	return outside_header_handler != NULL ? outside_header_handler(header, operation, headers) : SAPI_HEADER_ADD;
+}
+
+/* --- life of a realm ---------------------------------------------------------------------------------------------------------------- */
+
+static const weft_realm_state *base_in_place_or_kept(void)
+{
+	return realms.loaded == NULL ? NULL : &realms.base;
+}
+
+static void begin_ini(weft_realm_state *state)
+{
+	const weft_realm_state *kept = base_in_place_or_kept();
+	if (kept != NULL) {
+		state->ini.count = kept->ini.count;
+		state->ini.entries = kept->ini.count != 0 ? safe_emalloc(kept->ini.count, sizeof(weft_ini), 0) : NULL;
+		for (size_t i = 0; i < kept->ini.count; i++) {
+			state->ini.entries[i] = kept->ini.entries[i];
+			zend_string_addref(state->ini.entries[i].value);
+		}
+		return;
+	}
+	HashTable *modified = EG(modified_ini_directives);
+	if (modified != NULL && zend_hash_num_elements(modified) != 0) {
+		state->ini.entries = safe_emalloc(zend_hash_num_elements(modified), sizeof(weft_ini), 0);
+		zend_ini_entry *entry;
+		ZEND_HASH_FOREACH_PTR(modified, entry) {
+			state->ini.entries[state->ini.count++] = (weft_ini) {entry, entry->value != NULL ? zend_string_copy(entry->value) : ZSTR_EMPTY_ALLOC()};
+		} ZEND_HASH_FOREACH_END();
+	}
+}
+
+static void begin_session(weft_realm_state *state)
+{
+	const weft_realm_state *kept = base_in_place_or_kept();
+	php_ps_globals *session = &state->session;
+	*session = kept != NULL ? kept->session : *weft_sessions();
+	session->id = NULL;
+	session->mod_data = NULL;
+	session->session_status = php_session_none;
+	for (int i = 0; i < PS_NUM_APIS; i++) {
+		ZVAL_UNDEF(&session->mod_user_names.names[i]);
+	}
+	session->mod = session->default_mod != NULL ? session->default_mod : session->mod;
+	session->mod_user_implemented = false;
+	session->mod_user_is_open = false;
+	session->mod_user_class_name = NULL;
+	session->session_vars = NULL;
+	session->rfc1867_progress = NULL;
+	session->in_save_handler = false;
+	ZVAL_UNDEF(&session->http_session_vars);
+}
+
+static void begin_state(weft_realm_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	const weft_realm_state *kept = base_in_place_or_kept();
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		ZVAL_EMPTY_ARRAY(&state->superglobals[i]);
+	}
+	ZVAL_UNDEF(&state->superglobals[WEFT_SUPERGLOBALS - 1]);
+	for (int i = 0; i < 6; i++) {
+		ZVAL_EMPTY_ARRAY(&state->http_globals[i]);
+	}
+	state->static_count = realms.static_count;
+	state->statics = state->static_count != 0 ? safe_emalloc(state->static_count, sizeof(zval), 0) : NULL;
+	for (size_t i = 0; i < state->static_count; i++) {
+		ZVAL_COPY(&state->statics[i], &realms.statics[i].initial);
+	}
+	zend_llist_init(&state->headers.headers, sizeof(sapi_header_struct), (llist_dtor_func_t) sapi_free_header, 0);
+	state->headers.send_default_content_type = 1;
+	state->request_info = kept != NULL ? kept->request_info : SG(request_info);
+	state->request_info.request_body = NULL;
+	state->request_info.no_headers = 1;
+	ZVAL_UNDEF(&state->error_handler);
+	ZVAL_UNDEF(&state->exception_handler);
+	zend_stack_init(&state->error_handlers, sizeof(zval));
+	zend_stack_init(&state->error_handlers_reporting, sizeof(int));
+	zend_stack_init(&state->exception_handlers, sizeof(zval));
+	const char *timezone = kept != NULL ? kept->timezone : NULL;
+	state->timezone = timezone != NULL ? estrdup(timezone) : NULL;
+	begin_ini(state);
+	if (weft_has_sessions()) {
+		begin_session(state);
+	}
+}
+
+static void end_state(weft_realm_state *state)
+{
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		zval_ptr_dtor(&state->superglobals[i]);
+	}
+	for (int i = 0; i < 6; i++) {
+		zval_ptr_dtor(&state->http_globals[i]);
+	}
+	for (size_t i = 0; i < state->static_count; i++) {
+		zval_ptr_dtor(&state->statics[i]);
+	}
+	if (state->statics != NULL) {
+		efree(state->statics);
+	}
+	if (state->request_info.request_body != NULL && !realms.is_over) {
+		php_stream_truncate_set_size(state->request_info.request_body, 0);
+		zend_stack_push(&realms.idle_bodies, &state->request_info.request_body);
+	}
+	zend_llist_destroy(&state->headers.headers);
+	if (state->headers.mimetype != NULL) {
+		efree(state->headers.mimetype);
+	}
+	if (state->headers.http_status_line != NULL) {
+		efree(state->headers.http_status_line);
+	}
+	zval_ptr_dtor(&state->error_handler);
+	zval_ptr_dtor(&state->exception_handler);
+	zend_stack_clean(&state->error_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
+	zend_stack_clean(&state->error_handlers_reporting, NULL, 1);
+	zend_stack_clean(&state->exception_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
+	if (state->shutdown_functions != NULL) {
+		zend_hash_destroy(state->shutdown_functions);
+		FREE_HASHTABLE(state->shutdown_functions);
+	}
+	if (state->timezone != NULL) {
+		efree(state->timezone);
+	}
+	weft_ini_free(&state->ini);
+	if (state->locale != NULL) {
+		zend_string_release(state->locale);
+	}
+	if (weft_has_sessions()) {
+		php_ps_globals *session = &state->session;
+		if (session->id != NULL) {
+			zend_string_release(session->id);
+		}
+		zval_ptr_dtor(&session->http_session_vars);
+		if (session->session_vars != NULL) {
+			zend_string_release(session->session_vars);
+		}
+		for (int i = 0; i < PS_NUM_APIS; i++) {
+			zval_ptr_dtor(&session->mod_user_names.names[i]);
+		}
+		if (session->mod_user_class_name != NULL) {
+			zend_string_release(session->mod_user_class_name);
+		}
+	}
+}
+
+static zend_object *create_realm(zend_class_entry *class)
+{
+	weft_realm *realm = zend_object_alloc(sizeof(weft_realm), class);
+	zend_object_std_init(&realm->std, class);
+	object_properties_init(&realm->std, class);
+	realm->std.handlers = &realm_handlers;
+	begin_state(&realm->state);
+	realm->error_reporting = EG(error_reporting);
+	realm->fibers = 0;
+	realms.is_over = false;
+	if (realms.idle_bodies.size == 0) {
+		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
+	}
+	if (realms.count++ == 0 && sapi_module.header_handler != header_handler) {
+		outside_header_handler = sapi_module.header_handler;
+		sapi_module.header_handler = header_handler;
+	}
+	return &realm->std;
+}
+
+static void free_realm(zend_object *object)
+{
+	weft_realm *realm = from_object(object);
+	if (realms.loaded == realm) {
+		weft_realm_load(NULL);
+	}
+	realms.count--;
+	end_state(&realm->state);
+	zend_object_std_dtor(object);
+}
+
+/* Everything in a realm that is not in place is reachable only through it. */
+static HashTable *realm_gc(zend_object *object, zval **table, int *count)
+{
+	weft_realm *realm = from_object(object);
+	zend_get_gc_buffer *buffer = zend_get_gc_buffer_create();
+	if (realms.loaded != realm) {
+		for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+			zend_get_gc_buffer_add_zval(buffer, &realm->state.superglobals[i]);
+		}
+		for (size_t i = 0; i < realm->state.static_count; i++) {
+			zend_get_gc_buffer_add_zval(buffer, &realm->state.statics[i]);
+		}
+		zend_get_gc_buffer_add_zval(buffer, &realm->state.error_handler);
+		zend_get_gc_buffer_add_zval(buffer, &realm->state.exception_handler);
+	}
+	zend_get_gc_buffer_use(buffer, table, count);
+	return zend_std_get_properties(object);
+}
+
+/* --- methods ------------------------------------------------------------------------------------------------------------------------ */
+
+static zend_result find_static(zend_string *name, weft_static *found)
+{
+	const char *colons = zend_memnstr(ZSTR_VAL(name), "::", 2, ZSTR_VAL(name) + ZSTR_LEN(name));
+	if (colons == NULL) {
+		zend_value_error("\"%s\" names no static property: it must be Class::property", ZSTR_VAL(name));
+		return FAILURE;
+	}
+	zend_string *class_name = zend_string_init(ZSTR_VAL(name), colons - ZSTR_VAL(name), 0);
+	zend_class_entry *class = zend_lookup_class(class_name);
+	zend_string_release(class_name);
+	if (class == NULL) {
+		if (EG(exception) == NULL) {
+			zend_value_error("The class of the static property %s does not exist", ZSTR_VAL(name));
+		}
+		return FAILURE;
+	}
+	const char *property_name = colons + 2 + (colons[2] == '$');
+	zend_string *property = zend_string_init(property_name, ZSTR_VAL(name) + ZSTR_LEN(name) - property_name, 0);
+	zend_property_info *info = zend_hash_find_ptr(&class->properties_info, property);
+	if (info == NULL || (info->flags & ZEND_ACC_STATIC) == 0) {
+		zend_value_error("The class %s has no static property $%s", ZSTR_VAL(class->name), ZSTR_VAL(property));
+		zend_string_release(property);
+		return FAILURE;
+	}
+	zend_string_release(property);
+	if (zend_update_class_constants(class) == FAILURE) {
+		return FAILURE;
+	}
+	if (CE_STATIC_MEMBERS(class) == NULL) {
+		zend_class_init_statics(class);
+	}
+	found->place = CE_STATIC_MEMBERS(class) + info->offset;
+	ZVAL_DEINDIRECT(found->place);
+	zval *declared = &class->default_static_members_table[info->offset];
+	ZVAL_DEINDIRECT(declared);
+	ZVAL_COPY_OR_DUP(&found->initial, declared);
+	if (Z_TYPE(found->initial) == IS_CONSTANT_AST && zval_update_constant_ex(&found->initial, info->ce) == FAILURE) {
+		zval_ptr_dtor(&found->initial);
+		return FAILURE;
+	}
+	return SUCCESS;
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_isolate, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, properties, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, isolate)
+{
+	HashTable *properties;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_ARRAY_HT(properties)
+	ZEND_PARSE_PARAMETERS_END();
+	if (realms.count != 0) {
+		zend_throw_error(NULL, "The static properties that realms isolate are chosen before the first realm exists; %zu exist", realms.count);
+		RETURN_THROWS();
+	}
+	zval *name;
+	ZEND_HASH_FOREACH_VAL(properties, name) {
+		ZVAL_DEREF(name);
+		if (Z_TYPE_P(name) != IS_STRING) {
+			zend_value_error("The name of a static property must be a string, %s given", zend_zval_type_name(name));
+			RETURN_THROWS();
+		}
+		weft_static found;
+		if (find_static(Z_STR_P(name), &found) == FAILURE) {
+			RETURN_THROWS();
+		}
+		bool is_known = false;
+		for (size_t i = 0; i < realms.static_count; i++) {
+			is_known = is_known || realms.statics[i].place == found.place;
+		}
+		if (is_known) {
+			zval_ptr_dtor(&found.initial);
+			continue;
+		}
+		realms.statics = safe_erealloc(realms.statics, realms.static_count + 1, sizeof(weft_static), 0);
+		realms.statics[realms.static_count++] = found;
+		realms.base.statics = safe_erealloc(realms.base.statics, realms.static_count, sizeof(zval), 0);
+		realms.base.static_count = realms.static_count;
+	} ZEND_HASH_FOREACH_END();
+}
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_construct, 0, 0, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, __construct)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_void, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+
+/* These are made when a file that names them is compiled for the first time. In the realm of that moment they would replace the request's. */
+static void make_superglobals(void)
+{
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		zend_is_auto_global(realms.names[i]);
+	}
+}
+
+static ZEND_METHOD(Realm, enter)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
+	zend_fiber_context *fiber = EG(current_fiber_context);
+	if (EG(active_fiber) == NULL) {
+		zend_throw_error(NULL, "A realm can be entered by a task only: start one with Weft\\run()");
+		RETURN_THROWS();
+	}
+	if (fiber->reserved[realms.slot] != NULL) {
+		zend_throw_error(NULL, "This task is in a realm already: it must leave it before it enters another");
+		RETURN_THROWS();
+	}
+	if (realms.loaded == NULL) {
+		make_superglobals();
+	}
+	fiber->reserved[realms.slot] = realm;
+	realm->fibers++;
+	GC_ADDREF(&realm->std);
+	weft_realm_load(realm);
+	EG(error_reporting) = realm->error_reporting;
+}
+
+static ZEND_METHOD(Realm, leave)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	zend_fiber_context *fiber = EG(current_fiber_context);
+	weft_realm *realm = fiber->reserved[realms.slot];
+	if (realm == NULL) {
+		return;
+	}
+	realm->error_reporting = EG(error_reporting);
+	fiber->reserved[realms.slot] = NULL;
+	realm->fibers--;
+	weft_realm_load(NULL);
+	EG(error_reporting) = (int) zend_ini_long(ZEND_STRL("error_reporting"), 0);
+	OBJ_RELEASE(&realm->std);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_current, 0, 0, Weft\\Native\\Realm, 1)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, current)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	weft_realm *realm = EG(current_fiber_context)->reserved[realms.slot];
+	if (realm == NULL) {
+		RETURN_NULL();
+	}
+	RETURN_OBJ_COPY(&realm->std);
+}
+
+static bool is_inside(zval *object)
+{
+	if (realms.loaded == from_object(Z_OBJ_P(object))) {
+		return true;
+	}
+	zend_throw_error(NULL, "The realm has not been entered");
+	return false;
+}
+
+static void set_superglobal(unsigned index, int track, zval *value)
+{
+	zval *place = weft_superglobal(index);
+	zval before;
+	ZVAL_COPY_VALUE(&before, place);
+	ZVAL_COPY(place, value);
+	zval_ptr_dtor(&before);
+	if (track >= 0) {
+		ZVAL_COPY_VALUE(&before, &PG(http_globals)[track]);
+		ZVAL_COPY(&PG(http_globals)[track], value);
+		zval_ptr_dtor(&before);
+	}
+}
+
+/*
+ * The streams behind php://input live as long as the process and are used again: code that has kept a handle of one finds another body there,
+ * never freed memory.
+ */
+static php_stream *body_stream(void)
+{
+	if (realms.idle_bodies.top > 0) {
+		php_stream *stream = *(php_stream **) zend_stack_top(&realms.idle_bodies);
+		zend_stack_del_top(&realms.idle_bodies);
+		return stream;
+	}
+	php_stream *stream = php_stream_temp_create(TEMP_STREAM_DEFAULT, SAPI_POST_BLOCK_SIZE);
+	if (stream != NULL) {
+		php_stream_auto_cleanup(stream);
+	}
+	return stream;
+}
+
+static bool set_body(zend_string *body)
+{
+	php_stream *stream = SG(request_info).request_body;
+	if (stream == NULL) {
+		stream = body_stream();
+		if (stream == NULL) {
+			return false;
+		}
+		SG(request_info).request_body = stream;
+	}
+	php_stream_rewind(stream);
+	php_stream_truncate_set_size(stream, 0);
+	php_stream_write(stream, ZSTR_VAL(body), ZSTR_LEN(body));
+	php_stream_rewind(stream);
+	SG(request_info).content_length = (zend_long) ZSTR_LEN(body);
+	SG(read_post_bytes) = (int64_t) ZSTR_LEN(body);
+	SG(post_read) = 1;
+	return true;
+}
+
+static void forget_session(void)
+{
+	if (!weft_has_sessions()) {
+		return;
+	}
+	php_ps_globals *session = weft_sessions();
+	if (session->session_status == php_session_active) {
+		return;
+	}
+	if (session->id != NULL) {
+		zend_string_release(session->id);
+		session->id = NULL;
+	}
+	zval_ptr_dtor(&session->http_session_vars);
+	ZVAL_UNDEF(&session->http_session_vars);
+	session->session_status = php_session_none;
+}
+
+static void forget_headers(void)
+{
+	zend_llist_clean(&SG(sapi_headers).headers);
+	if (SG(sapi_headers).mimetype != NULL) {
+		efree(SG(sapi_headers).mimetype);
+		SG(sapi_headers).mimetype = NULL;
+	}
+	if (SG(sapi_headers).http_status_line != NULL) {
+		efree(SG(sapi_headers).http_status_line);
+		SG(sapi_headers).http_status_line = NULL;
+	}
+	SG(sapi_headers).http_response_code = 0;
+	SG(sapi_headers).send_default_content_type = 1;
+	SG(headers_sent) = 0;
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_begin, 0, 7, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, server, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, query, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, form, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, cookies, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, files, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, request, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, body, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, uploads, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, begin)
+{
+	zval *server, *query, *form, *cookies, *files, *request;
+	zend_string *body;
+	HashTable *uploads = NULL;
+	ZEND_PARSE_PARAMETERS_START(7, 8)
+		Z_PARAM_ARRAY(server)
+		Z_PARAM_ARRAY(query)
+		Z_PARAM_ARRAY(form)
+		Z_PARAM_ARRAY(cookies)
+		Z_PARAM_ARRAY(files)
+		Z_PARAM_ARRAY(request)
+		Z_PARAM_STR(body)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_ARRAY_HT(uploads)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!is_inside(ZEND_THIS)) {
+		RETURN_THROWS();
+	}
+	set_superglobal(0, TRACK_VARS_GET, query);
+	set_superglobal(1, TRACK_VARS_POST, form);
+	set_superglobal(2, TRACK_VARS_COOKIE, cookies);
+	set_superglobal(3, TRACK_VARS_SERVER, server);
+	set_superglobal(5, TRACK_VARS_FILES, files);
+	set_superglobal(6, -1, request);
+	forget_headers();
+	forget_session();
+	zval *session = weft_superglobal(7);
+	zval_ptr_dtor(session);
+	ZVAL_UNDEF(session);
+	if (SG(rfc1867_uploaded_files) != NULL) {
+		zend_hash_destroy(SG(rfc1867_uploaded_files));
+		FREE_HASHTABLE(SG(rfc1867_uploaded_files));
+		SG(rfc1867_uploaded_files) = NULL;
+	}
+	if (uploads != NULL && zend_hash_num_elements(uploads) != 0) {
+		ALLOC_HASHTABLE(SG(rfc1867_uploaded_files));
+		zend_hash_init(SG(rfc1867_uploaded_files), 8, NULL, ZVAL_PTR_DTOR, 0);
+		zval *path;
+		ZEND_HASH_FOREACH_VAL(uploads, path) {
+			if (Z_TYPE_P(path) == IS_STRING) {
+				zval copy;
+				ZVAL_STR_COPY(&copy, Z_STR_P(path));
+				zend_hash_update(SG(rfc1867_uploaded_files), Z_STR_P(path), &copy);
+			}
+		} ZEND_HASH_FOREACH_END();
+	}
+	if (!set_body(body)) {
+		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
+		RETURN_THROWS();
+	}
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+
+/* array{int, list<string>}: status, 0 where none was set, and header lines. */
+static ZEND_METHOD(Realm, finish)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	if (!is_inside(ZEND_THIS)) {
+		RETURN_THROWS();
+	}
+	zval lines;
+	array_init(&lines);
+	zend_llist_position position;
+	sapi_header_struct *header = zend_llist_get_first_ex(&SG(sapi_headers).headers, &position);
+	while (header != NULL) {
+		add_next_index_stringl(&lines, header->header, header->header_len);
+		header = zend_llist_get_next_ex(&SG(sapi_headers).headers, &position);
+	}
+	array_init_size(return_value, 2);
+	add_next_index_long(return_value, SG(sapi_headers).http_response_code);
+	add_next_index_zval(return_value, &lines);
+	forget_headers();
+}
+
+static ZEND_METHOD(Realm, runShutdownFunctions)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	if (!is_inside(ZEND_THIS)) {
+		RETURN_THROWS();
+	}
+	if (BG(user_shutdown_function_names) != NULL) {
+		php_call_shutdown_functions();
+		php_free_shutdown_functions();
+	}
+}
+
+static const zend_function_entry realm_methods[] = {
+	ZEND_ME(Realm, __construct, arginfo_construct, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, isolate, arginfo_isolate, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+	ZEND_ME(Realm, current, arginfo_current, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+	ZEND_ME(Realm, enter, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, leave, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+	ZEND_ME(Realm, begin, arginfo_begin, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_FE_END
+};
+
+bool weft_realms_startup(void)
+{
+	if (!weft_switch_startup()) {
+		return false;
+	}
+	zend_class_entry class;
+	INIT_CLASS_ENTRY(class, "Weft\\Native\\Realm", realm_methods);
+	realm_class = zend_register_internal_class(&class);
+	realm_class->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NO_DYNAMIC_PROPERTIES | ZEND_ACC_NOT_SERIALIZABLE;
+	realm_class->create_object = create_realm;
+	memcpy(&realm_handlers, &std_object_handlers, sizeof(realm_handlers));
+	realm_handlers.offset = XtOffsetOf(weft_realm, std);
+	realm_handlers.free_obj = free_realm;
+	realm_handlers.get_gc = realm_gc;
+	realm_handlers.clone_obj = NULL;
+	return true;
+}
+
+void weft_realms_request_shutdown(void)
+{
+	weft_realm_load(NULL);
+	realms.is_over = true;
+	if (realms.idle_bodies.size != 0) {
+		zend_stack_destroy(&realms.idle_bodies);
+		realms.idle_bodies.size = 0;
+	}
+	for (size_t i = 0; i < realms.static_count; i++) {
+		zval_ptr_dtor(&realms.statics[i].initial);
+	}
+	if (realms.statics != NULL) {
+		efree(realms.statics);
+		efree(realms.base.statics);
+	}
+	realms.statics = NULL;
+	realms.static_count = 0;
+	realms.base.statics = NULL;
+	realms.base.static_count = 0;
+}

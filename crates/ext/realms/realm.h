@@ -1,0 +1,76 @@
+/*
+ * Realms: what PHP keeps outside of objects, once per application instance instead of once per process.
+ *
+ * A fiber may belong to a realm. When PHP switches to a fiber of another realm, what is listed in `weft_realm_state` is exchanged: the state
+ * of the realm that is left is kept with it, that of the other is put in place. The main fiber, which runs the scheduler, leaves the state of
+ * the last realm in place, so a task that waits and continues alone costs nothing. The base is the state of everything outside of realms.
+ */
+#ifndef WEFT_REALM_H
+#define WEFT_REALM_H
+
+#include <php.h>
+#include <SAPI.h>
+#include <ext/session/php_session.h>
+#include <zend_fibers.h>
+#include <zend_ini.h>
+#include <zend_stack.h>
+
+/* $_GET, $_POST, $_COOKIE, $_SERVER, $_ENV, $_FILES, $_REQUEST, $_SESSION. */
+#define WEFT_SUPERGLOBALS 8
+
+/* One `ini_set()` that is in force. */
+typedef struct {
+	zend_ini_entry *entry;
+	zend_string *value;
+} weft_ini;
+
+typedef struct {
+	weft_ini *entries;
+	size_t count;
+} weft_ini_list;
+
+/* The state of a realm that is not in place; of the one in place only `owner` is of use. */
+typedef struct {
+	zval superglobals[WEFT_SUPERGLOBALS];
+	zval http_globals[6];
+	/* Values of the listed static properties. */
+	zval *statics;
+	size_t static_count;
+
+	sapi_headers_struct headers;
+	sapi_request_info request_info;
+	int64_t read_post_bytes;
+	unsigned char post_read;
+	unsigned char headers_sent;
+	HashTable *uploads;
+
+	zval error_handler;
+	int error_handler_reporting;
+	zval exception_handler;
+	zend_stack error_handlers;
+	zend_stack error_handlers_reporting;
+	zend_stack exception_handlers;
+	HashTable *shutdown_functions;
+
+	char *timezone;
+	weft_ini_list ini;
+	/* LC_ALL, or NULL where nobody has called setlocale(). */
+	zend_string *locale;
+	php_ps_globals session;
+} weft_realm_state;
+
+typedef struct {
+	weft_realm_state state;
+	/* Fibers that are in it. */
+	unsigned fibers;
+	/* The level of error_reporting() inside; a fiber has its own. */
+	int error_reporting;
+	zend_object std;
+} weft_realm;
+
+/* Called when the module starts. */
+bool weft_realms_startup(void);
+/* The base is put in place, before PHP's own shutdown looks at its state. */
+void weft_realms_request_shutdown(void);
+
+#endif

@@ -1,0 +1,299 @@
+/* Exchanges the state of realms. */
+#include "realm.h"
+#include "switch.h"
+
+#include <locale.h>
+
+#include <ext/date/php_date.h>
+#include <ext/standard/basic_functions.h>
+#include <zend_exceptions.h>
+#include <zend_extensions.h>
+#include <zend_observer.h>
+
+#ifdef ZTS
+# error "Realms need a PHP without thread safety"
+#endif
+
+/* Debian and most others build ext/session into PHP. Elsewhere sessions of PHP stay one for the process. */
+extern php_ps_globals ps_globals __attribute__((weak));
+
+weft_realms realms = {.slot = -1};
+/* Of ext/date, which does not export them but names them to the engine. */
+static zend_date_globals *date_globals;
+
+static const char *const superglobal_names[WEFT_SUPERGLOBALS] = {"_GET", "_POST", "_COOKIE", "_SERVER", "_ENV", "_FILES", "_REQUEST", "_SESSION"};
+
+bool weft_has_sessions(void)
+{
+	return &ps_globals != NULL;
+}
+
+php_ps_globals *weft_sessions(void)
+{
+	return &ps_globals;
+}
+
+zval *weft_superglobal(unsigned index)
+{
+	zend_string *name = realms.names[index];
+	zval *value = zend_hash_find_known_hash(&EG(symbol_table), name);
+	if (value == NULL) {
+		zval undefined;
+		ZVAL_UNDEF(&undefined);
+		/* An undefined entry is skipped by everything that reads the table, as a missing one is. */
+		value = zend_hash_add_new(&EG(symbol_table), name, &undefined);
+	}
+	return Z_TYPE_P(value) == IS_INDIRECT ? Z_INDIRECT_P(value) : value;
+}
+
+/* --- ini_set() ---------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What the entry sets is exchanged otherwise: the settings of sessions with everything else of theirs, and each fiber of PHP has an
+ * error_reporting of its own.
+ */
+static bool is_carried_otherwise(const zend_ini_entry *entry)
+{
+	return zend_string_starts_with_literal(entry->name, "session.") || zend_string_equals_literal(entry->name, "error_reporting");
+}
+
+static weft_ini_list ini_in_force(void)
+{
+	weft_ini_list list = {NULL, 0};
+	HashTable *modified = EG(modified_ini_directives);
+	if (modified == NULL || zend_hash_num_elements(modified) == 0) {
+		return list;
+	}
+	list.entries = safe_emalloc(zend_hash_num_elements(modified), sizeof(weft_ini), 0);
+	zend_ini_entry *entry;
+	ZEND_HASH_FOREACH_PTR(modified, entry) {
+		list.entries[list.count++] = (weft_ini) {entry, entry->value != NULL ? zend_string_copy(entry->value) : ZSTR_EMPTY_ALLOC()};
+	} ZEND_HASH_FOREACH_END();
+	return list;
+}
+
+void weft_ini_free(weft_ini_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		zend_string_release(list->entries[i].value);
+	}
+	if (list->entries != NULL) {
+		efree(list->entries);
+	}
+	*list = (weft_ini_list) {NULL, 0};
+}
+
+static bool ini_is_equal(const weft_ini_list *one, const weft_ini_list *other)
+{
+	if (one->count != other->count) {
+		return false;
+	}
+	for (size_t i = 0; i < one->count; i++) {
+		if (one->entries[i].entry != other->entries[i].entry || !zend_string_equals(one->entries[i].value, other->entries[i].value)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void ini_reset(const weft_ini_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		zend_ini_entry *entry = list->entries[i].entry;
+		if (!is_carried_otherwise(entry)) {
+			zend_restore_ini_entry(entry->name, ZEND_INI_STAGE_RUNTIME);
+			continue;
+		}
+		if (entry->value != entry->orig_value) {
+			zend_string_release(entry->value);
+		}
+		entry->value = entry->orig_value;
+		entry->modifiable = entry->orig_modifiable;
+		entry->modified = 0;
+		entry->orig_value = NULL;
+		entry->orig_modifiable = 0;
+		zend_hash_del(EG(modified_ini_directives), entry->name);
+	}
+}
+
+static void ini_apply(const weft_ini_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		zend_ini_entry *entry = list->entries[i].entry;
+		if (!is_carried_otherwise(entry)) {
+			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+			continue;
+		}
+		if (EG(modified_ini_directives) == NULL) {
+			ALLOC_HASHTABLE(EG(modified_ini_directives));
+			zend_hash_init(EG(modified_ini_directives), 8, NULL, NULL, 0);
+		}
+		entry->orig_value = entry->value;
+		entry->orig_modifiable = entry->modifiable;
+		entry->modified = 1;
+		entry->value = zend_string_copy(list->entries[i].value);
+		zend_hash_add_ptr(EG(modified_ini_directives), entry->name, entry);
+	}
+}
+
+/* --- the exchange ------------------------------------------------------------------------------------------------------------------- */
+
+#define MOVE(place, kept) memcpy(&(kept), &(place), sizeof(place))
+
+static void take_away(weft_realm_state *state)
+{
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		ZVAL_COPY_VALUE(&state->superglobals[i], weft_superglobal(i));
+	}
+	MOVE(PG(http_globals), state->http_globals);
+	for (size_t i = 0; i < state->static_count; i++) {
+		ZVAL_COPY_VALUE(&state->statics[i], realms.statics[i].place);
+	}
+	MOVE(SG(sapi_headers), state->headers);
+	MOVE(SG(request_info), state->request_info);
+	state->read_post_bytes = SG(read_post_bytes);
+	state->post_read = SG(post_read);
+	state->headers_sent = SG(headers_sent);
+	state->uploads = SG(rfc1867_uploaded_files);
+	MOVE(EG(user_error_handler), state->error_handler);
+	state->error_handler_reporting = EG(user_error_handler_error_reporting);
+	MOVE(EG(user_exception_handler), state->exception_handler);
+	MOVE(EG(user_error_handlers), state->error_handlers);
+	MOVE(EG(user_error_handlers_error_reporting), state->error_handlers_reporting);
+	MOVE(EG(user_exception_handlers), state->exception_handlers);
+	state->shutdown_functions = BG(user_shutdown_function_names);
+	state->timezone = date_globals->timezone;
+	state->locale = BG(locale_changed) ? zend_string_init(setlocale(LC_ALL, NULL), strlen(setlocale(LC_ALL, NULL)), 0) : NULL;
+	if (weft_has_sessions()) {
+		MOVE(ps_globals, state->session);
+	}
+}
+
+static void put_in_place(weft_realm_state *state)
+{
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
+	}
+	MOVE(state->http_globals, PG(http_globals));
+	for (size_t i = 0; i < state->static_count; i++) {
+		ZVAL_COPY_VALUE(realms.statics[i].place, &state->statics[i]);
+	}
+	MOVE(state->headers, SG(sapi_headers));
+	MOVE(state->request_info, SG(request_info));
+	SG(read_post_bytes) = state->read_post_bytes;
+	SG(post_read) = state->post_read;
+	SG(headers_sent) = state->headers_sent;
+	SG(rfc1867_uploaded_files) = state->uploads;
+	MOVE(state->error_handler, EG(user_error_handler));
+	EG(user_error_handler_error_reporting) = state->error_handler_reporting;
+	MOVE(state->exception_handler, EG(user_exception_handler));
+	MOVE(state->error_handlers, EG(user_error_handlers));
+	MOVE(state->error_handlers_reporting, EG(user_error_handlers_error_reporting));
+	MOVE(state->exception_handlers, EG(user_exception_handlers));
+	BG(user_shutdown_function_names) = state->shutdown_functions;
+	date_globals->timezone = state->timezone;
+	if (weft_has_sessions()) {
+		MOVE(state->session, ps_globals);
+	}
+}
+
+static void exchange_locale(weft_realm_state *left, weft_realm_state *entered)
+{
+	if (left->locale != NULL || entered->locale != NULL) {
+		const char *wanted = entered->locale != NULL ? ZSTR_VAL(entered->locale) : "C";
+		if (left->locale == NULL || strcmp(ZSTR_VAL(left->locale), wanted) != 0) {
+			setlocale(LC_ALL, wanted);
+			zend_update_current_locale();
+		}
+		BG(locale_changed) = entered->locale != NULL;
+		if (entered->locale != NULL) {
+			zend_string_release(entered->locale);
+			entered->locale = NULL;
+		}
+	}
+}
+
+/* NULL is the base. */
+void weft_realm_load(weft_realm *realm)
+{
+	if (realm == realms.loaded) {
+		return;
+	}
+	weft_realm_state *left = realms.loaded != NULL ? &realms.loaded->state : &realms.base;
+	weft_realm_state *entered = realm != NULL ? &realm->state : &realms.base;
+	left->ini = ini_in_force();
+	bool ini_differs = !ini_is_equal(&left->ini, &entered->ini);
+	/* Settings of sessions cannot change while one is active, but these are put back in place as a whole. */
+	if (ini_differs) {
+		ini_reset(&left->ini);
+	}
+	take_away(left);
+	put_in_place(entered);
+	if (ini_differs) {
+		ini_apply(&entered->ini);
+	}
+	exchange_locale(left, entered);
+	weft_ini_free(&entered->ini);
+	realms.loaded = realm;
+}
+
+static weft_realm *realm_of(const zend_fiber_context *fiber)
+{
+	return fiber->reserved[realms.slot];
+}
+
+/* A fiber that code inside of a realm makes belongs to it as well. */
+static void fiber_made(zend_fiber_context *fiber)
+{
+	if (realms.count == 0) {
+		return;
+	}
+	weft_realm *realm = realm_of(EG(current_fiber_context));
+	fiber->reserved[realms.slot] = realm;
+	if (realm != NULL) {
+		realm->fibers++;
+		GC_ADDREF(&realm->std);
+	}
+}
+
+static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
+{
+	if (realms.count == 0) {
+		return;
+	}
+	if (to == EG(main_fiber_context)) {
+		/* An exit() or a fatal error inside of a realm ends the process with what the process has registered for its end. */
+		if (from->status == ZEND_FIBER_STATUS_DEAD) {
+			weft_realm_load(NULL);
+		}
+		return;
+	}
+	weft_realm_load(realm_of(to));
+}
+
+static void fiber_destroyed(zend_fiber_context *fiber)
+{
+	weft_realm *realm = realm_of(fiber);
+	if (realm != NULL) {
+		fiber->reserved[realms.slot] = NULL;
+		realm->fibers--;
+		OBJ_RELEASE(&realm->std);
+	}
+}
+
+bool weft_switch_startup(void)
+{
+	realms.slot = zend_get_resource_handle("weft realms");
+	zend_module_entry *date = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("date"));
+	if (realms.slot < 0 || date == NULL) {
+		return false;
+	}
+	date_globals = date->globals_ptr;
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		realms.names[i] = zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);
+	}
+	zend_observer_fiber_init_register(fiber_made);
+	zend_observer_fiber_switch_register(fiber_switched);
+	zend_observer_fiber_destroy_register(fiber_destroyed);
+	return true;
+}

@@ -1,0 +1,40 @@
+/* What realm.c and switch.c share. */
+#ifndef WEFT_REALM_SWITCH_H
+#define WEFT_REALM_SWITCH_H
+
+#include "realm.h"
+
+/* A static property that each realm has its own value of. */
+typedef struct {
+	zval *place;
+	/* What a new realm begins with; its class keeps it. */
+	zval initial;
+} weft_static;
+
+typedef struct {
+	/* Our index in the context of a fiber. */
+	int slot;
+	/* Realms that exist. Without any, a switch of fibers costs one comparison. */
+	size_t count;
+	/* The realm whose state is in place; NULL is the base. */
+	weft_realm *loaded;
+	weft_realm_state base;
+	weft_static *statics;
+	size_t static_count;
+	zend_string *names[WEFT_SUPERGLOBALS];
+	/* Streams behind php://input that no realm uses. */
+	zend_stack idle_bodies;
+	/* The request is ending: its streams are freed by PHP. */
+	bool is_over;
+} weft_realms;
+
+extern weft_realms realms;
+
+bool weft_switch_startup(void);
+void weft_realm_load(weft_realm *realm);
+zval *weft_superglobal(unsigned index);
+void weft_ini_free(weft_ini_list *list);
+bool weft_has_sessions(void);
+php_ps_globals *weft_sessions(void);
+
+#endif

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Native;
+use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * One instance of what PHP keeps once per process: superglobals, `header()` and its like, `php://input`, `$_SESSION`, `ini_set()`, time
+ * zone, locale, error and exception handlers, shutdown functions, and the static properties named to {@see Realm::isolate()}.
+ *
+ * Code that runs in a realm, and tasks that it starts, see the state of that realm even while tasks of other realms run between their waits.
+ * So an application that was written for one request at a time can serve several at once, each in a realm of its own:
+ *
+ * ```
+ * Realm::isolate('Illuminate\Container\Container::instance');
+ * $realm = new Realm();
+ * $page = $realm->run(function (): string {
+ *     date_default_timezone_set('Europe/Vienna');      // of this realm only
+ *     return $application->render();
+ * });
+ * ```
+ *
+ * Not isolated: global variables, static variables of functions, `putenv()`, `chdir()`, `umask()`, `mb_internal_encoding()`, autoloaders and
+ * constants. `docs/realms.md` has the whole list and what a switch costs.
+ */
+final class Realm
+{
+    private readonly Native\Realm $native;
+    private ?Coroutine $holder = null;
+
+    /** @throws \Error PHP has no room left for what is kept with each fiber */
+    public function __construct()
+    {
+        if (!\class_exists(Native\Realm::class, false)) {
+            throw new \Error('Realms need a place in each fiber, and other extensions of this PHP have taken all of them');
+        }
+        $this->native = new Native\Realm();
+    }
+
+    /**
+     * Names static properties that each realm has its own values of; a realm begins with the declared ones. To be called before the
+     * first realm is made. The classes are loaded.
+     *
+     * @param string ...$properties `Class::property`
+     *
+     * @throws \ValueError there is no such static property
+     * @throws \Error a realm exists
+     */
+    public static function isolate(string ...$properties): void
+    {
+        Native\Realm::isolate($properties);
+    }
+
+    /**
+     * Runs `$work` in this realm. One task at a time may hold a realm; tasks that `$work` starts belong to it as well.
+     *
+     * @template T
+     *
+     * @param \Closure(Native\Realm): T $work
+     *
+     * @return T
+     *
+     * @throws \Error outside of tasks, while the task is in a realm, or while another task holds this one
+     */
+    public function run(\Closure $work): mixed
+    {
+        $task = Scheduler::task() ?? throw new \Error('A realm is entered by a task: call it within Weft\run()');
+        if ($this->holder !== null) {
+            throw new \Error("The realm is held by task $this->holder: a realm serves one task at a time");
+        }
+        $this->native->enter();
+        $this->holder = $task;
+        $task->realm = $this->native;
+        try {
+            return $work($this->native);
+        } finally {
+            $task->realm = null;
+            $this->holder = null;
+            Native\Realm::leave();
+        }
+    }
+}

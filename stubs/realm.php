@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/** State of PHP that exists once per realm. {@see \Weft\Runtime\Realm} is its public half. */
+final class Realm
+{
+    public function __construct()
+    {
+    }
+
+    /**
+     * Static properties that each realm has its own values of; before the first realm exists.
+     *
+     * @param list<string> $properties `Class::property`
+     *
+     * @throws \ValueError there is no such static property
+     * @throws \Error a realm exists
+     */
+    public static function isolate(array $properties): void
+    {
+    }
+
+    /** The realm of the running fiber. */
+    public static function current(): ?Realm
+    {
+    }
+
+    /**
+     * The running fiber belongs to the realm until `leave()`.
+     *
+     * @throws \Error outside of fibers, or in a realm
+     */
+    public function enter(): void
+    {
+    }
+
+    /** No effect outside of realms. */
+    public static function leave(): void
+    {
+    }
+
+    /**
+     * Puts a request into the superglobals and `php://input`, and forgets headers and session of the one before.
+     *
+     * @param array<string, mixed> $server
+     * @param array<array-key, mixed> $query
+     * @param array<array-key, mixed> $form
+     * @param array<array-key, mixed> $cookies
+     * @param array<array-key, mixed> $files
+     * @param array<array-key, mixed> $request
+     * @param list<string> $uploads files that `move_uploaded_file()` accepts
+     *
+     * @throws \Error the fiber is not in this realm
+     */
+    public function begin(array $server, array $query, array $form, array $cookies, array $files, array $request, string $body, array $uploads = []): void
+    {
+    }
+
+    /**
+     * The status, 0 where none was set, and the header lines; both are forgotten.
+     *
+     * @return array{int, list<string>}
+     *
+     * @throws \Error the fiber is not in this realm
+     */
+    public function finish(): array
+    {
+    }
+
+    /** @throws \Error the fiber is not in this realm */
+    public function runShutdownFunctions(): void
+    {
+    }
+}

@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+use Weft\App;
+use Weft\Http\RealmHandler;
+use Weft\Http\Request;
+use Weft\Http\Response;
+
+use function Weft\delay;
+
+require __DIR__ . '/../../../../autoload.php';
+
+ini_set('session.save_path', (string) getenv('SESSIONS'));
+$app = new App();
+$app->http((string) getenv('LISTEN'))
+    ->get('/shared', static function (Request $request): Response {
+        $_GET = ['n' => $request->queryParameter('n')];
+        delay(0.01);
+
+        return Response::text($_GET['n'] === $request->queryParameter('n') ? 'matched' : 'mismatch');
+    })
+    ->fallback(RealmHandler::script(__DIR__ . '/index.php', size: 16, wait: 60.0));
+$app->run();

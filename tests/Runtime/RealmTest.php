@@ -1,0 +1,270 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Native;
+use Weft\Runtime\Realm;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+
+/** Each test runs in a process of its own: realms take hold of state that PHPUnit uses as well. */
+final class RealmTest extends TestCase
+{
+    /**
+     * @param string $body of a function that gets the number of the realm, 1 or 2, runs in both at once, and returns what it has seen
+     * @param list<string> $isolated
+     *
+     * @return array{mixed, mixed, mixed} of both realms, and of the same observation outside after them
+     */
+    private static function inTwoRealms(string $body, string $observation = 'null', array $isolated = []): array
+    {
+        $isolate = $isolated === [] ? '' : 'Weft\Runtime\Realm::isolate(...' . \var_export($isolated, true) . ');';
+        $program = <<<PHP
+            $isolate
+            \$work = static function (int \$n, Weft\\Native\\Realm \$native) { $body };
+            \$seen = Weft\\run(static fn () => Weft\\all(array_map(
+                static fn (int \$n) => static fn () => (new Weft\\Runtime\\Realm())->run(static fn (\$native) => \$work(\$n, \$native)),
+                [1, 2],
+            )));
+            \$seen[] = $observation;
+            echo json_encode(\$seen);
+            PHP;
+
+        $ended = Subprocess::run($program);
+        self::assertSame([0, ''], [$ended->exitCode, $ended->errors], $ended->output);
+
+        return \json_decode($ended->output, true, flags: \JSON_THROW_ON_ERROR);
+    }
+
+    /** @dataProvider state */
+    public function testEachRealmHasItsOwn(string $set, string $get, mixed $first, mixed $second, mixed $outside): void
+    {
+        $body = "$set; \$seen = []; for (\$i = 0; \$i < 3; \$i++) { Weft\\delay(0.001); \$seen[] = $get; } return \$seen;";
+
+        [$one, $two, $base] = self::inTwoRealms($body, $get, ['Weft\Tests\Runtime\Fixtures\Registry::current']);
+
+        self::assertSame([$first, $first, $first], $one);
+        self::assertSame([$second, $second, $second], $two);
+        self::assertSame($outside, $base);
+    }
+
+    public static function state(): iterable
+    {
+        yield '$_GET' => ['$_GET["n"] = $n', '$_GET["n"] ?? null', 1, 2, null];
+        yield '$_SERVER' => ['$_SERVER["HTTP_N"] = $n', '$_SERVER["HTTP_N"] ?? null', 1, 2, null];
+        yield '$_SESSION' => ['$_SESSION = ["n" => $n]', '$_SESSION ?? null', ['n' => 1], ['n' => 2], null];
+        yield 'header()' => ['header("X-N: $n")', 'headers_list()', ['X-N: 1'], ['X-N: 2'], []];
+        yield 'setcookie()' => ['setcookie("n", (string) $n)', 'headers_list()', ['Set-Cookie: n=1'], ['Set-Cookie: n=2'], []];
+        yield 'http_response_code()' => ['http_response_code(400 + $n)', 'http_response_code()', 401, 402, false];
+        yield 'ini_set()' => ['ini_set("precision", (string) (10 + $n))', 'sqrt(2) . ""', '1.4142135624', '1.41421356237', '1.4142135623731'];
+        yield 'ini_set() of a session' => ['ini_set("session.cookie_path", "/$n")', 'session_get_cookie_params()["path"]', '/1', '/2', '/'];
+        yield 'error_reporting()' => ['error_reporting($n)', 'error_reporting()', 1, 2, \E_ALL];
+        yield 'the time zone' => ['date_default_timezone_set($n === 1 ? "Asia/Tokyo" : "Europe/Vienna")', 'date_default_timezone_get()', 'Asia/Tokyo', 'Europe/Vienna', 'UTC'];
+        yield 'the locale' => ['setlocale(LC_ALL, $n === 1 ? "C.UTF-8" : "C")', 'setlocale(LC_CTYPE, 0)', 'C.UTF-8', 'C', 'C'];
+        yield 'the error handler' => ['set_error_handler(static function () use ($n) { $GLOBALS["handled"] = $n; return true; })', '(static function () { $GLOBALS["handled"] = 0; @trigger_error("x"); return $GLOBALS["handled"]; })()', 1, 2, 0];
+        yield 'the exception handler' => ['set_exception_handler(static fn () => $n)', '(static function () { $handler = set_exception_handler(null); set_exception_handler($handler); return $handler === null ? null : $handler(); })()', 1, 2, null];
+        yield 'a static property' => ['Weft\Tests\Runtime\Fixtures\Registry::$current .= $n', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'declared1', 'declared2', 'declared'];
+        yield 'an inherited static property' => ['Weft\Tests\Runtime\Fixtures\ChildRegistry::$current = "child $n"', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'child 1', 'child 2', 'declared'];
+    }
+
+    public function testTheBodyIsReadFromPhpInput(): void
+    {
+        $seen = self::inTwoRealms(<<<'PHP'
+            $native->begin(['REQUEST_METHOD' => 'PUT'], ['q' => $n], [], [], [], [], "body $n");
+            Weft\delay(0.001);
+            $first = [file_get_contents('php://input'), $_GET, $_SERVER, $_POST];
+            $native->begin([], [], ['p' => $n], [], [], [], str_repeat((string) $n, 3));
+            Weft\delay(0.001);
+
+            return [$first, [file_get_contents('php://input'), $_GET, $_POST]];
+            PHP);
+
+        foreach ([1, 2] as $n) {
+            self::assertSame([["body $n", ['q' => $n], ['REQUEST_METHOD' => 'PUT'], []], [\str_repeat((string) $n, 3), [], ['p' => $n]]], $seen[$n - 1]);
+        }
+    }
+
+    public function testSessionsAreSeparate(): void
+    {
+        $folder = \sys_get_temp_dir() . '/weft-sessions-' . \bin2hex(\random_bytes(4));
+        \mkdir($folder);
+        try {
+            $seen = self::inTwoRealms(<<<PHP
+                ini_set('session.save_path', '$folder');
+                session_id("session\$n");
+                session_start();
+                \$_SESSION['user'] = \$n;
+                Weft\\delay(0.001);
+                \$first = [session_id(), \$_SESSION];
+                session_write_close();
+                Weft\\delay(0.001);
+                \$native->begin([], [], [], ['PHPSESSID' => "session\$n"], [], [], '');
+                session_start();
+                Weft\\delay(0.001);
+
+                return [\$first, session_id(), \$_SESSION, headers_list() !== []];
+                PHP, 'session_id()');
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg($folder));
+        }
+
+        foreach ([1, 2] as $n) {
+            self::assertSame([["session$n", ['user' => $n]], "session$n", ['user' => $n], true], $seen[$n - 1]);
+        }
+        self::assertSame('', $seen[2]);
+    }
+
+    public function testShutdownFunctionsRunInTheirRealmAndThoseOfTheProcessAtItsEnd(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            register_shutdown_function(static fn () => print('process '));
+            Weft\run(static function () {
+                foreach ([1, 2] as $n) {
+                    Weft\async(static fn () => (new Weft\Runtime\Realm())->run(static function ($native) use ($n) {
+                        $_GET['n'] = $n;
+                        register_shutdown_function(static fn () => print("realm {$_GET['n']} "));
+                        Weft\delay(0.001);
+                        $native->runShutdownFunctions();
+                    }))->await();
+                }
+            });
+            PHP);
+
+        self::assertSame('realm 1 realm 2 process ', $ended->output . $ended->errors);
+    }
+
+    public function testTasksAndFibersMadeInARealmBelongToIt(): void
+    {
+        [$one, $two] = self::inTwoRealms(<<<'PHP'
+            $_GET['n'] = $n;
+            $task = Weft\async(static function () { Weft\delay(0.002); return $_GET['n']; });
+            $fiber = new Fiber(static function () { Fiber::suspend($_GET['n']); return $_GET['n']; });
+            $started = $fiber->start();
+            Weft\delay(0.001);
+            $fiber->resume();
+
+            return [$task->await(), $started, $fiber->getReturn(), Weft\Native\Realm::current() === $native];
+            PHP);
+
+        self::assertSame([1, 1, 1, true], $one);
+        self::assertSame([2, 2, 2, true], $two);
+    }
+
+    public function testAPooledFiberLeavesTheRealmWithItsTask(): void
+    {
+        $seen = run(static function (): array {
+            $realm = new Realm();
+            $realm->run(static fn(): mixed => async(static fn(): ?Native\Realm => Native\Realm::current())->await());
+
+            return all(\array_fill(0, 5, static fn(): ?Native\Realm => Native\Realm::current()));
+        });
+
+        self::assertSame([null, null, null, null, null], $seen);
+    }
+
+    public function testARealmServesOneTaskAtATime(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessageMatches('/The realm is held by task #\d+/');
+
+        run(static function (): void {
+            $realm = new Realm();
+            async(static fn(): mixed => $realm->run(static fn(): mixed => delay(60.0)));
+            delay(0.0);
+            $realm->run(static fn(): null => null);
+        });
+    }
+
+    public function testARealmInARealmIsRefused(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('This task is in a realm already: it must leave it before it enters another');
+
+        run(static fn(): mixed => (new Realm())->run(static fn(): mixed => (new Realm())->run(static fn(): null => null)));
+    }
+
+    public function testOutsideOfATaskItIsRefused(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('A realm is entered by a task: call it within Weft\run()');
+
+        (new Realm())->run(static fn(): null => null);
+    }
+
+    /** @dataProvider unknown */
+    public function testAnUnknownStaticPropertyIsNamed(string $name, string $message): void
+    {
+        $ended = Subprocess::run('try { Weft\Runtime\Realm::isolate(' . \var_export($name, true) . '); } catch (ValueError $e) { echo $e->getMessage(); }');
+
+        self::assertSame($message, $ended->output . $ended->errors);
+    }
+
+    public static function unknown(): iterable
+    {
+        yield 'no property' => ['Registry', '"Registry" names no static property: it must be Class::property'];
+        yield 'no class' => ['Nowhere::x', 'The class of the static property Nowhere::x does not exist'];
+        yield 'not static' => ['Exception::message', 'The class Exception has no static property $message'];
+        yield 'unknown' => ['Weft\Tests\Runtime\Fixtures\Registry::$other', 'The class Weft\Tests\Runtime\Fixtures\Registry has no static property $other'];
+    }
+
+    /** @dataProvider endings */
+    public function testTheProcessEndsCleanlyWhateverHappensInARealm(string $code, string $expected, int $exit): void
+    {
+        $program = <<<PHP
+            register_shutdown_function(static fn () => print(' process ' . (\$_GET['n'] ?? 'base')));
+            Weft\\run(static function () {
+                for (\$n = 0; \$n < 3; \$n++) {
+                    Weft\\async(static fn () => (new Weft\\Runtime\\Realm())->run(static function () use (\$n) {
+                        \$_GET['n'] = \$n;
+                        header("X: \$n");
+                        ini_set('precision', '5');
+                        set_error_handler(static fn () => true);
+                        try {
+                            Weft\\delay(\$n === 2 ? 0.001 : 60.0);
+                            $code;
+                        } finally {
+                            echo 'unwound ', \$_GET['n'], ' ';
+                        }
+                    }));
+                }
+                Weft\\delay(60.0);
+            });
+            PHP;
+
+        $ended = Subprocess::run($program);
+
+        $output = $ended->output . $ended->errors;
+        self::assertStringContainsString($expected, $output);
+        self::assertStringContainsString(' process base', $output);
+        self::assertSame([$exit, null], [$ended->exitCode, $ended->signal], $output);
+    }
+
+    public static function endings(): iterable
+    {
+        yield 'exit' => ['exit(3)', 'unwound', 3];
+        yield 'an exception' => ['throw new RuntimeException("on purpose")', 'on purpose', 255];
+        yield 'a fatal error' => ['ini_set("memory_limit", "20M"); str_repeat("x", 50_000_000)', 'Allowed memory size', 255];
+    }
+
+    public function testARealmThatIsNoLongerUsedIsFreedWithWhatItHolds(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            final class Held { public function __destruct() { echo 'freed '; } }
+            Weft\run(static function () {
+                $realm = new Weft\Runtime\Realm();
+                $realm->run(static function () { $_SESSION = ['held' => new Held()]; });
+                $realm = null;
+                gc_collect_cycles();
+                echo 'after ';
+            });
+            PHP);
+
+        self::assertSame('freed after ', $ended->output . $ended->errors);
+    }
+}
