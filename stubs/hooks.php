@@ -23,6 +23,14 @@ function hookFiber(): void
 {
 }
 
+/**
+ * Whether a task that uses a handle of a library in which another task waits, such as a PDO, waits for its turn instead of getting a
+ * {@see \Weft\Runtime\HandleInUseError}. Until the end of the process; false at its start.
+ */
+function queueForHandles(bool $queue): void
+{
+}
+
 /** @return array<string, list<string>> the replaced functions by the file name of the library */
 function hookedFunctions(): array
 {

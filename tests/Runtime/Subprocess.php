@@ -24,14 +24,16 @@ final class Subprocess
     /**
      * @param string $code follows `use function Weft\{…}`
      * @param array{string, int}|null $kill a line to wait for and the signal to send then
+     * @param list<string> $extensions of PHP that the program needs, in the order in which they can be loaded; those that PHP has built in are skipped
+     * @param list<string> $options of PHP, such as `opcache.jit=tracing`
      */
-    public static function run(string $code, ?array $kill = null): self
+    public static function run(string $code, ?array $kill = null, array $extensions = [], array $options = []): self
     {
         $file = tempnam(sys_get_temp_dir(), 'weft');
         file_put_contents($file, self::program($code));
         $from = hrtime(true);
         $process = proc_open(
-            [PHP_BINARY, '-n', ...self::extensions(), '-d', 'display_errors=stderr', $file],
+            [PHP_BINARY, '-n', ...self::extensions(['pcntl', 'posix', ...$extensions]), ...self::options($options), '-d', 'display_errors=stderr', $file],
             [1 => ['pipe', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         );
@@ -64,14 +66,28 @@ final class Subprocess
             PHP;
     }
 
-    /** @return list<string> */
-    private static function extensions(): array
+    /**
+     * @param list<string> $options
+     *
+     * @return list<string>
+     */
+    private static function options(array $options): array
+    {
+        return array_merge(...array_map(static fn(string $option): array => ['-d', $option], $options));
+    }
+
+    /**
+     * @param list<string> $names
+     *
+     * @return list<string>
+     */
+    private static function extensions(array $names): array
     {
         $folder = ini_get('extension_dir');
         $arguments = [];
-        foreach (['pcntl', 'posix'] as $name) {
+        foreach ($names as $name) {
             if (is_file("$folder/$name.so")) {
-                array_push($arguments, '-d', "extension=$name");
+                array_push($arguments, '-d', ($name === 'opcache' ? 'zend_' : '') . "extension=$name");
             }
         }
 

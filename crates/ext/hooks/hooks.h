@@ -23,8 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct _zend_object;
-
 /* --- whether to suspend ------------------------------------------------------------------------------------------------------------- */
 
 typedef enum {
@@ -102,11 +100,9 @@ void weft_release(weft_work *work);
 /* --- interruptions ------------------------------------------------------------------------------------------------------------------ */
 
 /*
- * The exception that has interrupted a wait of the calling task since the last `weft_forget_interruption()`, or NULL. Libraries wrap it in an
- * exception of their own or discard it; whoever has called the library puts it back. The reference belongs to the hooks.
+ * The library whose wait was interrupted has returned. What becomes of the exception, which libraries wrap in one of their own or discard, is the
+ * matter of calls.c.
  */
-struct _zend_object *weft_hooks_interruption(void);
-/* To be called before a library is called and after its exception was dealt with. */
 void weft_forget_interruption(void);
 
 /*

@@ -1,4 +1,5 @@
 /* Whether a library may suspend its task, and the suspension. */
+#include "calls.h"
 #include "hooks.h"
 #include "state.h"
 
@@ -17,9 +18,8 @@
 
 /* What the hooks know of a fiber on which libraries suspend. */
 typedef struct {
+	/* A wait has ended with an exception, and the library has not returned yet. */
 	bool is_interrupted;
-	/* The exception that did it, or NULL: PHP destroys the fiber. */
-	zend_object *interruption;
 } weft_fiber;
 
 static struct {
@@ -111,27 +111,6 @@ int64_t weft_time_left(weft_deadline deadline)
 
 /* --- the suspension ----------------------------------------------------------------------------------------------------------------- */
 
-static void forget(weft_fiber *own)
-{
-	zend_object *interruption = own->interruption;
-	own->is_interrupted = false;
-	own->interruption = NULL;
-	if (interruption != NULL) {
-		OBJ_RELEASE(interruption);
-	}
-}
-
-static void remember_interruption(weft_fiber *own)
-{
-	forget(own);
-	own->is_interrupted = true;
-	zend_object *exception = EG(exception);
-	if (!zend_is_unwind_exit(exception) && !zend_is_graceful_exit(exception)) {
-		GC_ADDREF(exception);
-		own->interruption = exception;
-	}
-}
-
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
 static weft_end await_operation(int64_t operation)
 {
@@ -142,12 +121,14 @@ static weft_end await_operation(int64_t operation)
 	ZVAL_LONG(&argument, operation);
 	ZVAL_UNDEF(&outcome);
 	hooks.parked++;
+	weft_call_suspends();
 	zend_call_known_function(hooks.await, NULL, hooks.await->common.scope, &outcome, 1, &argument, NULL);
 	hooks.parked--;
 	weft_engine_restore(&state);
+	weft_call_resumed();
 	if (EG(exception) != NULL) {
 		weft_wait_cancel(operation);
-		remember_interruption(own);
+		own->is_interrupted = true;
 		zval_ptr_dtor(&outcome);
 		return WEFT_INTERRUPTED;
 	}
@@ -158,10 +139,8 @@ weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline
 {
 	int error = errno;
 	weft_fiber *own = current_fiber();
-	if (own->is_interrupted) {
-		/* The library has discarded the exception and goes on. */
-		forget(own);
-	}
+	/* The library may have discarded the exception of an earlier wait. */
+	own->is_interrupted = false;
 	weft_end end = WEFT_UNAVAILABLE;
 	if (!is_including()) {
 		int64_t operation = weft_wait_start(descriptors, count, deadline);
@@ -206,17 +185,11 @@ void weft_release(weft_work *work)
 
 /* --- interruptions ------------------------------------------------------------------------------------------------------------------ */
 
-zend_object *weft_hooks_interruption(void)
-{
-	weft_fiber *own = hooks.slot >= 0 ? current_fiber() : NULL;
-	return own != NULL ? own->interruption : NULL;
-}
-
 void weft_forget_interruption(void)
 {
 	weft_fiber *own = hooks.slot >= 0 ? current_fiber() : NULL;
-	if (own != NULL && own->is_interrupted) {
-		forget(own);
+	if (own != NULL) {
+		own->is_interrupted = false;
 	}
 }
 
@@ -263,7 +236,6 @@ static void fiber_destroyed(zend_fiber_context *context)
 	weft_fiber *own = context->reserved[hooks.slot];
 	if (own != NULL) {
 		context->reserved[hooks.slot] = NULL;
-		forget(own);
 		free(own);
 	}
 }

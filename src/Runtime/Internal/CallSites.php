@@ -28,7 +28,7 @@ final class CallSites
     }
 
     /**
-     * The line of user code that waits, and the function of Weft in which it waits.
+     * The line of user code that waits, and the function of Weft or of a library in which it waits.
      *
      * @return array{?string, string} call and `file:line`
      */
@@ -48,6 +48,8 @@ final class CallSites
     }
 
     /**
+     * The innermost call outside of Weft, and the innermost line outside of Weft and of the packages in `vendor/`.
+     *
      * @param array<array-key, mixed> $trace as `debug_backtrace()` returns it
      *
      * @return array{?string, string}
@@ -55,16 +57,21 @@ final class CallSites
     private static function firstOutside(array $trace): array
     {
         $library = \dirname(__DIR__, 2) . '/';
+        $call = $innermost = null;
         /** @var array<string, mixed> $frame */
         foreach ($trace as $frame) {
-            if (isset($frame['file']) && !\str_starts_with($frame['file'], $library)) {
-                $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
-
-                return [\str_starts_with($call, 'Weft\\') ? $call : null, "$frame[file]:$frame[line]"];
+            if (!isset($frame['file']) || \str_starts_with($frame['file'], $library)) {
+                continue;
+            }
+            $place = "$frame[file]:$frame[line]";
+            $call ??= (isset($frame['class']) ? "$frame[class]::" : '') . $frame['function'] . '()';
+            $innermost ??= $place;
+            if (!\str_contains($frame['file'], '/vendor/')) {
+                return [$call, $place];
             }
         }
 
-        return [null, 'a line of Weft itself'];
+        return [$call, $innermost ?? 'a line of Weft itself'];
     }
 
     /** @param mixed $main a callable */

@@ -11,6 +11,7 @@ unsafe extern "C" {
     fn weft_hooks_switch(groups: u32);
     fn weft_hooks_groups() -> u32;
     fn weft_hooks_enter_fiber() -> bool;
+    fn weft_calls_queue(queue: bool);
 }
 
 /// Which groups of calls suspend tasks from now on, as `weft_group` of hooks.h. Returns those that did before.
@@ -40,6 +41,14 @@ pub fn switch_hooks(groups: i64) -> PhpResult<i64> {
 pub fn hook_fiber() {
     // SAFETY: PHP's own thread.
     unsafe { weft_hooks_enter_fiber() };
+}
+
+/// Whether a task that uses a handle in which another task waits gets its turn later instead of an error.
+#[php_function]
+#[php(name = "Weft\\Native\\queueForHandles")]
+pub fn queue_for_handles(queue: bool) {
+    // SAFETY: PHP's own thread.
+    unsafe { weft_calls_queue(queue) };
 }
 
 /// The replaced functions of each library.
@@ -73,6 +82,7 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     module
         .function(wrap_function!(switch_hooks))
         .function(wrap_function!(hook_fiber))
+        .function(wrap_function!(queue_for_handles))
         .function(wrap_function!(hooked_functions))
         .function(wrap_function!(hook_counters))
 }

@@ -1,0 +1,1292 @@
+/*
+ * Wrappers around internal functions and methods that may suspend a task while C frames of a library lie below it: PDO::query(),
+ * curl_exec(), fread() …
+ *
+ * The handler of each such function is replaced by call(), which does three things the libraries cannot do themselves:
+ *
+ * - While one task waits in a call, another task's use of the same handle throws HandleInUseError, or waits for its turn. Unguarded, the second
+ *   command would be written into the middle of the first one's answer.
+ * - A cancellation that arrives while the call waits is what the call throws. Libraries wrap it into an exception of their own, or turn it
+ *   into a warning and false.
+ * - After a fatal error, calls that still wait return before PHP frees their handles.
+ *
+ * A call that does not suspend costs a frame on the C stack: nothing is allocated or hashed. Only when a fiber switches away from a call are the
+ * handles that it uses entered in `claims`. The frame is plain data, because a fatal error jumps over it.
+ */
+#include "php.h"
+#include "zend_exceptions.h"
+#include "zend_extensions.h"
+#include "zend_fibers.h"
+#include "zend_observer.h"
+
+#if __has_include("ext/pdo/php_pdo_driver.h")
+# include "ext/pdo/php_pdo_driver.h"
+# define HAVE_PDO_HEADERS 1
+#endif
+
+#include "calls.h"
+#include "hooks.h"
+
+/* --- which calls are wrapped ----------------------------------------------------------------------------------- */
+
+/* Where a call has its handle. */
+enum handle {
+	HANDLE_EXEMPT,       /* the call is not wrapped: it only reads what the process has in memory */
+	HANDLE_NONE,         /* it has none, or one that tasks may share */
+	HANDLE_OBJECT,       /* the object */
+	HANDLE_INNER,        /* what the object wraps, which other objects may wrap as well: the first pointer of its struct */
+	HANDLE_MYSQLI,       /* the connection of a mysqli object */
+	HANDLE_MYSQLI_STMT,  /* that of its statement */
+	HANDLE_MYSQLI_RESULT,/* that of its result */
+	HANDLE_PDO,          /* the connection of a PDO, which persistent connections share */
+	HANDLE_PDO_STATEMENT,/* that of its statement */
+	HANDLE_AMQP,         /* the connection of a channel, queue or exchange */
+	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
+	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
+	HANDLE_RESOURCE,     /* the stream or process of a resource */
+	HANDLE_COPY,         /* two streams: read from the first, written to the second */
+	HANDLE_SOAP,         /* the object; see struct soap_variables */
+};
+
+/* What two calls must not do to one handle at the same time. */
+enum side { READ = 1, WRITE = 2, ALL = READ | WRITE };
+
+struct rule {
+	const char *class; /* in lower case, null for functions */
+	const char *name;  /* in lower case; a trailing * stands for any ending */
+	unsigned char handle;
+	unsigned char side;
+};
+
+/* The first rule that matches counts. A rule for a class holds for its subclasses. A method has its handle in `$this`, a function in its first
+ * argument. */
+static const struct rule rules[] = {
+	{"pdo", "__destruct", HANDLE_EXEMPT, 0},
+	{"pdo", "intransaction", HANDLE_EXEMPT, 0},
+	{"pdo", "errorcode", HANDLE_EXEMPT, 0},
+	{"pdo", "errorinfo", HANDLE_EXEMPT, 0},
+	{"pdo", "quote", HANDLE_EXEMPT, 0},
+	{"pdo", "getavailabledrivers", HANDLE_EXEMPT, 0},
+	{"pdo", "connect", HANDLE_NONE, 0},
+	{"pdo", "*", HANDLE_PDO, ALL},
+	{"pdostatement", "errorcode", HANDLE_EXEMPT, 0},
+	{"pdostatement", "errorinfo", HANDLE_EXEMPT, 0},
+	{"pdostatement", "rowcount", HANDLE_EXEMPT, 0},
+	{"pdostatement", "columncount", HANDLE_EXEMPT, 0},
+	{"pdostatement", "debugdumpparams", HANDLE_EXEMPT, 0},
+	{"pdostatement", "*", HANDLE_PDO_STATEMENT, ALL},
+
+	{"mysqli", "real_escape_string", HANDLE_EXEMPT, 0},
+	{"mysqli", "escape_string", HANDLE_EXEMPT, 0},
+	{"mysqli", "get_*", HANDLE_EXEMPT, 0},
+	{"mysqli", "character_set_name", HANDLE_EXEMPT, 0},
+	{"mysqli", "poll", HANDLE_NONE, 0},
+	{"mysqli", "*", HANDLE_MYSQLI, ALL},
+	{"mysqli_stmt", "__construct", HANDLE_NONE, 0},
+	{"mysqli_stmt", "*", HANDLE_MYSQLI_STMT, ALL},
+	{"mysqli_result", "__construct", HANDLE_NONE, 0},
+	{"mysqli_result", "*", HANDLE_MYSQLI_RESULT, ALL},
+	{NULL, "mysqli_affected_rows", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_character_set_name", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_connect_*", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_connect", HANDLE_NONE, 0},
+	{NULL, "mysqli_errno", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_error*", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_escape_string", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_real_escape_string", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_field_count", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_get_*", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_info", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_init", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_insert_id", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_num_fields", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_num_rows", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_poll", HANDLE_NONE, 0},
+	{NULL, "mysqli_report", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_sqlstate", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_thread_id", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_thread_safe", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_warning_count", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_stmt_*", HANDLE_MYSQLI_STMT, ALL},
+	{NULL, "mysqli_execute", HANDLE_MYSQLI_STMT, ALL},
+	{NULL, "mysqli_fetch_*", HANDLE_MYSQLI_RESULT, ALL},
+	{NULL, "mysqli_data_seek", HANDLE_MYSQLI_RESULT, ALL},
+	{NULL, "mysqli_field_*", HANDLE_MYSQLI_RESULT, ALL},
+	{NULL, "mysqli_free_result", HANDLE_MYSQLI_RESULT, ALL},
+	{NULL, "mysqli_*", HANDLE_MYSQLI, ALL},
+
+	/* Results of pgsql are in memory; the functions that read them are not wrapped. */
+	{NULL, "pg_connect", HANDLE_PGSQL_OPENED, 0},
+	{NULL, "pg_pconnect", HANDLE_PGSQL_OPENED, 0},
+	{NULL, "pg_connect_poll", HANDLE_PGSQL, ALL},
+	{NULL, "pg_connection_reset", HANDLE_PGSQL, ALL},
+	{NULL, "pg_close", HANDLE_PGSQL, ALL},
+	{NULL, "pg_ping", HANDLE_PGSQL, ALL},
+	{NULL, "pg_query*", HANDLE_PGSQL, ALL},
+	{NULL, "pg_exec*", HANDLE_PGSQL, ALL},
+	{NULL, "pg_prepare", HANDLE_PGSQL, ALL},
+	{NULL, "pg_send_*", HANDLE_PGSQL, ALL},
+	{NULL, "pg_get_result", HANDLE_PGSQL, ALL},
+	{NULL, "pg_get_notify", HANDLE_PGSQL, ALL},
+	{NULL, "pg_cancel_query", HANDLE_PGSQL, ALL},
+	{NULL, "pg_consume_input", HANDLE_PGSQL, ALL},
+	{NULL, "pg_flush", HANDLE_PGSQL, ALL},
+	{NULL, "pg_copy_*", HANDLE_PGSQL, ALL},
+	{NULL, "pg_put_line", HANDLE_PGSQL, ALL},
+	{NULL, "pg_end_copy", HANDLE_PGSQL, ALL},
+	{NULL, "pg_lo_*", HANDLE_PGSQL, ALL},
+	{NULL, "pg_meta_data", HANDLE_PGSQL, ALL},
+	{NULL, "pg_convert", HANDLE_PGSQL, ALL},
+	{NULL, "pg_insert", HANDLE_PGSQL, ALL},
+	{NULL, "pg_update", HANDLE_PGSQL, ALL},
+	{NULL, "pg_delete", HANDLE_PGSQL, ALL},
+	{NULL, "pg_select", HANDLE_PGSQL, ALL},
+	{NULL, "pg_set_client_encoding", HANDLE_PGSQL, ALL},
+	{NULL, "pg_setclientencoding", HANDLE_PGSQL, ALL},
+	{NULL, "pg_field_table", HANDLE_PGSQL, ALL}, /* asks the server for the names of tables */
+	{NULL, "pg_field_type", HANDLE_PGSQL, ALL},  /* and of types */
+
+	{"redis", "__destruct", HANDLE_EXEMPT, 0},
+	{"redis", "getoption", HANDLE_EXEMPT, 0},
+	{"redis", "gethost", HANDLE_EXEMPT, 0},
+	{"redis", "getport", HANDLE_EXEMPT, 0},
+	{"redis", "getdbnum", HANDLE_EXEMPT, 0},
+	{"redis", "gettimeout", HANDLE_EXEMPT, 0},
+	{"redis", "getreadtimeout", HANDLE_EXEMPT, 0},
+	{"redis", "getpersistentid", HANDLE_EXEMPT, 0},
+	{"redis", "getauth", HANDLE_EXEMPT, 0},
+	{"redis", "getmode", HANDLE_EXEMPT, 0},
+	{"redis", "getlasterror", HANDLE_EXEMPT, 0},
+	{"redis", "clearlasterror", HANDLE_EXEMPT, 0},
+	{"redis", "isconnected", HANDLE_EXEMPT, 0},
+	{"redis", "*", HANDLE_OBJECT, ALL},
+	{"rediscluster", "__destruct", HANDLE_EXEMPT, 0},
+	{"rediscluster", "getoption", HANDLE_EXEMPT, 0},
+	{"rediscluster", "getlasterror", HANDLE_EXEMPT, 0},
+	{"rediscluster", "clearlasterror", HANDLE_EXEMPT, 0},
+	{"rediscluster", "*", HANDLE_OBJECT, ALL},
+	{"redisarray", "__destruct", HANDLE_EXEMPT, 0},
+	{"redisarray", "*", HANDLE_OBJECT, ALL},
+	{"redissentinel", "__destruct", HANDLE_EXEMPT, 0},
+	{"redissentinel", "*", HANDLE_OBJECT, ALL},
+
+	{"amqpconnection", "__construct", HANDLE_EXEMPT, 0},
+	{"amqpconnection", "get*", HANDLE_EXEMPT, 0},
+	{"amqpconnection", "set*", HANDLE_EXEMPT, 0},
+	{"amqpconnection", "is*", HANDLE_EXEMPT, 0},
+	{"amqpconnection", "*", HANDLE_OBJECT, ALL},
+	{"amqpchannel", "__construct", HANDLE_NONE, 0},
+	{"amqpchannel", "get*", HANDLE_EXEMPT, 0},
+	{"amqpchannel", "is*", HANDLE_EXEMPT, 0},
+	{"amqpchannel", "*", HANDLE_AMQP, ALL},
+	{"amqpqueue", "__construct", HANDLE_EXEMPT, 0},
+	{"amqpqueue", "get", HANDLE_AMQP, ALL},
+	{"amqpqueue", "get*", HANDLE_EXEMPT, 0},
+	{"amqpqueue", "set*", HANDLE_EXEMPT, 0},
+	{"amqpqueue", "has*", HANDLE_EXEMPT, 0},
+	{"amqpqueue", "*", HANDLE_AMQP, ALL},
+	{"amqpexchange", "__construct", HANDLE_EXEMPT, 0},
+	{"amqpexchange", "get*", HANDLE_EXEMPT, 0},
+	{"amqpexchange", "set*", HANDLE_EXEMPT, 0},
+	{"amqpexchange", "has*", HANDLE_EXEMPT, 0},
+	{"amqpexchange", "*", HANDLE_AMQP, ALL},
+
+	{"memcached", "getoption", HANDLE_EXEMPT, 0},
+	{"memcached", "getresult*", HANDLE_EXEMPT, 0},
+	{"memcached", "getserverlist", HANDLE_EXEMPT, 0},
+	{"memcached", "getlast*", HANDLE_EXEMPT, 0},
+	{"memcached", "is*", HANDLE_EXEMPT, 0},
+	{"memcached", "*", HANDLE_INNER, ALL},
+
+	{"soapclient", "__construct", HANDLE_SOAP, ALL},
+	{"soapclient", "__call", HANDLE_SOAP, ALL},
+	{"soapclient", "__soapcall", HANDLE_SOAP, ALL},
+	{"soapclient", "__dorequest", HANDLE_SOAP, ALL},
+	{"soapserver", "__construct", HANDLE_SOAP, ALL},
+	{"soapserver", "handle", HANDLE_SOAP, ALL},
+
+	/* libcurl itself lets tasks share a multi handle while one of them waits in curl_multi_select(), and refuses nested calls. */
+	{NULL, "curl_getinfo", HANDLE_EXEMPT, 0},
+	{NULL, "curl_err*", HANDLE_EXEMPT, 0},
+	{NULL, "curl_strerror", HANDLE_EXEMPT, 0},
+	{NULL, "curl_version", HANDLE_EXEMPT, 0},
+	{NULL, "curl_init", HANDLE_EXEMPT, 0},
+	{NULL, "curl_close", HANDLE_EXEMPT, 0},
+	{NULL, "curl_escape", HANDLE_EXEMPT, 0},
+	{NULL, "curl_unescape", HANDLE_EXEMPT, 0},
+	{NULL, "curl_pause", HANDLE_NONE, 0},
+	{NULL, "curl_multi_select", HANDLE_NONE, 0},
+	{NULL, "curl_multi_init", HANDLE_EXEMPT, 0},
+	{NULL, "curl_multi_err*", HANDLE_EXEMPT, 0},
+	{NULL, "curl_multi_str*", HANDLE_EXEMPT, 0},
+	{NULL, "curl_multi_getcontent", HANDLE_EXEMPT, 0},
+	{NULL, "curl_multi_info_read", HANDLE_NONE, 0},
+	{NULL, "curl_share_*", HANDLE_EXEMPT, 0},
+	{NULL, "curl_*", HANDLE_OBJECT, ALL},
+
+	{NULL, "socket_accept", HANDLE_OBJECT, READ},
+	{NULL, "socket_read", HANDLE_OBJECT, READ},
+	{NULL, "socket_recv*", HANDLE_OBJECT, READ},
+	{NULL, "socket_write", HANDLE_OBJECT, WRITE},
+	{NULL, "socket_send*", HANDLE_OBJECT, WRITE},
+	{NULL, "socket_connect", HANDLE_OBJECT, WRITE},
+	{NULL, "socket_close", HANDLE_OBJECT, ALL},
+	{NULL, "socket_select", HANDLE_NONE, 0},
+	{NULL, "socket_addrinfo_lookup", HANDLE_NONE, 0},
+	{NULL, "socket_addrinfo_connect", HANDLE_NONE, 0},
+
+	{NULL, "ldap_bind*", HANDLE_INNER, ALL},
+	{NULL, "ldap_sasl_bind", HANDLE_INNER, ALL},
+	{NULL, "ldap_unbind", HANDLE_INNER, ALL},
+	{NULL, "ldap_close", HANDLE_INNER, ALL},
+	{NULL, "ldap_search", HANDLE_INNER, ALL},
+	{NULL, "ldap_list", HANDLE_INNER, ALL},
+	{NULL, "ldap_read", HANDLE_INNER, ALL},
+	{NULL, "ldap_add*", HANDLE_INNER, ALL},
+	{NULL, "ldap_delete*", HANDLE_INNER, ALL},
+	{NULL, "ldap_mod*", HANDLE_INNER, ALL},
+	{NULL, "ldap_rename*", HANDLE_INNER, ALL},
+	{NULL, "ldap_compare", HANDLE_INNER, ALL},
+	{NULL, "ldap_start_tls", HANDLE_INNER, ALL},
+	{NULL, "ldap_exop*", HANDLE_INNER, ALL},
+
+	{NULL, "ftp_connect", HANDLE_NONE, 0},
+	{NULL, "ftp_ssl_connect", HANDLE_NONE, 0},
+	{NULL, "ftp_*", HANDLE_OBJECT, ALL},
+
+	/* One task may read a stream while another one writes it. */
+	{NULL, "fread", HANDLE_RESOURCE, READ},
+	{NULL, "fgets", HANDLE_RESOURCE, READ},
+	{NULL, "fgetc", HANDLE_RESOURCE, READ},
+	{NULL, "fgetcsv", HANDLE_RESOURCE, READ},
+	{NULL, "fscanf", HANDLE_RESOURCE, READ},
+	{NULL, "fpassthru", HANDLE_RESOURCE, READ},
+	{NULL, "stream_get_contents", HANDLE_RESOURCE, READ},
+	{NULL, "stream_get_line", HANDLE_RESOURCE, READ},
+	{NULL, "stream_socket_accept", HANDLE_RESOURCE, READ},
+	{NULL, "stream_socket_recvfrom", HANDLE_RESOURCE, READ},
+	{NULL, "fwrite", HANDLE_RESOURCE, WRITE},
+	{NULL, "fputs", HANDLE_RESOURCE, WRITE},
+	{NULL, "fputcsv", HANDLE_RESOURCE, WRITE},
+	{NULL, "fflush", HANDLE_RESOURCE, WRITE},
+	{NULL, "stream_socket_sendto", HANDLE_RESOURCE, WRITE},
+	{NULL, "stream_socket_enable_crypto", HANDLE_RESOURCE, ALL},
+	{NULL, "fclose", HANDLE_RESOURCE, ALL},
+	{NULL, "pclose", HANDLE_RESOURCE, ALL},
+	{NULL, "proc_close", HANDLE_RESOURCE, ALL},
+	{NULL, "stream_copy_to_stream", HANDLE_COPY, ALL},
+	{NULL, "stream_select", HANDLE_NONE, 0},
+	{NULL, "stream_socket_client", HANDLE_NONE, 0},
+	{NULL, "fsockopen", HANDLE_NONE, 0},
+	{NULL, "pfsockopen", HANDLE_NONE, 0},
+	{NULL, "fopen", HANDLE_NONE, 0},
+	{NULL, "file", HANDLE_NONE, 0},
+	{NULL, "file_get_contents", HANDLE_NONE, 0},
+	{NULL, "file_put_contents", HANDLE_NONE, 0},
+	{NULL, "readfile", HANDLE_NONE, 0},
+	{NULL, "copy", HANDLE_NONE, 0},
+	{NULL, "get_headers", HANDLE_NONE, 0},
+	{NULL, "flock", HANDLE_NONE, 0},
+
+	{NULL, "sleep", HANDLE_NONE, 0},
+	{NULL, "usleep", HANDLE_NONE, 0},
+	{NULL, "time_nanosleep", HANDLE_NONE, 0},
+	{NULL, "time_sleep_until", HANDLE_NONE, 0},
+	{NULL, "exec", HANDLE_NONE, 0},
+	{NULL, "shell_exec", HANDLE_NONE, 0},
+	{NULL, "system", HANDLE_NONE, 0},
+	{NULL, "passthru", HANDLE_NONE, 0},
+	{NULL, "popen", HANDLE_NONE, 0},
+	{NULL, "proc_open", HANDLE_NONE, 0},
+	{NULL, "mail", HANDLE_NONE, 0},
+	{NULL, "pcntl_wait", HANDLE_NONE, 0},
+	{NULL, "pcntl_waitpid", HANDLE_NONE, 0},
+	{NULL, "gethostbyname*", HANDLE_NONE, 0},
+	{NULL, "gethostbyaddr", HANDLE_NONE, 0},
+	{NULL, "dns_*", HANDLE_NONE, 0},
+	{NULL, "checkdnsrr", HANDLE_NONE, 0},
+	{NULL, "getmxrr", HANDLE_NONE, 0},
+	{NULL, "session_*", HANDLE_NONE, 0},
+};
+
+/* A wrapped function. It is never freed: the classes of users have copies of the methods they inherit. */
+struct wrapped {
+	zif_handler original;
+	unsigned char handle;
+	unsigned char side;
+	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
+	uint32_t property;
+};
+
+/* --- calls in progress ----------------------------------------------------------------------------------------- */
+
+struct frame;
+
+/* A handle that a call uses. */
+struct claim {
+	void *handle;
+	struct frame *frame;
+	/* Another claim to the same handle, while the call is suspended. */
+	struct claim *next;
+	unsigned char side;
+};
+
+/* A call in progress in a fiber, on the C stack of that fiber. */
+struct frame {
+	struct wrapped *function;
+	zend_execute_data *execute_data;
+	zend_fiber_context *context;
+	/* The call around it in the same fiber. */
+	struct frame *outer;
+	/* Neighbours in the list of calls from which fibers have switched away. */
+	struct frame *before, *after;
+	/* The exception with which a wait ended. */
+	zend_object *interruption;
+	struct claim claims[2];
+	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
+	struct soap_copies *soap;
+	int error_reporting;
+	bool is_suspended;
+	/* A wait of libc is suspended, and not a callback: nothing but C frames is between the wait and this call. */
+	bool waits;
+	/* The fiber has been resumed in order to be destroyed. */
+	bool is_destroyed;
+};
+
+/* The place of this extension in zend_internal_function.reserved and zend_fiber_context.reserved. */
+static int slot = -1;
+/* The first of the calls from which fibers have switched away. */
+static struct frame *suspended;
+/* The claims of these calls, by handle. */
+static HashTable claims;
+/* The tasks that wait for their turn, by handle: their number times four, plus the sides they wait for. */
+static HashTable waiters;
+/* How many calls are suspended and how many tasks wait for their turn: while there is none, every call may start. */
+static uint32_t obstacles;
+/* A task waits for its turn instead of getting an error. */
+static bool is_queueing;
+/* The connection that functions of pgsql use when they are given none. */
+static void *last_pgsql_connection;
+/* An error is being described: calls on the handle that is in use are let through. */
+static bool is_describing;
+/* After a fatal error: calls end with a bailout. */
+static bool is_abandoning;
+
+static zend_result (*next_post_startup)(void);
+
+static void weft_calls_wrap(void);
+
+static zend_always_inline struct frame *innermost(void)
+{
+	return EG(current_fiber_context)->reserved[slot];
+}
+
+static zend_always_inline zend_ulong key(void *handle)
+{
+	/* The lowest bits of a pointer are all zero; a hash table uses them first. */
+	return ((zend_ulong) handle >> 4) | ((zend_ulong) handle << (sizeof(zend_ulong) * 8 - 4));
+}
+
+/* The objects of one library wrap structs that begin with a pointer to the next one. */
+static zend_always_inline void *follow(zend_object *object, int pointers)
+{
+	void *at = (char *) object - object->handlers->offset;
+
+	while (pointers-- > 0) {
+		at = *(void **) at;
+		if (at == NULL) {
+			return object;
+		}
+	}
+	return at;
+}
+
+static zend_always_inline zval *argument(zend_execute_data *execute_data, uint32_t number)
+{
+	zval *value;
+
+	if (ZEND_CALL_NUM_ARGS(execute_data) < number) {
+		return NULL;
+	}
+	value = ZEND_CALL_ARG(execute_data, number);
+	ZVAL_DEREF(value);
+	return value;
+}
+
+static zend_always_inline zend_object *object_of(zend_execute_data *execute_data)
+{
+	zval *first;
+
+	if (Z_TYPE(EX(This)) == IS_OBJECT) {
+		return Z_OBJ(EX(This));
+	}
+	first = argument(execute_data, 1);
+	return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? Z_OBJ_P(first) : NULL;
+}
+
+static zend_always_inline void *resource_of(zend_execute_data *execute_data, uint32_t number)
+{
+	zval *value = argument(execute_data, number);
+
+	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : NULL;
+}
+
+static void *amqp_connection(struct wrapped *function, zend_object *object)
+{
+	zval *connection;
+
+	if (function->property == 0) {
+		zend_class_entry *class;
+		zend_property_info *info = NULL;
+
+		for (class = object->ce; class != NULL && info == NULL; class = class->parent) {
+			info = class->type == ZEND_INTERNAL_CLASS ? zend_hash_str_find_ptr(&class->properties_info, "connection", sizeof("connection") - 1) : NULL;
+		}
+		if (info == NULL) {
+			return object;
+		}
+		function->property = info->offset;
+	}
+	connection = OBJ_PROP(object, function->property);
+	ZVAL_DEREF(connection);
+	return Z_TYPE_P(connection) == IS_OBJECT ? (void *) Z_OBJ_P(connection) : object;
+}
+
+static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object;
+
+	switch (function->handle) {
+		case HANDLE_NONE:
+		case HANDLE_PGSQL_OPENED:
+			return NULL;
+		case HANDLE_RESOURCE:
+		case HANDLE_COPY:
+			return resource_of(execute_data, 1);
+		case HANDLE_PGSQL:
+			object = object_of(execute_data);
+			return object == NULL ? last_pgsql_connection : follow(object, 1);
+	}
+	object = object_of(execute_data);
+	if (object == NULL) {
+		return NULL;
+	}
+	switch (function->handle) {
+		case HANDLE_INNER:
+		case HANDLE_PDO:
+			return follow(object, 1);
+		case HANDLE_MYSQLI:
+			return follow(object, 4); /* MYSQLI_RESOURCE, MY_MYSQL, MYSQLND, MYSQLND_CONN_DATA */
+		case HANDLE_MYSQLI_STMT:
+			return follow(object, 5); /* MYSQLI_RESOURCE, MY_STMT, MYSQLND_STMT, MYSQLND_STMT_DATA, MYSQLND_CONN_DATA */
+		case HANDLE_MYSQLI_RESULT:
+			return follow(object, 3); /* MYSQLI_RESOURCE, MYSQLND_RES, MYSQLND_CONN_DATA */
+		case HANDLE_AMQP:
+			return amqp_connection(function, object);
+#ifdef HAVE_PDO_HEADERS
+		case HANDLE_PDO_STATEMENT: {
+			pdo_stmt_t *statement = follow(object, 0);
+			return statement->dbh != NULL ? (void *) statement->dbh : object;
+		}
+#endif
+	}
+	return object;
+}
+
+/* --- one handle, two tasks ------------------------------------------------------------------------------------- */
+
+static void claim(struct claim *claim)
+{
+	zval *first;
+
+	if (claim->handle == NULL) {
+		return;
+	}
+	first = zend_hash_index_find(&claims, key(claim->handle));
+	if (first == NULL) {
+		claim->next = NULL;
+		zend_hash_index_add_new_ptr(&claims, key(claim->handle), claim);
+	} else {
+		claim->next = Z_PTR_P(first);
+		Z_PTR_P(first) = claim;
+	}
+}
+
+static void unclaim(struct claim *claim)
+{
+	zval *first;
+	struct claim *other;
+
+	if (claim->handle == NULL || (first = zend_hash_index_find(&claims, key(claim->handle))) == NULL) {
+		return;
+	}
+	if (Z_PTR_P(first) == claim) {
+		if (claim->next == NULL) {
+			zend_hash_index_del(&claims, key(claim->handle));
+		} else {
+			Z_PTR_P(first) = claim->next;
+		}
+		return;
+	}
+	for (other = Z_PTR_P(first); other != NULL; other = other->next) {
+		if (other->next == claim) {
+			other->next = claim->next;
+			return;
+		}
+	}
+}
+
+/* --- variables of ext/soap ------------------------------------------------------------------------------------- */
+
+/*
+ * What ext/soap keeps for the call in progress: `zend_soap_globals` of ext/soap/php_soap.h, of which no header is installed. A call sets what it
+ * needs and puts back at its end what it found, so calls that overlap have to be kept apart.
+ */
+struct soap_variables {
+	HashTable namespaces, encodings, encoding_index;
+	HashTable *typemap;
+	int unique_namespace;
+	int version;
+	void *sdl;
+	bool errors_are_faults;
+	char *error_code;
+	zval error_object;
+	char cache, cache_mode, cache_enabled;
+	char *cache_dir;
+	zend_long cache_ttl, cache_limit;
+	HashTable *mem_cache;
+	void *encoding;
+	HashTable *class_map;
+	int features;
+};
+
+/* Those around the call, and those of the call while it is suspended. */
+struct soap_copies {
+	struct soap_variables around, own;
+};
+
+/* Null where the module is not loaded, or is another one than declared above. */
+static struct soap_variables *soap;
+
+static bool has_ini_entry(const char *name, size_t offset, void **globals)
+{
+	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, strlen(name));
+
+	if (entry == NULL || (size_t) entry->mh_arg1 != offset) {
+		return false;
+	}
+	*globals = entry->mh_arg2;
+	return true;
+}
+
+static void find_soap_variables(void)
+{
+	void *globals;
+
+	if (has_ini_entry("soap.wsdl_cache_enabled", XtOffsetOf(struct soap_variables, cache_enabled), &globals)
+			&& has_ini_entry("soap.wsdl_cache_dir", XtOffsetOf(struct soap_variables, cache_dir), &globals)
+			&& has_ini_entry("soap.wsdl_cache_limit", XtOffsetOf(struct soap_variables, cache_limit), &globals)) {
+		soap = globals;
+	}
+}
+
+static zend_never_inline void separate_soap_variables(struct frame *frame)
+{
+	struct frame *outer;
+
+	for (outer = frame->outer; outer != NULL; outer = outer->outer) {
+		if (outer->soap != NULL) {
+			return;
+		}
+	}
+	frame->soap = emalloc(sizeof(*frame->soap));
+	frame->soap->around = *soap;
+}
+
+/* All calls share the cache of descriptions. */
+static void set_soap_variables(const struct soap_variables *variables)
+{
+	HashTable *mem_cache = soap->mem_cache;
+
+	*soap = *variables;
+	soap->mem_cache = mem_cache;
+}
+
+static void suspend_soap_variables(struct frame *frame)
+{
+	frame->soap->own = *soap;
+	set_soap_variables(&frame->soap->around);
+}
+
+static void resume_soap_variables(struct frame *frame)
+{
+	frame->soap->around = *soap;
+	set_soap_variables(&frame->soap->own);
+}
+
+/* --- switches between fibers ----------------------------------------------------------------------------------- */
+
+static void suspend_call(struct frame *frame)
+{
+	if (frame->soap != NULL) {
+		suspend_soap_variables(frame);
+	}
+	frame->is_suspended = true;
+	obstacles++;
+	frame->before = NULL;
+	frame->after = suspended;
+	if (suspended != NULL) {
+		suspended->before = frame;
+	}
+	suspended = frame;
+	claim(&frame->claims[0]);
+	claim(&frame->claims[1]);
+}
+
+/* The call is not suspended any more: its fiber goes on, or is gone. */
+static void resume_call(struct frame *frame)
+{
+	frame->is_suspended = false;
+	obstacles--;
+	unclaim(&frame->claims[0]);
+	unclaim(&frame->claims[1]);
+	if (frame->before != NULL) {
+		frame->before->after = frame->after;
+	} else {
+		suspended = frame->after;
+	}
+	if (frame->after != NULL) {
+		frame->after->before = frame->before;
+	}
+}
+
+static void resume_calls(struct frame *frame)
+{
+	for (; frame != NULL && frame->is_suspended; frame = frame->outer) {
+		resume_call(frame);
+	}
+}
+
+static void fiber_initialized(zend_fiber_context *context)
+{
+	context->reserved[slot] = NULL;
+}
+
+/* Called before a switch, on the stack of the fiber that is left. */
+static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
+{
+	struct frame *frame;
+
+	if (from->status != ZEND_FIBER_STATUS_DEAD) {
+		for (frame = from->reserved[slot]; frame != NULL && !frame->is_suspended; frame = frame->outer) {
+			suspend_call(frame);
+		}
+	} else {
+		/* A bailout has jumped over these calls. */
+		from->reserved[slot] = NULL;
+	}
+	frame = to->reserved[slot];
+	if (frame != NULL) {
+		struct frame *call;
+
+		resume_calls(frame);
+		for (call = frame; call != NULL; call = call->outer) {
+			if (call->soap != NULL) {
+				resume_soap_variables(call);
+			}
+		}
+		if (to->kind == zend_ce_fiber && (zend_fiber_from_context(to)->flags & ZEND_FIBER_FLAG_DESTROYED)) {
+			for (; frame != NULL; frame = frame->outer) {
+				frame->is_destroyed = true;
+			}
+		}
+	}
+}
+
+/* PHP frees the stack of a fiber without resuming it. */
+static void fiber_destroyed(zend_fiber_context *context)
+{
+	if (context->reserved[slot] != NULL) {
+		resume_calls(context->reserved[slot]);
+		context->reserved[slot] = NULL;
+	}
+}
+
+/* The call that keeps `frame` from starting, and the claim of `frame` to the same handle. */
+static struct frame *conflict(struct frame *frame, struct claim **claim)
+{
+	struct claim *other;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (frame->claims[i].handle == NULL) {
+			continue;
+		}
+		other = zend_hash_index_find_ptr(&claims, key(frame->claims[i].handle));
+		for (; other != NULL; other = other->next) {
+			if (other->frame->context != frame->context && (other->side & frame->claims[i].side)) {
+				*claim = &frame->claims[i];
+				return other->frame;
+			}
+		}
+	}
+	return NULL;
+}
+
+static void call_library(const char *name, zval *result, uint32_t count, zval *arguments)
+{
+	static const char class_name[] = "Weft\\Runtime\\Internal\\SharedHandles";
+	zend_string *class = zend_string_init(class_name, sizeof(class_name) - 1, 0);
+	zend_class_entry *entry = zend_lookup_class(class);
+	zend_function *function = entry == NULL ? NULL : zend_hash_str_find_ptr(&entry->function_table, name, strlen(name));
+
+	zend_string_release(class);
+	ZVAL_NULL(result);
+	if (function != NULL) {
+		zend_call_known_function(function, NULL, entry, result, count, arguments, NULL);
+	}
+}
+
+/* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
+static void describe_handle(zval *value, zval *target, zend_execute_data *execute_data)
+{
+	struct wrapped *function = EX(func)->internal_function.reserved[slot];
+	zval *first;
+
+	ZVAL_NULL(value);
+	ZVAL_NULL(target);
+	if (Z_TYPE(EX(This)) == IS_OBJECT) {
+		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
+	} else if ((first = argument(execute_data, 1)) != NULL) {
+		ZVAL_COPY(value, first);
+	}
+#ifdef HAVE_PDO_HEADERS
+	if (function->handle == HANDLE_PDO_STATEMENT) {
+		pdo_stmt_t *statement = follow(Z_OBJ_P(value), 0);
+		if (Z_TYPE(statement->database_object_handle) == IS_OBJECT) {
+			zval_ptr_dtor(value);
+			ZVAL_COPY(value, &statement->database_object_handle);
+		}
+	}
+	if (Z_TYPE_P(value) == IS_OBJECT && (function->handle == HANDLE_PDO || function->handle == HANDLE_PDO_STATEMENT)) {
+		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));
+		if (connection->driver != NULL && connection->data_source != NULL) {
+			ZVAL_STR(target, zend_strpprintf(0, "%s:%.*s", connection->driver->driver_name, (int) connection->data_source_len, connection->data_source));
+		}
+	}
+#endif
+}
+
+static zend_string *name_of(const zend_function *function)
+{
+	return function->common.scope == NULL
+		? zend_strpprintf(0, "%s()", ZSTR_VAL(function->common.function_name))
+		: zend_strpprintf(0, "%s::%s()", ZSTR_VAL(function->common.scope->name), ZSTR_VAL(function->common.function_name));
+}
+
+/* The line of the user that led to the call: the innermost one that is not in a package of Composer, if there is one. */
+static zend_string *place_of(zend_execute_data *execute_data)
+{
+	zend_execute_data *frame, *innermost = NULL;
+
+	for (frame = execute_data; frame != NULL; frame = frame->prev_execute_data) {
+		if (frame->func == NULL || !ZEND_USER_CODE(frame->func->type)) {
+			continue;
+		}
+		if (innermost == NULL) {
+			innermost = frame;
+		}
+		if (strstr(ZSTR_VAL(frame->func->op_array.filename), "/vendor/") == NULL) {
+			innermost = frame;
+			break;
+		}
+	}
+	return innermost == NULL
+		? zend_string_init("an unknown line", sizeof("an unknown line") - 1, 0)
+		: zend_strpprintf(0, "%s:%u", ZSTR_VAL(innermost->func->op_array.filename), innermost->opline->lineno);
+}
+
+/* Throws HandleInUseError. */
+static void refuse(struct frame *frame, struct frame *holder)
+{
+	zval arguments[5], details, error;
+	zend_class_entry *class;
+	zend_string *name;
+	int i;
+
+	if (holder->context->kind == zend_ce_fiber) {
+		ZVAL_OBJ_COPY(&arguments[0], &zend_fiber_from_context(holder->context)->std);
+	} else {
+		ZVAL_NULL(&arguments[0]);
+	}
+	ZVAL_STR(&arguments[1], name_of(holder->execute_data->func));
+	ZVAL_STR(&arguments[2], place_of(holder->execute_data));
+	describe_handle(&arguments[3], &arguments[4], frame->execute_data);
+	is_describing = true;
+	call_library("inuse", &details, 5, arguments);
+	is_describing = false;
+	for (i = 0; i < 5; i++) {
+		zval_ptr_dtor(&arguments[i]);
+	}
+	if (EG(exception) == NULL && Z_TYPE(details) == IS_ARRAY) {
+		name = zend_string_init("Weft\\Runtime\\HandleInUseError", sizeof("Weft\\Runtime\\HandleInUseError") - 1, 0);
+		class = zend_lookup_class(name);
+		zend_string_release(name);
+		/* Created here, the error has the file and the line of the call. */
+		if (class != NULL && object_init_ex(&error, class) == SUCCESS) {
+			zend_call_known_function(class->constructor, Z_OBJ(error), class, NULL, 0, NULL, Z_ARRVAL(details));
+			if (EG(exception) == NULL) {
+				zend_throw_exception_object(&error);
+			} else {
+				zval_ptr_dtor(&error);
+			}
+		}
+	}
+	zval_ptr_dtor(&details);
+	if (EG(exception) == NULL) {
+		zend_throw_error(NULL, "The handle is in use: another fiber waits in a call that uses it");
+	}
+}
+
+/* Waits until another call has ended that uses the handle. */
+static void wait_for_turn(struct frame *frame, struct claim *claim)
+{
+	zval arguments[3], result, *count;
+
+	count = zend_hash_index_lookup(&waiters, key(claim->handle));
+	if (Z_TYPE_P(count) == IS_NULL) {
+		ZVAL_LONG(count, 0);
+	}
+	Z_LVAL_P(count) = (Z_LVAL_P(count) | claim->side) + 4;
+	obstacles++;
+	ZVAL_LONG(&arguments[0], (zend_long) claim->handle);
+	describe_handle(&arguments[1], &arguments[2], frame->execute_data);
+	call_library("waitforturn", &result, 3, arguments);
+	zval_ptr_dtor(&arguments[1]);
+	zval_ptr_dtor(&arguments[2]);
+	zval_ptr_dtor(&result);
+	obstacles--;
+	count = zend_hash_index_find(&waiters, key(claim->handle));
+	if (count != NULL && (Z_LVAL_P(count) -= 4) < 4) {
+		zend_hash_index_del(&waiters, key(claim->handle));
+	}
+}
+
+/* Lets the first of the tasks that wait for a handle of this call go on. An exception of the call stays pending. */
+static zend_never_inline void give_turn(struct frame *frame)
+{
+	zend_object *exception = EG(exception);
+	zval handle, result;
+	int i;
+
+	EG(exception) = NULL;
+	for (i = 0; i < 2; i++) {
+		if (frame->claims[i].handle != NULL && zend_hash_index_exists(&waiters, key(frame->claims[i].handle))) {
+			ZVAL_LONG(&handle, (zend_long) frame->claims[i].handle);
+			call_library("giveturn", &result, 1, &handle);
+			zval_ptr_dtor(&result);
+		}
+	}
+	if (exception != NULL) {
+		if (EG(exception) != NULL) {
+			OBJ_RELEASE(EG(exception));
+		}
+		EG(exception) = exception;
+	}
+}
+
+/* A call around this one, in the same fiber, uses the same handle. */
+static bool is_nested(struct frame *frame, void *handle)
+{
+	struct frame *outer;
+
+	for (outer = frame->outer; outer != NULL; outer = outer->outer) {
+		if (outer->claims[0].handle == handle || outer->claims[1].handle == handle) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The claim for which this call has to queue behind tasks that asked before. */
+static struct claim *queue_of(struct frame *frame)
+{
+	zval *count;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		void *handle = frame->claims[i].handle;
+		if (handle != NULL && (count = zend_hash_index_find(&waiters, key(handle))) != NULL
+				&& (Z_LVAL_P(count) & frame->claims[i].side) && !is_nested(frame, handle)) {
+			return &frame->claims[i];
+		}
+	}
+	return NULL;
+}
+
+/* Whether the call may start. If not, an exception is pending. */
+static zend_never_inline bool is_admitted(struct frame *frame)
+{
+	struct claim *claim = is_queueing && EG(active_fiber) != NULL ? queue_of(frame) : NULL;
+	struct frame *holder = conflict(frame, &claim);
+
+	if (is_describing || CG(unclean_shutdown)) {
+		return true;
+	}
+	while (claim != NULL) {
+		if (!is_queueing || EG(active_fiber) == NULL) {
+			refuse(frame, holder);
+			return false;
+		}
+		wait_for_turn(frame, claim);
+		if (EG(exception) != NULL) {
+			return false;
+		}
+		claim = NULL;
+		holder = conflict(frame, &claim);
+	}
+	return true;
+}
+
+/* --- the wrapper ----------------------------------------------------------------------------------------------- */
+
+static void throw_instead(zend_object *exception)
+{
+	zend_object *thrown = EG(exception);
+
+	EG(exception) = exception;
+	if (thrown != NULL) {
+		OBJ_RELEASE(thrown);
+	}
+}
+
+static bool is_of_library(struct frame *frame, zend_object *exception)
+{
+	return exception->ce->type == ZEND_INTERNAL_CLASS && instanceof_function(exception->ce, zend_ce_throwable)
+		&& exception->ce->info.internal.module == frame->execute_data->func->internal_function.module;
+}
+
+/* The cancellation of a callback that the library has wrapped. */
+static zend_object *wrapped_cancellation(struct frame *frame, zend_object *exception)
+{
+	static const char name[] = "Weft\\Runtime\\CancelledException";
+	zval *previous, memory;
+
+	while (is_of_library(frame, exception)) {
+		previous = zend_read_property_ex(zend_ce_exception, exception, ZSTR_KNOWN(ZEND_STR_PREVIOUS), true, &memory);
+		ZVAL_DEREF(previous);
+		if (Z_TYPE_P(previous) != IS_OBJECT) {
+			return NULL;
+		}
+		exception = Z_OBJ_P(previous);
+		if (zend_string_equals_cstr(exception->ce->name, name, sizeof(name) - 1)) {
+			return exception;
+		}
+	}
+	return NULL;
+}
+
+/* Makes the call throw what has interrupted it. */
+static zend_never_inline void end_interrupted(struct frame *frame)
+{
+	zend_object *cancellation;
+
+	if (frame->interruption != NULL) {
+		weft_forget_interruption();
+		EG(error_reporting) = frame->error_reporting;
+		if (is_abandoning && frame->waits) {
+			zend_bailout();
+		}
+		if (EG(exception) == frame->interruption) {
+			OBJ_RELEASE(frame->interruption);
+		} else if (EG(exception) == NULL || !zend_is_unwind_exit(EG(exception))) {
+			throw_instead(frame->interruption);
+		}
+	} else if (frame->is_destroyed) {
+		if (EG(exception) == NULL || is_of_library(frame, EG(exception))) {
+			throw_instead(zend_create_graceful_exit());
+		}
+	} else if (EG(exception) != NULL && (cancellation = wrapped_cancellation(frame, EG(exception))) != NULL) {
+		GC_ADDREF(cancellation);
+		throw_instead(cancellation);
+	}
+}
+
+static zend_always_inline void prepare(struct frame *frame, struct wrapped *function, zend_execute_data *execute_data)
+{
+	frame->execute_data = execute_data;
+	frame->context = EG(current_fiber_context);
+	frame->outer = frame->context->reserved[slot];
+	frame->claims[0].handle = handle_of(function, execute_data);
+	frame->claims[0].side = function->side;
+	frame->claims[0].frame = frame;
+	frame->claims[1].handle = NULL;
+	if (UNEXPECTED(function->handle == HANDLE_COPY)) {
+		frame->claims[0].side = READ;
+		frame->claims[1].handle = resource_of(execute_data, 2);
+		frame->claims[1].side = WRITE;
+		frame->claims[1].frame = frame;
+	}
+}
+
+static ZEND_NAMED_FUNCTION(call)
+{
+	struct wrapped *function = EX(func)->internal_function.reserved[slot];
+	struct frame frame;
+
+	if (EXPECTED(EG(active_fiber) == NULL)) {
+		if (UNEXPECTED(obstacles > 0)) {
+			prepare(&frame, function, execute_data);
+			if (!is_admitted(&frame)) {
+				return;
+			}
+		}
+		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		return;
+	}
+	prepare(&frame, function, execute_data);
+	if (UNEXPECTED(obstacles > 0) && !is_admitted(&frame)) {
+		return;
+	}
+	frame.interruption = NULL;
+	frame.function = function;
+	frame.soap = NULL;
+	if (UNEXPECTED(function->handle == HANDLE_SOAP) && soap != NULL) {
+		separate_soap_variables(&frame);
+	}
+	frame.is_suspended = frame.waits = frame.is_destroyed = false;
+	frame.context->reserved[slot] = &frame;
+	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	frame.context->reserved[slot] = frame.outer;
+	if (UNEXPECTED(frame.soap != NULL)) {
+		efree(frame.soap);
+	}
+	if (UNEXPECTED(EG(exception) != NULL) || UNEXPECTED(frame.interruption != NULL) || UNEXPECTED(frame.is_destroyed)) {
+		end_interrupted(&frame);
+	}
+	if (UNEXPECTED(zend_hash_num_elements(&waiters) > 0)) {
+		give_turn(&frame);
+	}
+}
+
+/* pg_connect(): the connection it returns is the one that other functions use when they are given none. */
+static ZEND_NAMED_FUNCTION(call_pgsql_connect)
+{
+	call(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (Z_TYPE_P(return_value) == IS_OBJECT) {
+		last_pgsql_connection = follow(Z_OBJ_P(return_value), 1);
+	}
+}
+
+static zif_handler original_dl;
+
+static ZEND_NAMED_FUNCTION(call_dl)
+{
+	original_dl(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	weft_calls_wrap();
+}
+
+/* --- waits of libc --------------------------------------------------------------------------------------------- */
+
+/* The wrapped call whose C code is running. */
+static struct frame *running(void)
+{
+	struct frame *frame = slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
+
+	return frame != NULL && frame->execute_data == EG(current_execute_data) ? frame : NULL;
+}
+
+void weft_call_suspends(void)
+{
+	struct frame *frame = running();
+
+	if (frame != NULL) {
+		frame->waits = true;
+	}
+}
+
+void weft_call_resumed(void)
+{
+	struct frame *frame = running();
+
+	if (frame == NULL) {
+		return;
+	}
+	if (EG(exception) != NULL && frame->interruption == NULL) {
+		frame->interruption = EG(exception);
+		GC_ADDREF(frame->interruption);
+		/* The library is about to fail. Its warnings are about a failure that is not one. */
+		frame->error_reporting = EG(error_reporting);
+		EG(error_reporting) &= E_FATAL_ERRORS;
+	}
+	if (!is_abandoning) {
+		frame->waits = false;
+	}
+}
+
+/* --- wrapping -------------------------------------------------------------------------------------------------- */
+
+static bool matches(const struct rule *rule, const zend_string *name)
+{
+	const char *pattern = rule->name, *text = ZSTR_VAL(name);
+
+	for (; *pattern != '\0' && *pattern != '*'; pattern++, text++) {
+		if (*pattern != *text) {
+			return false;
+		}
+	}
+	return *pattern == '*' || *text == '\0';
+}
+
+static const struct rule *rule_of(const char *class, const zend_string *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if ((class == NULL ? rules[i].class == NULL : rules[i].class != NULL && strcmp(rules[i].class, class) == 0) && matches(&rules[i], name)) {
+			return &rules[i];
+		}
+	}
+	return NULL;
+}
+
+static void wrap(zend_function *function, const struct rule *rule)
+{
+	struct wrapped *wrapped;
+
+	if (rule == NULL || rule->handle == HANDLE_EXEMPT || function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == NULL
+			|| function->internal_function.reserved[slot] != NULL) {
+		return;
+	}
+	wrapped = pecalloc(1, sizeof(*wrapped), true);
+	wrapped->original = function->internal_function.handler;
+	wrapped->handle = rule->handle;
+	wrapped->side = rule->side;
+	function->internal_function.reserved[slot] = wrapped;
+	function->internal_function.handler = rule->handle == HANDLE_PGSQL_OPENED ? call_pgsql_connect : call;
+}
+
+static bool has_rules(const char *class)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (rules[i].class != NULL && strcmp(rules[i].class, class) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The class with rules of its own from which this one descends, in lower case; null if there is none. */
+static zend_string *ruled_ancestor(zend_class_entry *class)
+{
+	zend_string *name;
+
+	for (; class != NULL; class = class->parent) {
+		name = zend_string_tolower(class->name);
+		if (has_rules(ZSTR_VAL(name))) {
+			return name;
+		}
+		zend_string_release(name);
+	}
+	return NULL;
+}
+
+/* Wraps what has been registered since the last time. */
+static void weft_calls_wrap(void)
+{
+	zend_string *name, *ancestor;
+	zend_function *function;
+	zend_class_entry *class;
+
+	ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
+		if (name != NULL) {
+			wrap(function, rule_of(NULL, name));
+		}
+	} ZEND_HASH_FOREACH_END();
+	ZEND_HASH_FOREACH_PTR(CG(class_table), class) {
+		if (class->type != ZEND_INTERNAL_CLASS || (ancestor = ruled_ancestor(class)) == NULL) {
+			continue;
+		}
+		ZEND_HASH_FOREACH_STR_KEY_PTR(&class->function_table, name, function) {
+			wrap(function, rule_of(ZSTR_VAL(ancestor), name));
+		} ZEND_HASH_FOREACH_END();
+		zend_string_release(ancestor);
+	} ZEND_HASH_FOREACH_END();
+	find_soap_variables();
+	function = zend_hash_str_find_ptr(CG(function_table), "dl", sizeof("dl") - 1);
+	if (function != NULL && function->internal_function.handler != call_dl) {
+		original_dl = function->internal_function.handler;
+		function->internal_function.handler = call_dl;
+	}
+}
+
+/* Every module has registered its functions; no code has been compiled yet. */
+static zend_result post_startup(void)
+{
+	if (next_post_startup != NULL && next_post_startup() != SUCCESS) {
+		return FAILURE;
+	}
+	weft_calls_wrap();
+	return SUCCESS;
+}
+
+bool weft_calls_startup(void)
+{
+	slot = zend_get_resource_handle("weft");
+	if (slot < 0) {
+		return false;
+	}
+	zend_hash_init(&claims, 8, NULL, NULL, true);
+	zend_hash_init(&waiters, 8, NULL, NULL, true);
+	zend_observer_fiber_init_register(fiber_initialized);
+	zend_observer_fiber_switch_register(fiber_switches);
+	zend_observer_fiber_destroy_register(fiber_destroyed);
+	next_post_startup = zend_post_startup_cb;
+	zend_post_startup_cb = post_startup;
+	return true;
+}
+
+/* Resumes the fibers whose libraries wait. The wait fails, the library returns to call(), and the fiber ends there: no code of PHP runs. */
+static void abandon_waits(void)
+{
+	struct frame *frame = suspended;
+	zend_fiber *fiber;
+
+	is_abandoning = true;
+	while (frame != NULL) {
+		if (!frame->waits || frame->context->kind != zend_ce_fiber || frame->context->status != ZEND_FIBER_STATUS_SUSPENDED) {
+			frame = frame->after;
+			continue;
+		}
+		fiber = zend_fiber_from_context(frame->context);
+		zend_try {
+			fiber->std.handlers->dtor_obj(&fiber->std);
+		} zend_end_try();
+		/* The list is another one now, and shorter by the calls of this fiber. */
+		frame = suspended;
+	}
+	is_abandoning = false;
+}
+
+void weft_calls_request_shutdown(void)
+{
+	if (slot < 0) {
+		return;
+	}
+	if (CG(unclean_shutdown)) {
+		abandon_waits();
+	}
+	suspended = NULL;
+	obstacles = 0;
+	last_pgsql_connection = NULL;
+	is_describing = is_queueing = false;
+	zend_hash_clean(&claims);
+	zend_hash_clean(&waiters);
+}
+
+void weft_calls_queue(bool queue)
+{
+	is_queueing = queue;
+}

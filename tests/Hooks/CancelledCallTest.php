@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\TimeoutException;
+use Weft\Tests\InTask;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\timeout;
+
+/** A cancellation comes out of a library as what it is. The calls suspend in callbacks. */
+final class CancelledCallTest extends TestCase
+{
+    use InTask;
+
+    public function testAnExceptionOfPdoDoesNotHideTheTimeout(): void
+    {
+        $pdo = self::database(static function (): int {
+            delay(60);
+
+            return 1;
+        });
+        $finally = false;
+        try {
+            timeout(0.01, static function () use ($pdo, &$finally): void {
+                try {
+                    $pdo->query('SELECT callback()');
+                } catch (\PDOException $wrapped) {
+                    self::fail("$wrapped");
+                } finally {
+                    $finally = true;
+                }
+            });
+            self::fail('no timeout');
+        } catch (TimeoutException $timeout) {
+            self::assertSame(0.01, $timeout->seconds);
+        }
+
+        self::assertTrue($finally);
+        self::assertSame(3, (int) $pdo->query('SELECT 3')->fetchColumn());
+    }
+
+    public function testAnExceptionOfTheCallbackStaysTheException(): void
+    {
+        $pdo = self::database(static function (): never {
+            try {
+                delay(60);
+            } catch (CancelledException $cancelled) {
+                throw new \LogicException('mine', 0, $cancelled);
+            }
+        });
+        $task = async(static function () use ($pdo): mixed {
+            try {
+                return $pdo->query('SELECT callback()');
+            } catch (\Throwable $thrown) {
+                return $thrown;
+            }
+        });
+        delay(0.001);
+        $task->cancel();
+        $thrown = $task->await();
+
+        self::assertNotInstanceOf(CancelledException::class, $thrown);
+        for ($cause = $thrown; $cause->getMessage() !== 'mine'; $cause = $cause->getPrevious());
+        self::assertInstanceOf(\LogicException::class, $cause);
+    }
+
+    public function testAFailureOfTheLibraryThatIsNoCancellationStaysAsItIs(): void
+    {
+        $pdo = self::database(static function (): int {
+            delay(0.001);
+
+            return 1;
+        });
+
+        $this->expectException(\PDOException::class);
+        $this->expectExceptionMessage('no such table: missing');
+        $pdo->query('SELECT callback() FROM missing');
+    }
+
+    public function testATransferOfCurlThatIsCancelledEndsAndCanBeRepeated(): void
+    {
+        if (!extension_loaded('curl')) {
+            self::markTestSkipped('needs the extension curl');
+        }
+        $seconds = 60;
+        $curl = curl_init('file://' . __FILE__);
+        curl_setopt($curl, CURLOPT_WRITEFUNCTION, static function (\CurlHandle $curl, string $data) use (&$seconds): int {
+            delay($seconds);
+
+            return strlen($data);
+        });
+        try {
+            timeout(0.01, static fn(): mixed => curl_exec($curl));
+            self::fail('no timeout');
+        } catch (TimeoutException) {
+        }
+        $seconds = 0;
+
+        self::assertTrue(curl_exec($curl));
+    }
+
+    private static function database(\Closure $callback): \PDO
+    {
+        $pdo = new \PDO('sqlite::memory:');
+        $pdo->sqliteCreateFunction('callback', $callback);
+
+        return $pdo;
+    }
+}

@@ -1,0 +1,356 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Native;
+use Weft\Runtime\HandleInUseError;
+use Weft\Runtime\Internal\HandleName;
+use Weft\Runtime\Task;
+use Weft\Runtime\TimeoutException;
+use Weft\Tests\InTask;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\tasks;
+use function Weft\timeout;
+use function Weft\yieldNow;
+
+/**
+ * One handle of a library, two tasks. The calls suspend in callbacks: a function of SQLite, a write function of curl, a stream of PHP code.
+ */
+final class HandleInUseTest extends TestCase
+{
+    use InTask;
+
+    protected function tearDown(): void
+    {
+        Native\queueForHandles(false);
+    }
+
+    public function testTheSecondTaskGetsAnErrorAndTheFirstItsResult(): void
+    {
+        $pdo = self::database();
+        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02) + 1')->fetchColumn());
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => $pdo->query('SELECT 2'));
+
+        self::assertNotNull($error);
+        self::assertSame(1, (int) $first->await());
+        self::assertSame(3, (int) $pdo->query('SELECT 3')->fetchColumn());
+    }
+
+    public function testTheErrorNamesTheHandleTheOtherTaskAndItsLine(): void
+    {
+        $pdo = self::database();
+        $first = async(static function () use ($pdo): mixed {
+            return $pdo->query('SELECT pause(0.02)');
+        })->named('report');
+        $line = __LINE__ - 2;
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => $pdo->exec('SELECT 2'));
+
+        $handle = 'PDO #' . spl_object_id($pdo) . ' (sqlite::memory:)';
+        self::assertSame($handle, $error->handle);
+        self::assertSame('PDO::query()', $error->call);
+        self::assertSame($first->id(), $error->holder?->id);
+        self::assertSame(
+            "$handle is in use: task #{$first->id()} report waits in PDO::query() at " . __FILE__ . ":$line. A handle serves one task at a time: give each task its own, for example from a pool.",
+            $error->getMessage(),
+        );
+        self::assertSame(__FILE__, $error->getFile());
+        $first->await();
+    }
+
+    public function testAStatementBelongsToItsConnection(): void
+    {
+        $pdo = self::database();
+        $statement = $pdo->prepare('SELECT 1');
+        $other = $pdo->prepare('SELECT pause(0.02)');
+        $first = async(static fn(): bool => $other->execute());
+        self::waits($first);
+
+        $error = self::refusal(static fn(): bool => $statement->execute());
+
+        self::assertStringStartsWith('PDO #' . spl_object_id($pdo), $error->handle);
+        self::assertSame('PDOStatement::execute()', $error->call);
+        self::assertTrue($first->await());
+        self::assertTrue($statement->execute());
+    }
+
+    public function testCallsThatOnlyReadMemoryAreLetThrough(): void
+    {
+        $pdo = self::database();
+        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02)'));
+        self::waits($first);
+
+        self::assertFalse($pdo->inTransaction());
+        self::assertSame("'it''s'", $pdo->quote("it's"));
+        $first->await();
+    }
+
+    public function testOtherHandlesAreNotAffected(): void
+    {
+        $pdo = self::database();
+        $other = self::database();
+        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02)'));
+        self::waits($first);
+
+        self::assertSame(2, (int) $other->query('SELECT 2')->fetchColumn());
+        $first->await();
+    }
+
+    public function testATaskMayUseAHandleInACallbackOfTheSameHandle(): void
+    {
+        $pdo = self::database();
+        $pdo->sqliteCreateFunction('nested', static function () use ($pdo): int {
+            delay(0.001);
+
+            return 1 + (int) $pdo->query('SELECT 41')->fetchColumn();
+        });
+
+        self::assertSame(42, (int) $pdo->query('SELECT nested()')->fetchColumn());
+    }
+
+    public function testAHandleIsFreeAgainAfterTheCallThatWaitedWasCancelled(): void
+    {
+        $pdo = self::database();
+        try {
+            timeout(0.01, static fn(): mixed => $pdo->query('SELECT pause(60)'));
+            self::fail('no timeout');
+        } catch (TimeoutException) {
+        }
+
+        self::assertSame(5, (int) async(static fn(): mixed => $pdo->query('SELECT 5')->fetchColumn())->await());
+    }
+
+    public function testSubclassesAndClosuresOfMethodsAreGuarded(): void
+    {
+        $pdo = new class ('sqlite::memory:') extends \PDO {
+        };
+        $pdo->sqliteCreateFunction('pause', static fn(float $seconds): int => self::pause($seconds));
+        $query = $pdo->query(...);
+        $first = async(static fn(): mixed => $query('SELECT pause(0.02)'));
+        self::waits($first);
+
+        self::assertSame('PDO::query()', self::refusal(static fn(): mixed => $query('SELECT 2'))->call);
+        $first->await();
+    }
+
+    public function testOneTaskMayReadAStreamWhileAnotherWritesIt(): void
+    {
+        $stream = SuspendingStream::open(0.02);
+        $reader = async(static fn(): mixed => fgets($stream));
+        self::waits($reader);
+
+        self::assertSame(2, fwrite($stream, 'ab'));
+        self::assertSame("line\n", $reader->await());
+    }
+
+    public function testTwoReadersOfAStreamAreNotAllowed(): void
+    {
+        $stream = SuspendingStream::open(0.02);
+        $reader = async(static fn(): mixed => fgets($stream));
+        self::waits($reader);
+
+        $error = self::refusal(static fn(): mixed => fread($stream, 1));
+
+        self::assertSame('fgets()', $error->call);
+        self::assertSame('stream #' . get_resource_id($stream), $error->handle);
+        self::assertSame("line\n", $reader->await());
+        self::assertSame("line\n", fgets($stream));
+    }
+
+    public function testAStreamInWhichATaskWaitsIsNotClosed(): void
+    {
+        $stream = SuspendingStream::open(0.02);
+        $reader = async(static fn(): mixed => fgets($stream));
+        self::waits($reader);
+
+        self::assertNotNull(self::refusal(static fn(): bool => fclose($stream)));
+        self::assertSame("line\n", $reader->await());
+        self::assertTrue(fclose($stream));
+    }
+
+    public function testACopyReadsOneStreamAndWritesTheOther(): void
+    {
+        $from = SuspendingStream::open(0.02);
+        $to = fopen('php://memory', 'r+');
+        $copy = async(static fn(): mixed => stream_copy_to_stream($from, $to, null));
+        self::waits($copy);
+
+        self::assertNotNull(self::refusal(static fn(): mixed => fgets($from)));
+        self::assertNotNull(self::refusal(static fn(): mixed => fwrite($to, 'x')));
+        self::assertSame('', fread($to, 1));
+        self::assertSame(15, $copy->await());
+    }
+
+    public function testATransferOfCurlBelongsToOneTask(): void
+    {
+        self::needs('curl');
+        $curl = self::transfer(static fn(): int => self::pause(0.02));
+        $first = async(static fn(): mixed => curl_exec($curl));
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => curl_setopt($curl, CURLOPT_USERAGENT, 'other'));
+
+        self::assertSame('curl_exec()', $error->call);
+        self::assertStringEndsWith('(file://' . __FILE__ . ')', $error->handle);
+        self::assertSame(0, curl_errno($curl));
+        self::assertTrue($first->await());
+    }
+
+    public function testASoapClientBelongsToOneTask(): void
+    {
+        self::needs('soap');
+        $client = new class (null, ['location' => 'http://localhost/', 'uri' => 'urn:test']) extends \SoapClient {
+            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
+            {
+                delay(0.02);
+
+                return '<?xml version="1.0"?><E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/"><E:Body><r><return>7</return></r></E:Body></E:Envelope>';
+            }
+        };
+        $first = async(static fn(): mixed => $client->__soapCall('number', []));
+        self::waits($first);
+
+        self::assertStringStartsWith('SoapClient@anonymous', self::refusal(static fn(): mixed => $client->__soapCall('number', []))->handle);
+        self::assertSame('7', $first->await());
+    }
+
+    public function testTasksCanQueueForAHandle(): void
+    {
+        Native\queueForHandles(true);
+        $pdo = self::database();
+        $order = [];
+        $tasks = [];
+        foreach (range(1, 5) as $number) {
+            $tasks[] = async(static function () use ($pdo, $number, &$order): void {
+                $pdo->exec('SELECT pause(0.005)');
+                $order[] = $number;
+            });
+        }
+        foreach ($tasks as $task) {
+            $task->await();
+        }
+
+        self::assertSame([1, 2, 3, 4, 5], $order);
+    }
+
+    public function testATaskThatQueuesForAHandleCanBeCancelledAndIsNamedInReports(): void
+    {
+        Native\queueForHandles(true);
+        $pdo = self::database();
+        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.05) + 1')->fetchColumn());
+        self::waits($first);
+        $second = async(static fn(): mixed => $pdo->query('SELECT 2')->fetchColumn());
+        $third = async(static fn(): mixed => $pdo->query('SELECT 3')->fetchColumn());
+        self::waits($third);
+
+        [$wait] = array_values(array_filter(tasks(), static fn($task): bool => $task->id === $second->id()));
+        self::assertSame('PDO #' . spl_object_id($pdo) . ' (sqlite::memory:), which another task uses', $wait->waitsFor);
+        self::assertStringStartsWith(__FILE__, (string) $wait->place);
+
+        $second->cancel();
+        self::assertSame([1, 3], [(int) $first->await(), (int) $third->await()]);
+        self::assertTrue($second->isDone());
+    }
+
+    public function testANewcomerDoesNotOvertakeTasksThatQueue(): void
+    {
+        Native\queueForHandles(true);
+        $pdo = self::database();
+        $order = [];
+        $first = async(static function () use ($pdo, &$order): void {
+            $pdo->exec('SELECT pause(0.01)');
+            $order[] = 'first';
+            // The second task was given its turn but has not run yet.
+            $pdo->exec('SELECT 1');
+            $order[] = 'first again';
+        });
+        self::waits($first);
+        $second = async(static function () use ($pdo, &$order): void {
+            $pdo->exec('SELECT pause(0.001)');
+            $order[] = 'second';
+        });
+        $first->await();
+        $second->await();
+
+        self::assertSame(['first', 'second', 'first again'], $order);
+    }
+
+    /** @dataProvider targets */
+    public function testPasswordsAreNotNamed(string $target, string $expected): void
+    {
+        $pdo = self::database();
+
+        self::assertSame('PDO #' . spl_object_id($pdo) . " ($expected)", HandleName::of($pdo, $target));
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function targets(): iterable
+    {
+        yield ['pgsql:host=db;dbname=app;user=app;password=se cret', 'pgsql:host=db;dbname=app;user=app;password=…'];
+        yield ['pgsql:host=db password=secret dbname=app', 'pgsql:host=db password=… dbname=app'];
+        yield ["pgsql:host=db;password='it\\'s a secret';dbname=app", 'pgsql:host=db;password=…;dbname=app'];
+        yield ['odbc:DSN=x;UID=a;PWD=secret', 'odbc:DSN=x;UID=a;PWD=…'];
+        yield ['mysql:host=db;dbname=app', 'mysql:host=db;dbname=app'];
+    }
+
+    public static function pause(float $seconds): int
+    {
+        delay($seconds);
+
+        return 0;
+    }
+
+    private static function database(): \PDO
+    {
+        $pdo = new \PDO('sqlite::memory:');
+        $pdo->sqliteCreateFunction('pause', static fn(float $seconds): int => self::pause($seconds));
+
+        return $pdo;
+    }
+
+    private static function transfer(\Closure $callback): \CurlHandle
+    {
+        $curl = curl_init('file://' . __FILE__);
+        curl_setopt($curl, CURLOPT_WRITEFUNCTION, static function (\CurlHandle $curl, string $data) use ($callback): int {
+            $callback();
+
+            return strlen($data);
+        });
+
+        return $curl;
+    }
+
+    /** Lets the task run until it waits. */
+    private static function waits(Task $task): void
+    {
+        yieldNow();
+        yieldNow();
+        self::assertFalse($task->isDone());
+    }
+
+    private static function refusal(\Closure $use): ?HandleInUseError
+    {
+        try {
+            $use();
+        } catch (HandleInUseError $error) {
+            return $error;
+        }
+
+        return null;
+    }
+
+    private static function needs(string $extension): void
+    {
+        if (!extension_loaded($extension)) {
+            self::markTestSkipped("needs the extension $extension");
+        }
+    }
+}
