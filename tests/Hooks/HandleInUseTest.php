@@ -10,6 +10,7 @@ use Weft\Runtime\HandleInUseError;
 use Weft\Runtime\Internal\HandleName;
 use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
+use Weft\Tests\Hooks\Support\SuspendingStream;
 use Weft\Tests\InTask;
 
 use function Weft\async;

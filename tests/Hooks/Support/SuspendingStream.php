@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Tests\Hooks;
+namespace Weft\Tests\Hooks\Support;
 
 // PHP calls the methods of a stream by these names.
 // phpcs:disable PSR1.Methods.CamelCapsMethodName
