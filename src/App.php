@@ -130,7 +130,8 @@ final class App
     }
 
     /**
-     * Handles the messages of a queue. When the application starts, it logs the bus's handlers as a table.
+     * Handles the messages of a queue, which is declared before the application listens. When the application starts, it logs the bus's
+     * handlers as a table.
      *
      * @param int<1, max>|null $concurrency handlers that run at a time; null adapts the number to the observed latency
      * @param ConsumeOptions $options as for `Bus::consume()`; the application handles the signals, and its grace period applies too
@@ -269,6 +270,10 @@ final class App
         // From here on a signal does not end the process: what has started is stopped.
         $signal = async(static fn(): int => signal(self::SIGTERM, self::SIGINT))->named('signals');
         delay(0.0);
+        // Before requests arrive, which may send commands to these queues.
+        foreach ($this->consumers as [$bus, $queue]) {
+            $bus->queue($queue)->declare();
+        }
         $this->servers = \array_map($this->open(...), $this->http);
         $this->openGrpc();
         foreach ($this->servers as $server) {

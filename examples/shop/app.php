@@ -7,42 +7,38 @@ declare(strict_types=1);
  * DATABASE_URL=postgres://… and BROKER_URL=amqp://… are PostgreSQL and RabbitMQ. docs/getting-started.md explains it.
  *
  *     bin/weft run examples/shop/app.php --watch
- *     curl -i localhost:8080/orders -d '{"item": "book", "quantity": 2}'
+ *     curl -i localhost:8080/orders --json '{"item": "book", "quantity": 2}'
  *     curl localhost:8080/sold
  */
 
 namespace Weft\Examples\Shop;
 
 use Weft\App;
+use Weft\Http\Body;
 use Weft\Http\HttpException;
-use Weft\Http\Request;
+use Weft\Http\NotFoundException;
 use Weft\Http\Response;
 use Weft\Lock\Locks;
 
 $bus = require __DIR__ . '/bus.php';
 
+$app = new App();
 // Several workers start at once, and PostgreSQL lets only one of them make a table.
-Locks::database($database)->synchronized('tables of the shop', static function () use ($database): void {
+$app->onStart(static fn() => Locks::database($database)->synchronized('tables of the shop', static function () use ($database): void {
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
     $database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
-});
-$bus->queue('shop')->declare();
-
-$app = new App();
+}));
 $app->http('127.0.0.1:' . (\getenv('PORT') ?: '8080'))
-    ->post('/orders', static function (Request $request) use ($bus): Response {
-        $order = $request->json();
-        $item = $order['item'] ?? null;
-        $quantity = $order['quantity'] ?? null;
-        if (!\is_string($item) || $item === '' || \strlen($item) > 100 || !\is_int($quantity) || $quantity < 1) {
+    ->post('/orders', static function (#[Body] NewOrder $order) use ($bus): Response {
+        if ($order->item === '' || \strlen($order->item) > 100 || $order->quantity < 1) {
             throw new HttpException(422, 'an order has an "item" of 1 to 100 bytes and a "quantity" of at least 1');
         }
         $id = \bin2hex(\random_bytes(16));
-        $bus->send(new PlaceOrder($id, $item, $quantity));
+        $bus->send(new PlaceOrder($id, $order->item, $order->quantity));
 
         return Response::accepted()->withHeader('location', "/orders/{$id}");
     })
-    ->get('/orders/{id}', static fn(string $id): Response => Response::json($orders->find($id) ?? throw new HttpException(404, "there is no order {$id}")))
-    ->get('/sold', static fn(): Response => Response::json((object) $stock->soldByItem()));
+    ->get('/orders/{id}', static fn(string $id): array => $orders->find($id) ?? throw new NotFoundException("there is no order {$id}"))
+    ->get('/sold', static fn(): object => (object) $stock->soldByItem());
 $app->consume($bus, 'shop');
 $app->run();

@@ -12,7 +12,6 @@ use Weft\Http\Response;
 
 $bus = require __DIR__ . '/bus.php';
 $database->execute('CREATE TABLE IF NOT EXISTS greetings (id VARCHAR(32) PRIMARY KEY, text VARCHAR(200) NOT NULL)');
-$bus->queue('greetings')->declare();
 
 $app = new App();
 $app->http(getenv('LISTEN') ?: '127.0.0.1:8080')

@@ -23,8 +23,7 @@ final class DocumentsTest extends TestCase
 
     protected function tearDown(): void
     {
-        \array_map('unlink', \glob("{$this->folder}/*") ?: []);
-        \rmdir($this->folder);
+        \exec('rm -rf ' . \escapeshellarg($this->folder));
     }
 
     public static function pages(): iterable
@@ -85,10 +84,107 @@ final class DocumentsTest extends TestCase
     public function testTheTestOfGettingStartedPasses(): void
     {
         $shop = \var_export(self::root() . '/examples/shop/autoload.php', true);
-        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('getting-started')[1], [self::phpunit(), '--no-configuration']);
+        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('getting-started')[5], [self::phpunit(), '--no-configuration']);
 
         self::assertSame(0, $code, $output);
         self::assertMatchesRegularExpression('/OK \(1 test, \d+ assertions\)/', $output);
+    }
+
+    public function testTheFourProgramsOfGettingStartedHaveFewerThanTwentyLines(): void
+    {
+        foreach (\array_slice(self::programs('getting-started'), 1, 4) as $program) {
+            $lines = \array_filter(\explode("\n", $program), static fn(string $line): bool => \trim($line) !== '');
+            self::assertLessThan(20, \count($lines), $program);
+            self::assertStringContainsString('new App()', $program);
+        }
+    }
+
+    public function testTheApiOfGettingStartedStoresAndRefuses(): void
+    {
+        $this->serve(1, function (string $url): void {
+            self::assertSame([200, '{"id":1,"text":"milk"}'], self::post("$url/notes", '{"text": "milk"}'));
+            [$status, $problem] = self::post("$url/notes", '{"text": 5}');
+            self::assertSame([422, true], [$status, \str_contains($problem, '/text')], $problem);
+            self::assertSame('[{"id":1,"text":"milk"}]', \file_get_contents("$url/notes"));
+            self::assertSame('{"id":1,"text":"milk"}', \file_get_contents("$url/notes/1"));
+        });
+    }
+
+    public function testTheWorkerOfGettingStartedHandlesEachCommandOnce(): void
+    {
+        $database = "sqlite:{$this->folder}/greetings.db";
+        $send = <<<'PHP'
+            $db->execute('CREATE TABLE greetings (name TEXT)');
+            $bus->queue('greetings')->declare();
+            $bus->sendAll([new Greet('Ada'), new Greet('Grace')]);
+            PHP;
+        $program = \str_replace('sqlite:greetings.db', $database, self::programs('getting-started')[2]);
+        $stop = '$app = (new App())->task("stop", function () use ($db) { while ($db->execute("SELECT count(*) FROM greetings")->value() < 2) { Weft\delay(0.01); } posix_kill(getmypid(), SIGTERM); });';
+        [$code, $output] = $this->execute('worker.php', \str_replace('(new App())->', "{$send}\n{$stop}\n\$app->", $program), []);
+        self::assertSame(0, $code, $output);
+
+        $stored = new \PDO($database);
+        self::assertSame(['Ada', 'Grace'], $stored->query('SELECT name FROM greetings ORDER BY name')->fetchAll(\PDO::FETCH_COLUMN));
+    }
+
+    public function testTheApiAndWorkerOfGettingStartedAnswersAtOnceAndHandlesLater(): void
+    {
+        $this->serve(3, function (string $url, string $log): void {
+            self::assertSame(202, self::post("$url/bells", '{"bell": "the large one"}')[0]);
+            $deadline = \microtime(true) + 60.0;
+            while (!\str_contains((string) \file_get_contents($log), "the large one rings\n") && \microtime(true) < $deadline) {
+                \usleep(10_000);
+            }
+            self::assertStringContainsString("the large one rings\n", (string) \file_get_contents($log));
+        });
+    }
+
+    public function testTheGrpcServiceOfGettingStartedIsCalled(): void
+    {
+        \preg_match('/^```proto\n(.*?)^```$/ms', (string) \file_get_contents(self::root() . '/docs/getting-started.md'), $proto);
+        \file_put_contents("{$this->folder}/greeter.proto", $proto[1]);
+        \exec('cd ' . \escapeshellarg($this->folder) . ' && ' . \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' ' . \escapeshellarg(self::root() . '/bin/weft') . ' proto:generate greeter.proto --out=. 2>&1', $output, $code);
+        self::assertSame(0, $code, \implode("\n", $output));
+        $client = <<<'PHP'
+            spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");
+            Weft\run(static function (): void {
+                $greeter = new GreeterClient(Weft\Grpc\Client\Http2Channel::connect('127.0.0.1:9090', timeout: 60.0));
+                echo $greeter->greet(new Name('Ada'))->text;
+            });
+            PHP;
+        $this->serve(4, function (string $url) use ($client): void {
+            [$code, $output] = $this->execute('client.php', \str_replace('9090', (string) \parse_url($url, \PHP_URL_PORT), $client), []);
+            self::assertSame([0, 'Hello Ada'], [$code, $output]);
+        }, 'spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");');
+    }
+
+    /**
+     * Runs a program of the page with a port and files of its own.
+     *
+     * @param \Closure(string, string): void $test gets the URL and the log file
+     */
+    private function serve(int $program, \Closure $test, string $before = ''): void
+    {
+        $port = Port::free();
+        $file = "{$this->folder}/app.php";
+        $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->folder}/"], self::programs('getting-started')[$program]);
+        \file_put_contents($file, $this->source("{$before}\n{$source}"));
+        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
+        try {
+            $test("http://127.0.0.1:{$port}", "{$this->folder}/log");
+        } finally {
+            $server->stop();
+        }
+    }
+
+    /** @return array{int, string} status and body */
+    private static function post(string $url, string $body): array
+    {
+        $context = \stream_context_create(['http' => ['method' => 'POST', 'content' => $body, 'header' => 'content-type: application/json', 'ignore_errors' => true, 'timeout' => 60]]);
+        $answer = (string) \file_get_contents($url, false, $context);
+        \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status);
+
+        return [(int) ($status[1] ?? 0), $answer];
     }
 
     /**

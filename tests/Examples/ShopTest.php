@@ -140,7 +140,7 @@ final class ShopTest extends TestCase
     {
         $deadline = \microtime(true) + self::DEADLINE;
         do {
-            $context = \stream_context_create(['http' => ['method' => $method, 'content' => $body, 'ignore_errors' => true, 'timeout' => 10]]);
+            $context = \stream_context_create(['http' => ['method' => $method, 'content' => $body, 'header' => 'content-type: application/json', 'ignore_errors' => true, 'timeout' => 10]]);
             $http_response_header = [];
             $answer = @\file_get_contents("http://127.0.0.1:{$this->port}{$path}", false, $context);
             if ($answer !== false && \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status) === 1) {

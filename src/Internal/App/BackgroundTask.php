@@ -52,7 +52,8 @@ final class BackgroundTask
 
     private function repeat(): void
     {
-        for ($failures = 0; ;) {
+        $failures = 0;
+        while (true) {
             $started = \hrtime(true);
             try {
                 ($this->work)();
