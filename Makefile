@@ -79,6 +79,7 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@scripts/setup demo services test
 	@scripts/h2spec || true # its test is skipped where Go is missing
 	@scripts/kosoku || true # its test is skipped without a package index
+	@scripts/openapi-tools || true # as are its tests
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 

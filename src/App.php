@@ -16,6 +16,7 @@ use Weft\Http\Tls;
 use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HandlerTable;
 use Weft\Internal\App\HealthChecks;
+use Weft\Internal\Inspection;
 use Weft\Log\StreamLogger;
 use Weft\Native\MetricsEndpoint;
 use Weft\Runtime\Task;
@@ -249,6 +250,9 @@ final class App
      */
     public function run(?\Closure $started = null): void
     {
+        if (Inspection::takes($this)) {
+            return;
+        }
         if (\in_array(\PHP_SAPI, self::WEB_SERVERS, true)) {
             throw new \Error('App::run() serves until it is stopped, and this is one request to ' . \PHP_SAPI . ': start the program with `weft run` or `php`');
         }
@@ -298,6 +302,21 @@ final class App
         \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));
         $this->endpoint?->update(false, true, []);
         $this->stop($tasks);
+    }
+
+    /**
+     * @internal
+     *
+     * @return array<string, Router> by address
+     */
+    public function routers(): array
+    {
+        $routers = [];
+        foreach ($this->http as [$address, $router]) {
+            $routers[$address] = $router;
+        }
+
+        return $routers;
     }
 
     /** @param array{string, Router, Limits|null, bool, Tls|null} $http */

@@ -24,6 +24,8 @@ final class Program extends Application
             new RunCommand(),
             new NewCommand(),
             new GenerateProtoCommand(),
+            new RoutesCommand(),
+            new OpenApiCommand(),
             new Bus\ConsumeCommand(),
             new Bus\HandlersCommand(),
             new Bus\QueuesCommand(),

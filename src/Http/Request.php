@@ -7,6 +7,8 @@ namespace Weft\Http;
 use Weft\Http\Internal\Form;
 use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\TraceSource;
+use Weft\Runtime\Trace;
 
 /**
  * An HTTP request.
@@ -18,7 +20,7 @@ use Weft\Runtime\Internal\Scheduler;
  * fn (Request $request) => Response::json(['you' => $request->clientAddress(), 'page' => $request->queryParameter('page')]);
  * ```
  */
-final class Request extends HttpRequest
+final class Request extends HttpRequest implements TraceSource
 {
     /** @var array<string, string> the decoded path parameters of the route */
     public array $parameters = [];
@@ -33,6 +35,7 @@ final class Request extends HttpRequest
     /** @var array<string, string>|null */
     private ?array $cookies = null;
     private ?Form $form = null;
+    private ?Trace $trace = null;
     /** @var list<\Closure(): void> */
     private array $afterResponse = [];
 
@@ -159,6 +162,15 @@ final class Request extends HttpRequest
     public function uploads(?FormLimits $limits = null): array
     {
         return $this->parsedForm($limits)->uploads;
+    }
+
+    /**
+     * The span of this request: in the trace of its `traceparent` field (W3C Trace Context), or in a new one. It is the current one of the
+     * handler, so that messages the handler sends and records it logs continue the trace.
+     */
+    public function trace(): Trace
+    {
+        return $this->trace ??= Trace::continue($this->header('traceparent'), $this->header('tracestate'));
     }
 
     /** @internal */

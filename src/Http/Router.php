@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\Handlers\HandlerCompiler;
+use Weft\Http\Internal\OpenApi\Document;
 use Weft\Http\Internal\Routing\Dispatcher;
 use Weft\Http\Internal\Routing\PathPattern;
 use Weft\Http\Internal\Routing\Pipeline;
@@ -50,6 +51,7 @@ final class Router
     private string $prefix = '';
     private RouteList $routes;
     private ?Route $last = null;
+    private ?OpenApi $info = null;
 
     public function __construct()
     {
@@ -220,6 +222,29 @@ final class Router
         $this->add(['GET'], $path, $conversation->open(...), \array_values($middleware), isDocumented: false);
 
         return $this;
+    }
+
+    /**
+     * Serves the OpenAPI 3.1 document of all routes: their parameters, bodies, responses and problem details, with the types, defaults and
+     * constraints of their signatures and the words of their PHPDoc. `weft openapi app.php` prints it.
+     *
+     * @throws InvalidRouteError
+     */
+    public function openApi(string $path, OpenApi $info): self
+    {
+        $this->info = $info;
+        $json = null;
+        $this->add(['GET'], $path, function () use (&$json): Response {
+            return new Response(200, ['content-type' => 'application/json'], $json ??= $this->openApiDocument());
+        }, [], isDocumented: false);
+
+        return $this;
+    }
+
+    /** @internal */
+    public function openApiDocument(): string
+    {
+        return Document::json($this->info ?? new OpenApi('API'), $this->routes->routes);
     }
 
     /**

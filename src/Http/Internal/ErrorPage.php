@@ -18,6 +18,7 @@ use Weft\Http\Response;
 final class ErrorPage
 {
     private const REASONS = [
+        200 => 'OK', 201 => 'Created', 202 => 'Accepted', 204 => 'No Content', 206 => 'Partial Content',
         400 => 'Bad Request', 401 => 'Unauthorized', 403 => 'Forbidden', 404 => 'Not Found',
         405 => 'Method Not Allowed', 406 => 'Not Acceptable', 408 => 'Request Timeout',
         409 => 'Conflict', 410 => 'Gone', 412 => 'Precondition Failed', 413 => 'Content Too Large', 415 => 'Unsupported Media Type', 422 => 'Unprocessable Content',

@@ -19,6 +19,7 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Trace;
 
 use function Weft\scope;
 
@@ -85,6 +86,7 @@ final class Requests implements ServerTaskHandler
     public function handle(object $request, int $id): void
     {
         $response = $error = null;
+        Trace::enter($request);
         try {
             $response = ($this->handler)($request);
         } catch (\Throwable $error) {
@@ -218,7 +220,7 @@ final class Requests implements ServerTaskHandler
 
     public function folders(): array
     {
-        return ['Http', 'Http/Internal', 'Http/Internal/Handlers', 'Http/Internal/Routing', 'Internal/Codec'];
+        return ['Http', 'Http/Internal', 'Http/Internal/Handlers', 'Http/Internal/Routing', 'Http/Internal/OpenApi', 'Internal/Codec', 'Validation', 'Validation/Internal'];
     }
 
     public function refuseMore(): void

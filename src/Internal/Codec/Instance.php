@@ -67,6 +67,12 @@ final class Instance implements Type
         }
     }
 
+    /** @param class-string $class another of the same compiler */
+    public function sibling(string $class): self
+    {
+        return new self($class, $this->compiler);
+    }
+
     public function shape(): ClassCodec
     {
         return $this->shape ??= $this->compiler->shape($this->class);

@@ -1,0 +1,264 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal\OpenApi;
+
+use Weft\Http\Internal\ErrorPage;
+use Weft\Http\Internal\Handlers\BodyArgument;
+use Weft\Http\Internal\Handlers\HandlerPlan;
+use Weft\Http\Internal\Handlers\HeaderArgument;
+use Weft\Http\Internal\Handlers\PathArgument;
+use Weft\Http\Internal\Handlers\QueryArgument;
+use Weft\Http\Internal\Handlers\QueryObjectArgument;
+use Weft\Http\Internal\Routing\PathPattern;
+use Weft\Http\Internal\Routing\Route;
+use Weft\Http\OpenApi;
+use Weft\Http\Problem;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Sequence;
+use Weft\Internal\Codec\Type;
+
+/**
+ * The OpenAPI 3.1 document of routes.
+ *
+ * @internal
+ */
+final class Document
+{
+    /** Methods that OpenAPI has operations for. */
+    private const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+    private const PROBLEM = [
+        'type' => 'object',
+        'description' => 'Problem details (RFC 9457)',
+        'properties' => [
+            'type' => ['type' => 'string', 'format' => 'uri-reference', 'default' => 'about:blank'],
+            'title' => ['type' => 'string'],
+            'status' => ['type' => 'integer', 'minimum' => 400, 'maximum' => 599],
+            'detail' => ['type' => 'string'],
+            'errors' => ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/Fault']],
+        ],
+        'required' => ['type', 'title', 'status'],
+    ];
+    private const FAULT = [
+        'type' => 'object',
+        'description' => 'What is wrong with one value of a request',
+        'properties' => [
+            'in' => ['type' => 'string', 'enum' => ['body', 'query', 'header']],
+            'pointer' => ['type' => 'string', 'description' => 'JSON pointer of the value in the body, as a URI fragment (RFC 6901)'],
+            'name' => ['type' => 'string', 'description' => 'Name of the query parameter or header field'],
+            'detail' => ['type' => 'string'],
+        ],
+        'required' => ['in', 'detail'],
+    ];
+
+    private readonly Schemas $schemas;
+    /** @var array<string, true> */
+    private array $operationIds = [];
+
+    /** @param list<Route> $routes */
+    private function __construct(array $routes)
+    {
+        $uses = [];
+        foreach ($routes as $route) {
+            $plan = $route->plan;
+            foreach ($plan->arguments as $argument) {
+                if ($argument instanceof BodyArgument) {
+                    $uses = Schemas::uses($uses, $argument->type, true, $plan->validation !== null);
+                }
+            }
+            $uses = $plan->result->type === null ? $uses : Schemas::uses($uses, $plan->result->type, false, false);
+        }
+        $this->schemas = new Schemas($uses);
+        $this->schemas->components = ['Problem' => self::PROBLEM, 'Fault' => self::FAULT];
+    }
+
+    /**
+     * @param list<Route> $routes
+     *
+     * @return string JSON
+     */
+    public static function json(OpenApi $info, array $routes): string
+    {
+        $flags = \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRETTY_PRINT | \JSON_PRESERVE_ZERO_FRACTION;
+
+        return \json_encode(self::of($info, $routes), $flags) . "\n";
+    }
+
+    /**
+     * @param list<Route> $routes
+     *
+     * @return array<string, mixed>
+     */
+    private static function of(OpenApi $info, array $routes): array
+    {
+        $routes = \array_values(\array_filter($routes, static fn(Route $route): bool => $route->isDocumented));
+        $document = new self($routes);
+        $paths = [];
+        foreach ($routes as $route) {
+            foreach ($route->methods as $method) {
+                if (\in_array(\strtolower($method), self::METHODS, true)) {
+                    $paths[$route->pattern->template()][\strtolower($method)] ??= $document->operation($route, $method);
+                }
+            }
+        }
+        \ksort($document->schemas->components);
+
+        return [
+            'openapi' => '3.1.0',
+            'info' => ['title' => $info->title, 'version' => $info->version] + ($info->description === '' ? [] : ['description' => $info->description]),
+        ]
+            + ($info->servers === [] ? [] : ['servers' => \array_map(static fn(string $url): array => ['url' => $url], $info->servers)])
+            + ['paths' => $paths ?: new \stdClass(), 'components' => ['schemas' => $document->schemas->components]];
+    }
+
+    /** @return array<string, mixed> */
+    private function operation(Route $route, string $method): array
+    {
+        $function = new \ReflectionFunction($route->plan->handler);
+        $comment = new DocComment($function->getDocComment());
+        $parameters = $this->parameters($route, $function->getParameters(), $comment);
+        $body = $this->body($route->plan, $function->getParameters(), $comment);
+
+        return ['operationId' => $this->operationId($route, $method)]
+            + \array_filter(['summary' => $comment->summary(), 'description' => $comment->description()])
+            + ($parameters === [] ? [] : ['parameters' => $parameters])
+            + ($body === null ? [] : ['requestBody' => $body])
+            + ['responses' => $this->responses($route->plan)];
+    }
+
+    /** The name of the route, or one made of method and path: `getPeopleById`. */
+    private function operationId(Route $route, string $method): string
+    {
+        $id = $route->name !== null && \count($route->methods) === 1
+            ? $route->name
+            : \strtolower($method) . \str_replace(' ', '', \ucwords((string) \preg_replace(['/\{/', '/[^A-Za-z0-9]+/'], [' by ', ' '], $route->pattern->template())));
+        for ($unique = $id, $number = 2; isset($this->operationIds[$unique]); $number++) {
+            $unique = $id . $number;
+        }
+        $this->operationIds[$unique] = true;
+
+        return $unique;
+    }
+
+    /**
+     * @param array<\ReflectionParameter> $reflections of the handler
+     *
+     * @return list<array<string, mixed>>
+     */
+    private function parameters(Route $route, array $reflections, DocComment $comment): array
+    {
+        $path = [];
+        foreach ($route->pattern->constraints() as $name => $constraint) {
+            $pattern = PathPattern::isSegment($constraint) ? [] : ['pattern' => "^(?:$constraint)$"];
+            $path[$name] = ['name' => $name, 'in' => 'path', 'required' => true, 'schema' => ['type' => 'string'] + $pattern];
+        }
+        $others = [];
+        foreach ($route->plan->arguments as $index => $argument) {
+            $description = $comment->parameter($reflections[$index]->name);
+            $described = $description === '' ? [] : ['description' => $description];
+            if ($argument instanceof PathArgument) {
+                $type = $this->schemas->of($argument->type, true);
+                $path[$argument->name] = $described + ['schema' => ($type['type'] ?? 'string') === 'string' && !isset($type['$ref']) ? $path[$argument->name]['schema'] : $type] + $path[$argument->name];
+            } elseif ($argument instanceof QueryArgument) {
+                $others[] = $this->parameter('query', $argument->name, $argument->type, $argument->isRequired, $argument->default) + $described;
+            } elseif ($argument instanceof HeaderArgument) {
+                $others[] = $this->parameter('header', $argument->name, $argument->type, $argument->isRequired, $argument->default) + $described;
+            } elseif ($argument instanceof QueryObjectArgument) {
+                \array_push($others, ...$this->queryObject($argument));
+            }
+        }
+
+        return [...\array_values($path), ...$others];
+    }
+
+    /** @return list<array<string, mixed>> */
+    private function queryObject(QueryObjectArgument $argument): array
+    {
+        $parameters = [];
+        foreach ($argument->fields as $field) {
+            $default = $field->optional && $field->default !== null ? ($field->default)() : null;
+            $parameters[] = $this->parameter('query', $field->name, $field->type, !$field->optional && !$field->type instanceof Optional, $default);
+        }
+
+        return $parameters;
+    }
+
+    /** @return array<string, mixed> */
+    private function parameter(string $in, string $name, Type $type, bool $isRequired, mixed $default): array
+    {
+        // Text has no null: a missing parameter is one.
+        $type = $type instanceof Optional ? $type->inner : $type;
+        $schema = $this->schemas->of($type, true);
+        if ($default !== null) {
+            $schema['default'] = $type->encode($default);
+        }
+
+        return ['name' => $name, 'in' => $in] + ($isRequired ? ['required' => true] : []) + ['schema' => $schema] + ($type instanceof Sequence ? ['style' => 'form', 'explode' => true] : []);
+    }
+
+    /**
+     * @param array<\ReflectionParameter> $reflections of the handler
+     *
+     * @return array<string, mixed>|null
+     */
+    private function body(HandlerPlan $plan, array $reflections, DocComment $comment): ?array
+    {
+        foreach ($plan->arguments as $index => $argument) {
+            if ($argument instanceof BodyArgument) {
+                $description = $comment->parameter($reflections[$index]->name);
+
+                return ($description === '' ? [] : ['description' => $description])
+                    + ['required' => true, 'content' => ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]];
+            }
+        }
+
+        return null;
+    }
+
+    /** @return array<array-key, mixed> */
+    private function responses(HandlerPlan $plan): array
+    {
+        $result = $plan->result;
+        $status = $result->isNothing && $result->status === 200 ? 204 : $result->status;
+        $type = $result->type instanceof Optional ? $result->type->inner : $result->type;
+        $responses = [$status => ['description' => ErrorPage::reason($status) ?: 'Success']];
+        if ($result->isData) {
+            $responses[$status]['content'] = ['application/json' => ['schema' => ($type === null ? [] : $this->schemas->of($type, false)) ?: new \stdClass()]];
+        }
+        if ($result->type instanceof Optional) {
+            $responses[204] = ['description' => ErrorPage::reason(204)];
+        }
+        foreach ($plan->isTyped ? self::failures($plan) : [] as $failure) {
+            $responses[$failure] = self::problem(ErrorPage::reason($failure));
+        }
+        if ($plan->isTyped) {
+            $responses['default'] = self::problem('Failure');
+        }
+
+        return $responses;
+    }
+
+    /** @return list<int> */
+    private static function failures(HandlerPlan $plan): array
+    {
+        $failures = [];
+        foreach ($plan->arguments as $argument) {
+            $failures = [...$failures, ...match (true) {
+                $argument instanceof BodyArgument => [400, 415, 422],
+                $argument instanceof QueryArgument, $argument instanceof QueryObjectArgument, $argument instanceof HeaderArgument => [400],
+                $argument instanceof PathArgument => [404],
+                default => [],
+            }];
+        }
+        \sort($failures);
+
+        return \array_values(\array_unique($failures));
+    }
+
+    /** @return array<string, mixed> */
+    private static function problem(string $description): array
+    {
+        return ['description' => $description, 'content' => [Problem::MEDIA_TYPE => ['schema' => ['$ref' => '#/components/schemas/Problem']]]];
+    }
+}

@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/**
+ * What the OpenAPI document of a router says about the API, see {@see Router::openApi()}.
+ */
+final class OpenApi
+{
+    /**
+     * @param string $version of the API, such as `1.4.0`
+     * @param string $description Markdown
+     * @param list<string> $servers URLs; by default clients call the server that has the document
+     */
+    public function __construct(
+        public readonly string $title,
+        public readonly string $version = '1.0.0',
+        public readonly string $description = '',
+        public readonly array $servers = [],
+    ) {
+    }
+}

@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Http\Folder;
+
+/** `weft routes` and `weft openapi`. */
+final class RoutesTest extends TestCase
+{
+    private Folder $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = new Folder();
+    }
+
+    protected function tearDown(): void
+    {
+        $this->folder->remove();
+    }
+
+    public function testTheRoutesOfAnApplicationAreListedWithTheirHandlersAndItDoesNotRun(): void
+    {
+        $file = $this->program(<<<'PHP'
+            final class Shop { public function place(Weft\Http\Request $request): Weft\Http\Response { return Weft\Http\Response::noContent(); } }
+            $app = new Weft\App();
+            $app->http('127.0.0.1:1')
+                ->get('/', static fn() => null)->named('home')
+                ->group('/shop', static fn($group) => $group->post('/orders', (new Shop())->place(...)));
+            $app->run();
+            PHP);
+
+        $weft = Weft::run(['routes', $file]);
+
+        self::assertSame(0, $weft->exitCode, $weft->errors);
+        self::assertSame("GET   /             home  Closure {$file}:7\nPOST  /shop/orders  -     Shop::place() {$file}:4\n", $weft->output);
+    }
+
+    public function testARouterThatAFileReturnsWillDoAndAnAddressSelectsOneOfSeveral(): void
+    {
+        $router = $this->program("return (new Weft\\Http\\Router())->get('/a', static fn() => null);");
+        self::assertStringContainsString('GET  /a', Weft::run(['routes', $router])->output);
+        $two = $this->program("\$app = new Weft\\App(); \$app->http('127.0.0.1:1')->get('/a', static fn() => null); \$app->http('127.0.0.1:2')->get('/b', static fn() => null); \$app->run();");
+
+        $refused = Weft::run(['openapi', $two]);
+        self::assertSame(1, $refused->exitCode);
+        self::assertMatchesRegularExpression('{127\.0\.0\.1:1,\s+127\.0\.0\.1:2}', $refused->errors);
+        $document = json_decode(Weft::run(['openapi', $two, '--address=127.0.0.1:2'])->output, true, flags: JSON_THROW_ON_ERROR);
+        self::assertSame(['/b'], array_keys($document['paths']));
+    }
+
+    public function testAFileWithoutRoutesIsRefused(): void
+    {
+        foreach (['routes', 'openapi'] as $command) {
+            $weft = Weft::run([$command, $this->program('')]);
+            self::assertSame(1, $weft->exitCode);
+            self::assertStringContainsString('must run a Weft\App', $weft->errors);
+            self::assertStringContainsString('There is no file /nowhere.php', Weft::run([$command, '/nowhere.php'])->errors);
+        }
+    }
+
+    private function program(string $code): string
+    {
+        return $this->folder->write(bin2hex(random_bytes(4)) . '.php', "<?php\n\nrequire_once '" . \dirname(__DIR__, 2) . "/autoload.php';\n$code\n");
+    }
+}

@@ -1,0 +1,149 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Validator\Constraints as Assert;
+use Weft\Http\Body;
+use Weft\Http\Header;
+use Weft\Http\OpenApi;
+use Weft\Http\Query;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Http\Router;
+use Weft\Http\Status;
+use Weft\Validation\Validate;
+
+final class OpenApiTest extends TestCase
+{
+    public function testEachArgumentAndResultIsDescribed(): void
+    {
+        $document = self::document(self::router());
+        $operation = $document['paths']['/stays/{room}']['post'];
+
+        self::assertSame(['3.1.0', ['title' => 'Hotel', 'version' => '2.0.0', 'description' => 'Rooms.'], [['url' => 'https://example.org']]], [$document['openapi'], $document['info'], $document['servers']]);
+        self::assertSame(['book', 'Books a room', 'Twice is no error.'], [$operation['operationId'], $operation['summary'], $operation['description']]);
+        self::assertEquals(
+            [
+                ['name' => 'room', 'in' => 'path', 'required' => true, 'schema' => ['type' => 'string', 'pattern' => '^(?:[a-z]+)$'], 'description' => 'its number'],
+                ['name' => 'tags', 'in' => 'query', 'required' => true, 'schema' => ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/Board']], 'style' => 'form', 'explode' => true],
+                ['name' => 'nights', 'in' => 'query', 'schema' => ['type' => 'integer', 'format' => 'int64', 'default' => 1], 'description' => 'how many'],
+                ['name' => 'if-match', 'in' => 'header', 'schema' => ['type' => 'string']],
+            ],
+            $operation['parameters'],
+        );
+        self::assertSame(['required' => true, 'content' => ['application/json' => ['schema' => ['$ref' => '#/components/schemas/StayInput']]]], $operation['requestBody']);
+        self::assertSame(['201', '400', '404', '415', '422', 'default'], array_map(strval(...), array_keys($operation['responses'])));
+        self::assertSame('#/components/schemas/Stay', $operation['responses'][201]['content']['application/json']['schema']['$ref']);
+        self::assertSame('#/components/schemas/Problem', $operation['responses'][422]['content']['application/problem+json']['schema']['$ref']);
+    }
+
+    public function testClassesAndEnumsAreSchemasWithTheirConstraintsAndWords(): void
+    {
+        $schemas = self::document(self::router())['components']['schemas'];
+
+        self::assertSame(['type' => 'string', 'enum' => ['none', 'half'], 'description' => 'What is for dinner.'], $schemas['Board']);
+        $input = $schemas['StayInput'];
+        self::assertSame(['guest', 'age'], $input['required']);
+        self::assertSame('A stay of a guest.', $input['description']);
+        self::assertSame(['type' => 'string', 'maxLength' => 20, 'pattern' => '^[a-z/]+$', 'description' => 'who sleeps here'], $input['properties']['guest']);
+        self::assertSame(['type' => 'integer', 'format' => 'int64', 'minimum' => 18, 'maximum' => 150], $input['properties']['age']);
+        self::assertSame(['$ref' => '#/components/schemas/Board', 'default' => 'half'], $input['properties']['board']);
+        self::assertSame(['type' => ['string', 'null'], 'format' => 'date-time'], $input['properties']['until']);
+        self::assertSame(['anyOf' => [['$ref' => '#/components/schemas/StayInput'], ['type' => 'null']]], $input['properties']['next']);
+        self::assertSame(['type' => 'object', 'additionalProperties' => ['type' => 'array', 'items' => ['type' => 'number']]], $input['properties']['rates']);
+        self::assertSame(['guest', 'age', 'board', 'until', 'next', 'rates', 'extra'], $schemas['Stay']['required']);
+        self::assertSame([], $schemas['Stay']['properties']['extra']);
+    }
+
+    public function testRoutesWithoutTypesAreThereAndFilesAreNot(): void
+    {
+        $paths = self::document(self::router())['paths'];
+
+        self::assertSame(['/stays/{room}', '/plain/{path}', '/admin/stays'], array_keys($paths));
+        self::assertSame(['get', 'put'], array_keys($paths['/plain/{path}']));
+        self::assertSame('getPlainByPath', $paths['/plain/{path}']['get']['operationId']);
+        self::assertSame([200 => ['description' => 'OK']], $paths['/plain/{path}']['get']['responses']);
+        self::assertSame(['204', 'default'], array_map(strval(...), array_keys($paths['/admin/stays']['delete']['responses'])));
+    }
+
+    public function testAPublicValidatorAcceptsTheDocument(): void
+    {
+        $tool = \dirname(__DIR__, 2) . '/var/openapi/python/bin/openapi-spec-validator';
+        if (!is_file($tool)) {
+            self::markTestSkipped('openapi-spec-validator is not installed: scripts/openapi-tools');
+        }
+        $file = (string) tempnam(sys_get_temp_dir(), 'weft');
+        foreach ([self::router(), new Router()] as $router) {
+            file_put_contents($file, $router->openApiDocument());
+            exec("$tool --validation-errors all $file 2>&1", $output, $code);
+            self::assertSame(0, $code, implode("\n", $output));
+        }
+        // So that a validator that accepts anything does not count.
+        file_put_contents($file, str_replace('"in": "header"', '"in": "nowhere"', self::router()->openApiDocument()));
+        exec("$tool $file 2>&1", $output, $code);
+        unlink($file);
+        self::assertNotSame(0, $code);
+    }
+
+    private static function router(): Router
+    {
+        /**
+         * Books a room.
+         *
+         * Twice is no error.
+         *
+         * @param string $room its number
+         * @param int $nights how
+         *     many
+         * @param list<Board> $tags
+         */
+        $book = #[Status(201)] static fn(string $room, #[Body] Stay $stay, #[Query] array $tags, #[Query] int $nights = 1, #[Header] ?string $ifMatch = null): Stay => $stay;
+        $router = new Router();
+
+        return $router->openApi('/openapi.json', new OpenApi('Hotel', '2.0.0', 'Rooms.', ['https://example.org']))
+            ->post('/stays/{room:[a-z]+}', $book)->named('book')
+            ->route(['GET', 'PUT'], '/plain/{path:.+}', static fn(Request $request) => Response::text(''))
+            ->static('/files', __DIR__)
+            ->websocket('/chat', static fn() => null)
+            ->group('/admin', static fn(Router $group) => $group->delete('/stays', static function (): void {}));
+    }
+
+    /** @return array<string, mixed> */
+    private static function document(Router $router): array
+    {
+        return json_decode($router->openApiDocument(), true, flags: JSON_THROW_ON_ERROR);
+    }
+}
+
+/** What is for dinner. */
+enum Board: string
+{
+    case None = 'none';
+    case Half = 'half';
+}
+
+/** A stay of a guest. */
+#[Validate]
+final class Stay
+{
+    /**
+     * @param string $guest who sleeps here
+     * @param array<string, list<float>> $rates
+     */
+    public function __construct(
+        #[Assert\Length(max: 20)]
+        #[Assert\Regex('~^[a-z/]+$~')]
+        public readonly string $guest,
+        #[Assert\Range(min: 18, max: 150)]
+        public readonly int $age,
+        public readonly Board $board = Board::Half,
+        public readonly ?\DateTimeImmutable $until = null,
+        public readonly ?self $next = null,
+        public readonly array $rates = [],
+        public readonly mixed $extra = null,
+    ) {
+    }
+}
