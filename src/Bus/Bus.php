@@ -191,12 +191,13 @@ final class Bus
     /**
      * Cancels a delayed message.
      *
-     * @param string $id as {@see send()} returned it
+     * @param string      $id     as {@see send()} returned it
+     * @param string|null $reason publishes {@see DelayedMessageCancelled} afterwards; a crash in between loses the event. Null for none
      * @return bool false when no message with this id is waiting: it is unknown, already cancelled or already published
      */
-    public function cancel(string $id): bool
+    public function cancel(string $id, ?string $reason = null): bool
     {
-        return $this->sender->cancel($id);
+        return $this->sender->cancel($id, $reason);
     }
 
     /**

@@ -49,6 +49,9 @@ final class Header
     /** The id of a body that is in a claim-check store, see {@see ClaimCheck}. */
     public const CLAIM = 'weft-claim';
 
+    /** On delayed messages: {@see SendOptions::$id}. */
+    public const DELAY_ID = 'weft-delay-id';
+
     /** The queue that the reply to a request is sent to. */
     public const REPLY_TO = 'weft-reply-to';
 

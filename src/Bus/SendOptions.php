@@ -33,6 +33,9 @@ final class SendOptions
      * @param bool                    $confirm  whether the call waits for the broker's confirmation. Without it a lost connection may lose
      *                                          the message, and an unroutable command is not reported. Switch it off for messages that may
      *                                          be lost. Has no effect in handlers, whose messages are published after their commit
+     * @param string|null             $id       names a delayed message for {@see Bus::cancel()}, 1 to 90 bytes; while it waits, a second one of
+     *                                          this name is refused with {@see AlreadyScheduledException}. Set it where the program must
+     *                                          not remember the returned id; needs a database. Default: the message id
      *
      * @throws \ValueError when a value is out of its bounds, or both a delay and a time are given
      */
@@ -44,11 +47,15 @@ final class SendOptions
         public readonly ?string $key = null,
         public readonly array $headers = [],
         public readonly bool $confirm = true,
+        public readonly ?string $id = null,
     ) {
         Due::check($delay, $at);
         $priority === null || MessageHeaders::priority($priority);
         $expires === null || MessageHeaders::lifetime($expires);
         $headers === [] || MessageHeaders::check($headers);
+        if ($id !== null && ($id === '' || \strlen($id) > 90 || \preg_match('/^[^\x00]*$/Du', $id) !== 1 || ($delay === null && $at === null))) {
+            throw new \ValueError('The id of a delayed message must have 1 to 90 bytes of UTF-8 without NUL and comes with a delay or a time, got "' . \mb_scrub($id, 'UTF-8') . '"');
+        }
         $key !== '' || throw new \ValueError('The ordering key of a message must not be empty');
     }
 
@@ -71,6 +78,10 @@ final class SendOptions
     public function headers(?float $due): array
     {
         $headers = MessageHeaders::headers($this->priority, $this->expires, $due, $this->headers);
+
+        if ($this->id !== null) {
+            $headers[Header::DELAY_ID] = $this->id;
+        }
 
         return $this->key === null ? $headers : [Header::ORDER_KEY => $this->key] + $headers;
     }

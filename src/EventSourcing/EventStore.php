@@ -8,6 +8,7 @@ use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\InvalidUpcasterException;
 use Weft\EventSourcing\Internal\Events;
 use Weft\EventSourcing\Internal\Storage;
 use Weft\Sql\Connection;

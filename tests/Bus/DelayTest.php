@@ -5,11 +5,14 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Psr\Log\NullLogger;
+use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
+use Weft\Bus\DelayedMessageCancelled;
+use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Cron;
@@ -91,6 +94,87 @@ class DelayTest extends BusTestCase
             self::assertSame(['left', 'last'], \array_keys($heard->getArrayCopy()));
             self::assertFalse($bus->cancel($left));
             self::assertFalse($bus->cancel('no id of anything'));
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testADelayedMessageWithAnIdOfItsOwnIsThereOnceAndCancelledByIt(\Closure $connect): void
+    {
+        $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
+            $later = new SendOptions(delay: 3600.0, id: 'reminder-42');
+            self::assertSame('reminder-42', $bus->publish(new CustomerStored('first'), $later));
+            try {
+                $bus->publish(new CustomerStored('second'), $later);
+                self::fail('it is waiting already');
+            } catch (AlreadyScheduledException $refused) {
+                self::assertStringContainsString('"reminder-42" is waiting already', $refused->getMessage());
+            }
+            self::assertTrue($bus->cancel('reminder-42', 'the customer has called'));
+            self::assertFalse($bus->cancel('reminder-42', 'again'));
+            $bus->publish(new CustomerStored('third'), new SendOptions(delay: 0.01, id: 'reminder-42'));
+            self::until(static fn(): bool => \count($heard) === 1);
+            // Its row may be deleted a moment after its delivery.
+            self::until(static function () use ($bus): bool {
+                try {
+                    return $bus->publish(new CustomerStored('fourth'), new SendOptions(delay: 0.01, id: 'reminder-42')) !== '';
+                } catch (AlreadyScheduledException) {
+                    return false;
+                }
+            });
+            self::until(static fn(): bool => \count($heard) === 2);
+
+            self::assertSame(['third', 'fourth'], \array_keys($heard->getArrayCopy()), 'an id is free again once its message has left');
+        });
+    }
+
+    public function testTheReasonOfACancellationIsPublished(): void
+    {
+        $this->inRuntime(function (): void {
+            $reasons = [];
+            $bus = Bus::connect('memory:')->handlers(new class (static function (DelayedMessageCancelled $event) use (&$reasons): void {
+                $reasons[$event->id] = $event->reason;
+            }) {
+                public function __construct(private readonly \Closure $note) {}
+
+                #[EventListener]
+                public function cancelled(DelayedMessageCancelled $event): void
+                {
+                    ($this->note)($event);
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $ids = [];
+            foreach (['told', 'silent'] as $name) {
+                $ids[] = $bus->publish(new CustomerStored($name), new SendOptions(delay: 3600.0));
+            }
+            self::assertSame([true, true, false], [$bus->cancel($ids[0], 'no longer needed'), $bus->cancel($ids[1]), $bus->cancel('unknown', 'why not')]);
+            self::drain($bus);
+
+            self::assertSame([$ids[0] => 'no longer needed'], $reasons);
+        });
+    }
+
+    public function testAHandlerThatSchedulesAnIdAgainIsDeadLetteredAtOnce(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Context $context, Transaction $transaction): void
+                {
+                    $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$command->id]);
+                    $context->publish(new CustomerStored($command->id), new SendOptions(delay: 3600.0, id: 'once'));
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+            $bus->send(self::customer(2));
+            self::drain($bus);
+
+            self::assertSame(AlreadyScheduledException::class, $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorClass());
+            self::assertSame(['1'], \array_column($database->execute('SELECT id FROM effects')->rows(), 'id'));
+            $database->close();
         });
     }
 

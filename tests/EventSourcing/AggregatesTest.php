@@ -11,6 +11,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
+use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Upcaster;
 use Weft\EventSourcing\AggregateNotFoundException;
@@ -301,6 +302,12 @@ final class AggregatesTest extends EventSourcingTestCase
         $this->expectException(InvalidAggregateError::class);
         $this->expectExceptionMessage($why);
         new Aggregates($this->store('sqlite'), $class);
+    }
+
+    public function testAnObjectWithoutUpcastersIsRefused(): void
+    {
+        $this->expectException(InvalidUpcasterException::class);
+        $this->store('sqlite')->upcasters(new \stdClass());
     }
 
     public static function unusable(): iterable

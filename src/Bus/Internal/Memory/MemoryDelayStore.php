@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Memory;
 
+use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Sending\DelayStore;
@@ -30,7 +31,11 @@ final class MemoryDelayStore implements DelayStore
 
     public function store(Outgoing $message, float $due): void
     {
-        $this->add($message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
+        $id = $message->headers[Header::DELAY_ID] ?? null;
+        if ($id !== null && isset($this->waiting[$id])) {
+            throw new AlreadyScheduledException("A delayed message with the id \"{$id}\" is waiting already");
+        }
+        $this->add($id ?? $message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
     }
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void

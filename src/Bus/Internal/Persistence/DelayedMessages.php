@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\AlreadyScheduledException;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Wakeup;
@@ -14,6 +16,7 @@ use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+use Weft\Sql\UniqueViolationException;
 
 /**
  * Delayed messages in a table, by due time.
@@ -52,10 +55,24 @@ final class DelayedMessages implements DelayStore
         $this->earlier->notify();
     }
 
-    /** Stores a delayed message as part of a transaction. Notify {@see $earlier} after its commit. */
+    /**
+     * Stores a delayed message as part of a transaction. Notify {@see $earlier} after its commit.
+     *
+     * @throws AlreadyScheduledException
+     */
     public function add(Connection $connection, Outgoing $message, float $due): void
     {
-        $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
+        $id = $message->headers[Header::DELAY_ID] ?? null;
+        if ($id === null) {
+            $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
+
+            return;
+        }
+        try {
+            $connection->execute(self::KEEP, self::row($id, $message, '', $due))->affected();
+        } catch (UniqueViolationException $taken) {
+            throw new AlreadyScheduledException("A delayed message with the id \"{$id}\" is waiting already", $taken);
+        }
     }
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void

@@ -103,6 +103,9 @@ final class DelayQueues implements DelayStore
 
     public function store(Outgoing $message, float $due): void
     {
+        if (isset($message->headers[Header::DELAY_ID])) {
+            throw new \Error("A delayed message with an id of its own needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
+        }
         if (isset($message->headers[Header::EXCHANGE])) {
             throw new \Error("A delayed message with a Route needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
         }

@@ -60,7 +60,7 @@ final class HandlerOutbox
             $this->stats->sent++;
         }
 
-        return $outgoing->headers[Header::MESSAGE_ID];
+        return $outgoing->headers[Header::DELAY_ID] ?? $outgoing->headers[Header::MESSAGE_ID];
     }
 
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */

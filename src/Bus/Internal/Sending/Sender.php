@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Sending;
 
+use Weft\Bus\DelayedMessageCancelled;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
@@ -38,7 +39,7 @@ final class Sender
         }
         $this->setup->stats->sent++;
 
-        return $outgoing->headers[Header::MESSAGE_ID];
+        return $outgoing->headers[Header::DELAY_ID] ?? $outgoing->headers[Header::MESSAGE_ID];
     }
 
     /**
@@ -91,10 +92,14 @@ final class Sender
     }
 
     /** @return bool whether a message of that id was waiting and no longer is */
-    public function cancel(string $id): bool
+    public function cancel(string $id, ?string $reason = null): bool
     {
         $this->setup->persistence?->prepare();
+        $isCancelled = $this->setup->delays?->cancel($id) ?? false;
+        if ($isCancelled && $reason !== null) {
+            $this->one(MessageKind::Event, new DelayedMessageCancelled($id, \mb_scrub($reason, 'UTF-8')));
+        }
 
-        return $this->setup->delays?->cancel($id) ?? false;
+        return $isCancelled;
     }
 }
