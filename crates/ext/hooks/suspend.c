@@ -14,16 +14,18 @@
 #include <zend_extensions.h>
 #include <zend_fibers.h>
 #include <zend_gc.h>
-#include <zend_observer.h>
 
-/* What the hooks know of a fiber on which libraries suspend. */
-typedef struct {
-	/* A wait has ended with an exception, and the library has not returned yet. */
-	bool is_interrupted;
-} weft_fiber;
+/* What the hooks keep with a fiber, in its context. */
+typedef enum {
+	/* Libraries block on it. */
+	WEFT_FIBER_FOREIGN = 0,
+	WEFT_FIBER_HOOKED,
+	/* A wait has ended with an exception, and the library may not have returned yet. */
+	WEFT_FIBER_INTERRUPTED,
+} weft_fiber_state;
 
 static struct {
-	/* The groups of calls that suspend; 0 while no event loop runs. */
+	/* The groups of calls that suspend. */
 	unsigned groups;
 	/* Weft\Runtime\Internal\Scheduler::await(). */
 	zend_function *await;
@@ -33,33 +35,38 @@ static struct {
 	/* PHP frees garbage: the heap is in no state in which other code may run. */
 	unsigned collecting;
 	int (*collect_cycles)(void);
-	unsigned parked;
 } hooks = {.slot = -1};
 
-static weft_fiber *current_fiber(void)
+static weft_fiber_state fiber_state(void)
 {
 	zend_fiber *fiber = EG(active_fiber);
-	return fiber != NULL ? fiber->context.reserved[hooks.slot] : NULL;
+	return fiber != NULL ? (weft_fiber_state) (uintptr_t) fiber->context.reserved[hooks.slot] : WEFT_FIBER_FOREIGN;
+}
+
+static void set_fiber_state(weft_fiber_state state)
+{
+	EG(active_fiber)->context.reserved[hooks.slot] = (void *) (uintptr_t) state;
 }
 
 bool weft_hooks_apply(void)
 {
-	return hooks.groups != 0 && pthread_equal(pthread_self(), hooks.thread);
+	return hooks.await != NULL && pthread_equal(pthread_self(), hooks.thread);
 }
 
 weft_mode weft_mode_here(weft_group group)
 {
-	if ((hooks.groups & group) == 0 || !pthread_equal(pthread_self(), hooks.thread)) {
+	if (!weft_hooks_apply()) {
 		return WEFT_BLOCK;
 	}
-	weft_fiber *own = current_fiber();
-	if (own == NULL) {
+	weft_fiber_state state = fiber_state();
+	if (state == WEFT_FIBER_FOREIGN) {
 		return WEFT_BLOCK;
 	}
 	if (EG(exception) != NULL) {
-		return own->is_interrupted ? WEFT_FAIL : WEFT_BLOCK;
+		return state == WEFT_FIBER_INTERRUPTED ? WEFT_FAIL : WEFT_BLOCK;
 	}
-	bool is_refused = EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
+	bool is_refused = (hooks.groups & group) == 0
+		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
 		|| hooks.collecting != 0
 		|| CG(in_compilation)
@@ -114,21 +121,18 @@ int64_t weft_time_left(weft_deadline deadline)
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
 static weft_end await_operation(int64_t operation)
 {
-	weft_fiber *own = current_fiber();
 	weft_engine_state state;
 	weft_engine_save(&state);
 	zval argument, outcome;
 	ZVAL_LONG(&argument, operation);
 	ZVAL_UNDEF(&outcome);
-	hooks.parked++;
 	weft_call_suspends();
 	zend_call_known_function(hooks.await, NULL, hooks.await->common.scope, &outcome, 1, &argument, NULL);
-	hooks.parked--;
 	weft_engine_restore(&state);
 	weft_call_resumed();
 	if (EG(exception) != NULL) {
 		weft_wait_cancel(operation);
-		own->is_interrupted = true;
+		set_fiber_state(WEFT_FIBER_INTERRUPTED);
 		zval_ptr_dtor(&outcome);
 		return WEFT_INTERRUPTED;
 	}
@@ -138,9 +142,8 @@ static weft_end await_operation(int64_t operation)
 weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
-	weft_fiber *own = current_fiber();
-	/* The library may have discarded the exception of an earlier wait. */
-	own->is_interrupted = false;
+	/* Where it was interrupted, the exception has been dealt with. */
+	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
 	if (!is_including()) {
 		int64_t operation = weft_wait_start(descriptors, count, deadline);
@@ -187,9 +190,8 @@ void weft_release(weft_work *work)
 
 void weft_forget_interruption(void)
 {
-	weft_fiber *own = hooks.slot >= 0 ? current_fiber() : NULL;
-	if (own != NULL) {
-		own->is_interrupted = false;
+	if (hooks.slot >= 0 && fiber_state() == WEFT_FIBER_INTERRUPTED) {
+		set_fiber_state(WEFT_FIBER_HOOKED);
 	}
 }
 
@@ -231,18 +233,9 @@ static int collect_cycles(void)
 	return count;
 }
 
-static void fiber_destroyed(zend_fiber_context *context)
-{
-	weft_fiber *own = context->reserved[hooks.slot];
-	if (own != NULL) {
-		context->reserved[hooks.slot] = NULL;
-		free(own);
-	}
-}
-
 static void after_fork_in_child(void)
 {
-	hooks.groups = 0;
+	hooks.await = NULL;
 }
 
 /* Called when the module starts. False where PHP has no room left for what we keep with each fiber. */
@@ -254,7 +247,6 @@ bool weft_hooks_startup(void)
 	}
 	hooks.collect_cycles = gc_collect_cycles;
 	gc_collect_cycles = collect_cycles;
-	zend_observer_fiber_destroy_register(fiber_destroyed);
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	return true;
 }
@@ -271,7 +263,10 @@ static zend_function *find_await(void)
 void weft_hooks_switch(unsigned groups)
 {
 	hooks.thread = pthread_self();
-	hooks.await = groups != 0 && hooks.slot >= 0 ? find_await() : NULL;
+	/* It stays when the last event loop ends: a library on a fiber that is destroyed later must not block. */
+	if (hooks.await == NULL && groups != 0 && hooks.slot >= 0) {
+		hooks.await = find_await();
+	}
 	hooks.groups = hooks.await != NULL ? groups : 0;
 }
 
@@ -280,17 +275,12 @@ unsigned weft_hooks_groups(void)
 	return hooks.groups;
 }
 
-/* Libraries suspend the running fiber from now on. False outside of fibers. */
-bool weft_hooks_enter_fiber(void)
+/* Libraries suspend the running fiber from now on. */
+void weft_hooks_enter_fiber(void)
 {
-	if (hooks.slot < 0 || EG(active_fiber) == NULL) {
-		return false;
+	if (hooks.slot >= 0 && EG(active_fiber) != NULL) {
+		set_fiber_state(WEFT_FIBER_HOOKED);
 	}
-	void **own = &EG(active_fiber)->context.reserved[hooks.slot];
-	if (*own == NULL) {
-		*own = calloc(1, sizeof(weft_fiber));
-	}
-	return *own != NULL;
 }
 
 /* The functions of PHP that the request has compiled are about to be freed. */
@@ -299,7 +289,6 @@ void weft_hooks_request_shutdown(void)
 	hooks.groups = 0;
 	hooks.await = NULL;
 	hooks.collecting = 0;
-	hooks.parked = 0;
 }
 
 /* Calls `visit` with the dlopen() handle of each extension that is a library. */

@@ -102,9 +102,9 @@ final class Scheduler
             $scheduler->listen($cancelOn);
             $scheduler->loop();
         } finally {
-            Native\switchHooks($outerHooks);
             self::$current = $scheduler->outer;
             $scheduler->shutDown();
+            Native\switchHooks($outerHooks);
         }
 
         return $scheduler->outcome();

@@ -10,7 +10,7 @@ use crate::process::Process;
 unsafe extern "C" {
     fn weft_hooks_switch(groups: u32);
     fn weft_hooks_groups() -> u32;
-    fn weft_hooks_enter_fiber() -> bool;
+    fn weft_hooks_enter_fiber();
     fn weft_calls_queue(queue: bool);
 }
 
