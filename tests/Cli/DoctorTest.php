@@ -36,4 +36,36 @@ final class DoctorTest extends TestCase
         self::assertSame(0, $doctor->exitCode);
         self::assertMatchesRegularExpression('/^warn +memory_limit +64M\n +Set -1/m', $doctor->output);
     }
+
+    public function testItNamesTheLibrariesWhoseWaitsSuspendTasks(): void
+    {
+        $doctor = Weft::run(['doctor']);
+
+        self::assertMatchesRegularExpression('/^ok +hooks +sleep, sockets, .*; checked; in php/m', $doctor->output);
+    }
+
+    public function testItSaysThatHooksAreOff(): void
+    {
+        \putenv('WEFT_HOOKS=off');
+        try {
+            $doctor = Weft::run(['doctor']);
+        } finally {
+            \putenv('WEFT_HOOKS');
+        }
+
+        self::assertMatchesRegularExpression('/^ok +hooks +off \(WEFT_HOOKS\)/m', $doctor->output);
+    }
+
+    public function testItWarnsWhereWaitsBlockInSpiteOfTheHooks(): void
+    {
+        \putenv('WEFT_HOOKS_EXCLUDE=php');
+        try {
+            $doctor = Weft::run(['doctor']);
+        } finally {
+            \putenv('WEFT_HOOKS_EXCLUDE');
+        }
+
+        self::assertSame(0, $doctor->exitCode);
+        self::assertMatchesRegularExpression('/^warn +hooks +do not work: a call of stream_select\(\) in a task has blocked/m', $doctor->output);
+    }
 }

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Internal;
 
+use Weft\Native;
+use Weft\Runtime\Hook;
+use Weft\Runtime\Internal\HookCheck;
 use Weft\Version;
 
 /**
@@ -18,6 +21,8 @@ final class Diagnosis
     private const MAPPINGS_PER_FIBER = 2;
     private const BYTES_PER_FIBER = 17_200;
     private const OPEN_FILES = 4_096;
+    /** Extensions whose waits are never replaced: they hold locks or run event loops of their own. */
+    private const BLOCKING = ['grpc', 'openswoole', 'parallel', 'rdkafka', 'swoole', 'swow', 'uv'];
 
     /** @return list<Finding> */
     public function findings(): array
@@ -32,6 +37,7 @@ final class Diagnosis
             $this->memoryLimit(),
             $this->openFiles(),
             $this->mappings(),
+            ...$this->hooks(),
         ];
     }
 
@@ -148,5 +154,34 @@ final class Diagnosis
         return $fibers > 2 * self::FIBERS
             ? Finding::ok('vm.max_map_count', "$count, enough for $fibers suspended tasks")
             : Finding::warn('vm.max_map_count', (string) $count, 'Run `sysctl vm.max_map_count=262144`: every suspended task takes two memory mappings.');
+    }
+
+    /** @return list<Finding> */
+    private function hooks(): array
+    {
+        if (Version::extension() !== Version::LIBRARY) {
+            return [];
+        }
+        try {
+            $hooks = Hook::fromEnvironment();
+        } catch (\ValueError $unknown) {
+            return [Finding::fail('hooks', (string) \getenv('WEFT_HOOKS'), $unknown->getMessage() . '.')];
+        }
+        if ($hooks === []) {
+            return [Finding::ok('hooks', 'off (WEFT_HOOKS): libraries block the process')];
+        }
+        $failure = HookCheck::failure();
+        if ($failure !== null) {
+            return [Finding::warn('hooks', "do not work: $failure", 'Use a dynamically linked PHP, such as the one of your distribution: libraries block the process otherwise.')];
+        }
+        $names = \implode(', ', \array_map(static fn(Hook $hook): string => $hook->value, $hooks));
+        $libraries = \array_map(static fn(string $file): string => \explode('.so', $file)[0], \array_keys(Native\hookedFunctions()));
+        $findings = [Finding::ok('hooks', "$names; checked; in " . \implode(', ', $libraries))];
+        $blocking = \array_intersect(self::BLOCKING, \array_map(strtolower(...), \get_loaded_extensions()));
+        if ($blocking !== []) {
+            $findings[] = Finding::warn('hooks', 'not in ' . \implode(', ', $blocking), 'Their calls block the process: run them in another process, see docs/hooks.md.');
+        }
+
+        return $findings;
     }
 }

@@ -95,6 +95,7 @@ final class Scheduler
      */
     public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = []): mixed
     {
+        $hooks = HookCheck::usable($hooks);
         $scheduler = self::$current = new self($main, $maxFibers, $uncaught);
         $outerHooks = Native\switchHooks(Hook::mask($hooks));
         try {

@@ -73,6 +73,14 @@ fn file_name(path: &Path) -> String {
         .unwrap_or_default()
 }
 
+/// Beginnings of the names of files whose calls stay as they are: the environment variable `WEFT_HOOKS_EXCLUDE`.
+fn excluded() -> Vec<String> {
+    let names = std::env::var("WEFT_HOOKS_EXCLUDE").unwrap_or_default();
+    let names = names.split(',').map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
 /// Replaces the functions in what was loaded since the last call.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_scan_libraries() {
@@ -80,10 +88,17 @@ pub extern "C" fn weft_scan_libraries() {
         return;
     }
     let files = listed_files();
-    let php_is_program = php_file().is_some_and(|path| !file_name(&path).contains(".so"));
-    slots::replace(|path| match path.as_os_str().is_empty() {
-        true => php_is_program,
-        false => files.contains(path) || slots::is_library(&file_name(path)),
+    let excluded = excluded();
+    let php = php_file().unwrap_or_default();
+    let php_is_program = !file_name(&php).contains(".so");
+    slots::replace(|path| {
+        let is_program = path.as_os_str().is_empty();
+        let name = file_name(if is_program { &php } else { path });
+        let is_listed = match is_program {
+            true => php_is_program,
+            false => files.contains(path) || slots::is_library(&name),
+        };
+        is_listed && !excluded.iter().any(|excluded| name.starts_with(excluded))
     });
 }
 

@@ -1,0 +1,170 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Runtime\Subprocess;
+
+/** Where libraries suspend tasks, and where they block. */
+final class SwitchTest extends TestCase
+{
+    private const TWO_SLEEPERS = <<<'PHP'
+        run(function () {
+            foreach ([1, 2] as $number) {
+                async(function () use ($number) { echo "$number begins "; usleep(1000); echo "$number ends "; });
+            }
+        });
+        PHP;
+    private const BLOCKING = '1 begins 1 ends 2 begins 2 ends ';
+
+    public function testTheEnvironmentSwitchesThemOff(): void
+    {
+        self::assertSame(self::BLOCKING, self::with('WEFT_HOOKS=off', self::TWO_SLEEPERS)->output);
+        self::assertSame(self::BLOCKING, self::with('WEFT_HOOKS=sockets,pipes', self::TWO_SLEEPERS)->output);
+        self::assertStringStartsWith('1 begins 2 begins ', self::with('WEFT_HOOKS=sleep', self::TWO_SLEEPERS)->output);
+        self::assertStringStartsWith('1 begins 2 begins ', self::with('WEFT_HOOKS', self::TWO_SLEEPERS)->output);
+    }
+
+    public function testWhereTheCheckFailsCallsBlockAndAWarningSaysSoOnce(): void
+    {
+        $program = self::with('WEFT_HOOKS_EXCLUDE=php', self::TWO_SLEEPERS . self::TWO_SLEEPERS);
+
+        self::assertSame(self::BLOCKING . self::BLOCKING, $program->output, $program->errors);
+        self::assertSame(1, \substr_count($program->errors, 'Libraries block the process instead of suspending the task: '), $program->errors);
+    }
+
+    public function testALibraryOfTheUsersChoiceBlocks(): void
+    {
+        $program = self::with('WEFT_HOOKS_EXCLUDE=sockets.so,libpq', 'run(fn() => 1); echo implode(" ", array_keys(Weft\Native\hookedFunctions()));', ['sockets']);
+
+        self::assertStringNotContainsString('sockets.so', $program->output);
+        self::assertStringContainsString('php', $program->output);
+    }
+
+    public function testAForkedChildMakesTheRealCalls(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () {
+                    for ($i = 0; $i < 100; $i++) { usleep(1000); }
+                });
+                usleep(2000);
+                [$near, $far] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+                $child = pcntl_fork();
+                if ($child === 0) {
+                    usleep(1000);
+                    $read = [$near]; $none = [];
+                    echo stream_select($read, $none, $none, 0, 1000), ' in the child ';
+                    fwrite($far, 'x');
+                    echo fread($near, 1), ' read ';
+                    ob_end_flush();
+                    posix_kill(getmypid(), SIGKILL);
+                }
+                pcntl_waitpid($child, $status);
+                usleep(1000);
+                echo 'parent goes on';
+            });
+            PHP);
+
+        self::assertSame('0 in the child x read parent goes on', \str_replace("\n", '', $program->output), $program->errors);
+        self::assertSame(0, $program->exitCode, $program->errors);
+    }
+
+    public function testALibraryThatIsLoadedLaterIsReplacedToo(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $libc = FFI::cdef('void *dlopen(const char *, int);');
+                $before = array_keys(Weft\Native\hookedFunctions());
+                @FFI::cdef('const char *curl_version(void);', 'libcurl.so.4');
+                echo implode(' ', array_diff(array_keys(Weft\Native\hookedFunctions()), $before));
+            });
+            PHP, extensions: ['ffi']);
+
+        if (!\str_contains($program->output, 'libcurl')) {
+            \is_file('/usr/lib/x86_64-linux-gnu/libcurl.so.4') || self::markTestSkipped('libcurl is not installed');
+        }
+        self::assertStringContainsString('libcurl.so', $program->output, $program->errors);
+    }
+
+    public function testAnIncludeThatWaitsBlocksAndOthersCompileMeanwhileUnharmed(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            class Slow {
+                public $context; private $data = '<?php return 7;';
+                function stream_open() { return true; } function stream_stat() { return []; }
+                function stream_set_option() { return false; }
+                function stream_read() { usleep(2000); $data = $this->data; $this->data = ''; return $data; }
+                function stream_eof() { return $this->data === ''; }
+            }
+            stream_wrapper_register('slow', Slow::class);
+            run(function () {
+                $file = tempnam(sys_get_temp_dir(), 'weft');
+                file_put_contents($file, '<?php return 6;');
+                $tasks = [async(function () { echo 'a'; return include 'slow://x'; }), async(function () use ($file) { echo 'b'; return include $file; }), async(fn() => include 'slow://y')];
+                echo implode(' ', array_map(fn($task) => $task->await(), $tasks));
+                unlink($file);
+            });
+            PHP);
+
+        self::assertSame('ab7 6 7', $program->output, $program->errors);
+    }
+
+    public function testAnAutoloaderThatWaitsBlocksSoThatOtherTasksFindTheClass(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            spl_autoload_register(function (string $class) { usleep(2000); eval("class $class {}"); });
+            run(function () {
+                $tasks = [async(fn() => class_exists('Late')), async(fn() => class_exists('Late'))];
+                echo json_encode(array_map(fn($task) => $task->await(), $tasks));
+            });
+            PHP);
+
+        self::assertSame('[true,true]', $program->output, $program->errors);
+    }
+
+    public function testASortWhoseComparisonWaitsKeepsItsOwnOrder(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $sort = function (int $sign) { $list = [3, 1, 2]; usort($list, function ($a, $b) use ($sign) { usleep(1000); return $sign * ($a <=> $b); }); return $list; };
+                $tasks = [async(fn() => $sort(1)), async(fn() => $sort(-1))];
+                echo json_encode(array_map(fn($task) => $task->await(), $tasks));
+            });
+            PHP);
+
+        self::assertSame('[[1,2,3],[3,2,1]]', $program->output, $program->errors);
+    }
+
+    public function testASerializationThatWaitsIsNotMixedWithAnother(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            class Slow { public array $same; function __serialize(): array { usleep(1000); return ['same' => $this->same]; } function __unserialize(array $data): void { usleep(1000); $this->same = $data['same']; } }
+            run(function () {
+                $value = function () { $slow = new Slow; $part = new stdClass; $slow->same = [$part, $part]; return [$slow, $slow, $part]; };
+                $alone = serialize($value());
+                $tasks = array_map(fn() => async(fn() => serialize($value())), range(1, 5));
+                echo json_encode(array_map(fn($task) => $task->await() === $alone, $tasks));
+                $tasks = array_map(fn() => async(fn() => unserialize($alone) == $value()), range(1, 5));
+                echo json_encode(array_map(fn($task) => $task->await(), $tasks));
+            });
+            PHP);
+
+        self::assertSame('[true,true,true,true,true][true,true,true,true,true]', $program->output, $program->errors);
+    }
+
+    /** @param list<string> $extensions */
+    private static function with(string $variable, string $code, array $extensions = []): Subprocess
+    {
+        $name = \explode('=', $variable)[0];
+        $before = \getenv($name);
+        \putenv($variable);
+        try {
+            return Subprocess::run($code, extensions: $extensions);
+        } finally {
+            \putenv($before === false ? $name : "$name=$before");
+        }
+    }
+}
