@@ -155,6 +155,22 @@ final class SwitchTest extends TestCase
         self::assertSame('[true,true,true,true,true][true,true,true,true,true]', $program->output, $program->errors);
     }
 
+    public function testACallbackOfAnOutputBufferThatWaitsBlocksSoThatOthersCanPrint(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () {
+                    ob_start(function (string $text) { usleep(20_000); return strtoupper($text); });
+                    echo 'first ';
+                    ob_end_flush();
+                });
+                async(function () { echo 'second '; });
+            });
+            PHP);
+
+        self::assertSame('FIRST second ', $program->output, $program->errors);
+    }
+
     /** @param list<string> $extensions */
     private static function with(string $variable, string $code, array $extensions = []): Subprocess
     {

@@ -9,8 +9,8 @@ void weft_engine_save(weft_engine_state *state)
 	EG(exception_class) = NULL;
 	state->fake_scope = EG(fake_scope);
 	EG(fake_scope) = NULL;
-	state->wrapper_errors = FG(wrapper_errors);
-	FG(wrapper_errors) = NULL;
+	state->wrapper_errors = WEFT_WRAPPER_ERRORS;
+	WEFT_WRAPPER_ERRORS = NULL;
 	state->user_stream_current_filename = FG(user_stream_current_filename);
 	FG(user_stream_current_filename) = NULL;
 	state->in_user_include = PG(in_user_include);
@@ -35,11 +35,11 @@ void weft_engine_restore(const weft_engine_state *state)
 	EG(exception_class) = state->exception_class;
 	EG(fake_scope) = state->fake_scope;
 	if (state->wrapper_errors != NULL) {
-		if (FG(wrapper_errors) != NULL) {
-			zend_hash_destroy(FG(wrapper_errors));
-			FREE_HASHTABLE(FG(wrapper_errors));
+		if (WEFT_WRAPPER_ERRORS != NULL) {
+			zend_hash_destroy(WEFT_WRAPPER_ERRORS);
+			FREE_HASHTABLE(WEFT_WRAPPER_ERRORS);
 		}
-		FG(wrapper_errors) = state->wrapper_errors;
+		WEFT_WRAPPER_ERRORS = state->wrapper_errors;
 	}
 	FG(user_stream_current_filename) = state->user_stream_current_filename;
 	PG(in_user_include) = state->in_user_include;

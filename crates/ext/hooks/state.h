@@ -6,6 +6,12 @@
 #include <ext/standard/basic_functions.h>
 #include <ext/standard/file.h>
 
+#if PHP_VERSION_ID >= 80600
+# define WEFT_WRAPPER_ERRORS FG(wrapper_logged_errors)
+#else
+# define WEFT_WRAPPER_ERRORS FG(wrapper_errors)
+#endif
+
 /* See docs/hooks.md, "State of the engine", for what was checked. */
 typedef struct {
 	zend_error_handling_t error_handling;

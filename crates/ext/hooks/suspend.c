@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include <php_output.h>
 #include <zend_exceptions.h>
 #include <zend_extensions.h>
 #include <zend_fibers.h>
@@ -71,6 +72,8 @@ weft_mode weft_mode_here(weft_group group)
 		|| hooks.collecting != 0
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
+		/* The callback of an output buffer: meanwhile nobody may print. */
+		|| OG(running) != NULL
 		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0);
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;
 }
