@@ -34,6 +34,7 @@ final class Program extends Application
             new Bus\KeysReleaseCommand(),
             new Bus\SchemaCheckCommand(),
             new Bus\SagasListCommand(),
+            new Bus\SagasReopenCommand(),
             new Bus\SagasShowCommand(),
             new Bus\DeadListCommand(),
             new Bus\DeadShowCommand(),

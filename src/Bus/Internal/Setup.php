@@ -23,6 +23,7 @@ use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Persistence\Tables as BusTables;
 use Weft\Bus\Internal\Postgres\Tables as PostgresTables;
 use Weft\Bus\Internal\Requests\Replies;
+use Weft\Bus\Internal\Saga\ExpiredSagas;
 use Weft\Bus\Internal\Saga\SagaCompiler;
 use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Saga\Tables as SagaTables;
@@ -71,6 +72,8 @@ final class Setup
     /** Null without a database. */
     public readonly ?Persistence $persistence;
 
+    public readonly ?ExpiredSagas $expired;
+
     public readonly ?DelayStore $delays;
     public readonly RetryPolicy $retries;
     public readonly RateLimiter $rates;
@@ -102,6 +105,7 @@ final class Setup
         $this->retries = new RetryPolicy($options->retry);
         $store = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
         $this->persistence = $store === null ? null : new Persistence($store, $transport, $this->envelopes, $options->inbox, $this->logger);
+        $this->expired = $this->persistence === null ? null : new ExpiredSagas($this->sagas, $this->persistence->delayed, $this->envelopes);
         $this->rates = new RateLimiter($store);
         $this->delays = $this->persistence?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
         \array_map($this->codec->of(...), $options->messages->classes);
@@ -113,6 +117,9 @@ final class Setup
         if (\is_string($service) && !SagaCompiler::isSaga($service) && $this->container?->has($service) === true) {
             /** @var object $service */
             $service = $this->container->get($service);
+        }
+        if ($this->expired !== null && \is_string($service)) {
+            $this->persistence?->maintenance->expireBy($this->expired->end(...));
         }
         foreach (\is_string($service) ? $this->sagas->compile($service) : $this->compile($service) as $handler) {
             $this->handlers->add($handler);

@@ -6,14 +6,16 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\MessageType;
 
-/** Event: a saga has completed or failed. Published with {@see Saga::$publishEvents}. */
+/** Event: a saga has completed, failed or expired. Published with {@see Saga::$publishEvents}. */
 #[MessageType('weft.saga.ended')]
 final class SagaEnded
 {
+    /** @param SagaStatus|null $previous active or reopened */
     public function __construct(
         public readonly string $saga,
         public readonly string $id,
         public readonly SagaStatus $status,
         public readonly string $reason,
+        public readonly ?SagaStatus $previous = null,
     ) {}
 }

@@ -10,8 +10,11 @@ use Weft\Bus\MessageType;
 #[MessageType('weft.saga.reopened')]
 final class SagaReopened
 {
+    /** @param SagaStatus|null $previous completed, failed or expired */
     public function __construct(
         public readonly string $saga,
         public readonly string $id,
+        public readonly string $reason = '',
+        public readonly ?SagaStatus $previous = null,
     ) {}
 }

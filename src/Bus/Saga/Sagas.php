@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Saga\SagaDefinition;
 use Weft\Bus\Internal\Saga\SagaRow;
 use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Sending\Sender;
+use Weft\Sql\Connection;
 use Weft\Sql\Transaction;
 
 /** Finds, reopens and deletes the sagas of a bus. A saga class is given by its class name or its saga name. */
@@ -61,25 +62,33 @@ final class Sagas
 
     /**
      * Reopens a saga that has completed, failed or expired, with its last state. {@see SagaReopened} is published afterwards; a crash in
-     * between loses the event.
+     * between loses the event, unless it is called in a handler with the handler's transaction.
      *
-     * @param float|null $expires seconds from now until it expires; null for {@see Saga::$expires}
+     * @param float|null       $expires     seconds from now until it expires, above 0, or `INF` for never; null for {@see Saga::$expires}
+     * @param string           $reason      stored with the saga and published
+     * @param Transaction|null $transaction of the same database, in which the saga is reopened; null for one of its own
      *
      * @throws SagaNotFoundException
      * @throws SagaNotEndedException when it is open
      * @throws SagaConflictException when it was changed at the same time
      */
-    public function reopen(string $saga, string $id, ?float $expires = null): void
+    public function reopen(string $saga, string $id, ?float $expires = null, string $reason = '', ?Transaction $transaction = null): void
     {
-        $definition = $this->definition($saga);
-        $row = $this->row($saga, $id);
-        if ($row->status()->isOpen()) {
-            throw new SagaNotEndedException("Saga {$row->saga} \"{$id}\" is {$row->status()->value}, only a saga that has ended can be reopened");
+        if ($expires !== null && !($expires > 0.0)) {
+            throw new \ValueError("The expiry of a reopened saga must be above 0 seconds, got {$expires}");
         }
-        $row->reopen($expires ?? $definition->options->expires);
-        $this->store->save($this->store->database, $row);
+        $definition = $this->definition($saga);
+        $connection = $transaction ?? $this->store->database;
+        $row = $this->row($saga, $id, $connection);
+        $previous = $row->status();
+        if ($previous->isOpen()) {
+            throw new SagaNotEndedException("Saga {$row->saga} \"{$id}\" is {$previous->value}, only a saga that has ended can be reopened");
+        }
+        $reason = \mb_scrub($reason, 'UTF-8');
+        $row->reopen($expires ?? $definition->options->expires, $reason);
+        $this->store->save($connection, $row);
         if ($definition->options->publishEvents) {
-            $this->sender->one(MessageKind::Event, new SagaReopened($row->saga, $row->id));
+            $this->sender->one(MessageKind::Event, new SagaReopened($row->saga, $row->id, $reason, $previous));
         }
     }
 
@@ -96,9 +105,9 @@ final class Sagas
         return $this->store->database->transaction(fn(Transaction $transaction): int => $this->store->prune($transaction, $time));
     }
 
-    private function row(string $saga, string $id): SagaRow
+    private function row(string $saga, string $id, ?Connection $connection = null): SagaRow
     {
-        return $this->store->byId($this->store->database, $this->name($saga), $id)
+        return $this->store->byId($connection ?? $this->store->database, $this->name($saga), $id)
             ?? throw new SagaNotFoundException("Saga {$this->name($saga)} \"{$id}\" was not started or has been deleted");
     }
 

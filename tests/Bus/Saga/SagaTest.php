@@ -25,6 +25,7 @@ use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Transport\Memory;
 use Weft\Sql\Database;
+use Weft\Sql\Transaction;
 use Weft\Tests\Bus\BusTestCase;
 use Weft\Tests\Bus\Saga\Fixtures\Checkout;
 use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
@@ -49,6 +50,9 @@ final class SagaTest extends BusTestCase
 
     /** @var list<string> what others heard */
     private array $heard = [];
+
+    /** @var list<SagaEnded|SagaReopened> */
+    private array $changes = [];
 
     /** @dataProvider databases */
     public function testASagaIsStartedCarriedOnAndCompleted(string $kind): void
@@ -182,6 +186,57 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    public function testAnExpiryIsPublishedOnceWithThePreviousStatus(string $kind): void
+    {
+        $this->with($kind, function (Bus $bus) use ($kind): void {
+            $bus->publish(new OrderPlaced('1'));
+            $bus->publish(new OrderPlaced('2'));
+            self::drain($bus);
+            $this->database($kind)->execute("UPDATE weft_sagas SET expires_at = started_at WHERE id = '1'");
+            self::until(function () use ($bus): bool {
+                self::drain($bus);
+
+                return $this->heardOf('ended') !== [];
+            });
+            self::assertEquals([new SagaEnded('checkout', '1', SagaStatus::Expired, '', SagaStatus::Active)], $this->changes);
+            $saga = $bus->admin()->sagas()->find('checkout', '1');
+            self::assertSame([SagaStatus::Expired, $saga?->expiresAt?->format('U.v')], [$saga?->status, $saga?->endedAt?->format('U.v')]);
+            self::assertSame(['1'], \array_column($bus->admin()->sagas()->list('checkout', SagaStatus::Expired), 'id'));
+
+            $bus->admin()->sagas()->reopen(Checkout::class, '1', expires: \INF, reason: 'paid by cheque');
+            self::drain($bus);
+            self::assertEquals(new SagaReopened('checkout', '1', 'paid by cheque', SagaStatus::Expired), $this->changes[1] ?? null);
+            $saga = $bus->admin()->sagas()->find('checkout', '1');
+            self::assertSame([SagaStatus::Reopened, null, 'paid by cheque'], [$saga?->status, $saga?->expiresAt, $saga?->reason]);
+            $bus->publish(new OrderCancelled('1'));
+            self::drain($bus);
+            self::assertEquals(new SagaEnded('checkout', '1', SagaStatus::Failed, 'cancelled', SagaStatus::Reopened), $this->changes[2] ?? null);
+            self::assertCount(3, $this->changes);
+        });
+    }
+
+    /** @dataProvider databases */
+    public function testASagaIsReopenedInATransactionAndNotWhenThatIsRolledBack(string $kind): void
+    {
+        $this->with($kind, function (Bus $bus) use ($kind): void {
+            $bus->publish(new OrderPlaced('1'));
+            self::drain($bus);
+            $bus->publish(new OrderCancelled('1'));
+            self::drain($bus);
+            try {
+                $this->database($kind)->transaction(static function (Transaction $transaction) use ($bus): void {
+                    $bus->admin()->sagas()->reopen(Checkout::class, '1', transaction: $transaction);
+                    throw new \DomainException('no');
+                });
+            } catch (\DomainException) {
+            }
+            self::assertSame(SagaStatus::Failed, $bus->admin()->sagas()->find('checkout', '1')?->status);
+            $this->database($kind)->transaction(static fn(Transaction $transaction) => $bus->admin()->sagas()->reopen(Checkout::class, '1', transaction: $transaction));
+            self::assertSame(SagaStatus::Reopened, $bus->admin()->sagas()->find('checkout', '1')?->status);
+        });
+    }
+
+    /** @dataProvider databases */
     public function testSagasAreListedAndForgotten(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -243,9 +298,12 @@ final class SagaTest extends BusTestCase
 
     private function others(): object
     {
-        return new class ($this->heard) {
-            /** @param list<string> $heard */
-            public function __construct(private array &$heard) {}
+        return new class ($this->heard, $this->changes) {
+            /**
+             * @param list<string>                 $heard
+             * @param list<SagaEnded|SagaReopened> $changes
+             */
+            public function __construct(private array &$heard, private array &$changes) {}
 
             #[CommandHandler]
             public function ship(Ship $command): void
@@ -269,12 +327,14 @@ final class SagaTest extends BusTestCase
             public function ended(SagaEnded $event): void
             {
                 $this->heard[] = "ended {$event->id} {$event->status->value} {$event->reason}";
+                $this->changes[] = $event;
             }
 
             #[EventListener]
             public function reopened(SagaReopened $event): void
             {
                 $this->heard[] = "reopened {$event->id}";
+                $this->changes[] = $event;
             }
         };
     }

@@ -33,6 +33,9 @@ final class Maintenance
     private const PURGE = 60.0;
     private const PURGE_ROWS = 5_000;
 
+    /** Seconds between two searches for expired sagas, plus or minus a quarter. */
+    private const EXPIRY = 5.0;
+
     /** Longest pause after failures. */
     private const LONGEST_PAUSE = 10.0;
 
@@ -40,6 +43,9 @@ final class Maintenance
     private array $tasks = [];
 
     private int $users = 0;
+
+    /** @var (\Closure(): mixed)|null ends sagas that have expired */
+    private ?\Closure $expire = null;
 
     public function __construct(
         private readonly Database $database,
@@ -50,6 +56,12 @@ final class Maintenance
         private readonly LoggerInterface $logger,
     ) {}
 
+    /** @param \Closure(): mixed $expire ends sagas that have expired */
+    public function expireBy(\Closure $expire): void
+    {
+        $this->expire = $expire;
+    }
+
     public function start(): void
     {
         if ($this->users++ === 0) {
@@ -58,6 +70,9 @@ final class Maintenance
                 detach(fn() => $this->again('clock', $this->tick(...))),
                 detach(fn() => $this->again('purge', $this->purge(...))),
             ];
+            if ($this->expire !== null) {
+                $this->tasks[] = detach(fn() => $this->again('expiry', $this->expire(...)));
+            }
         }
     }
 
@@ -138,6 +153,12 @@ final class Maintenance
             return;
         }
         $this->delayed->earlier->wait(Clock::monotonic() + \min(self::TICK, ($next ?? \INF) - $now), $generation);
+    }
+
+    private function expire(): void
+    {
+        $this->expire === null || ($this->expire)();
+        delay(Jitter::around(self::EXPIRY, 0.25));
     }
 
     private function purge(): void

@@ -96,7 +96,7 @@ final class SagaInvoker
         [$status, $expiresAt] = [$row->status, $row->expiresAt];
         $saga = $this->definition->restore($row);
         $returned = ($this->call)($saga, $message, $context);
-        $this->announce($isNew, $row, $context);
+        $this->announce($isNew, $row, $status, $context);
         $hasChanged = $this->definition->remember($row, $saga) || $row->status !== $status || $row->expiresAt !== $expiresAt;
         // Its actions depend on the state it has read, so the version is checked even if the state is unchanged.
         if ($isNew || $hasChanged || $this->acts || $context->hasActed()) {
@@ -106,7 +106,7 @@ final class SagaInvoker
         return $returned;
     }
 
-    private function announce(bool $isNew, SagaRow $row, SagaContext $context): void
+    private function announce(bool $isNew, SagaRow $row, SagaStatus $previous, SagaContext $context): void
     {
         if (!$this->definition->options->publishEvents) {
             return;
@@ -115,7 +115,7 @@ final class SagaInvoker
             $context->publish(new SagaStarted($row->saga, $row->id));
         }
         if ($row->endedAt !== null) {
-            $context->publish(new SagaEnded($row->saga, $row->id, $row->status, $row->reason));
+            $context->publish(new SagaEnded($row->saga, $row->id, $row->status, $row->reason, $previous));
         }
     }
 }

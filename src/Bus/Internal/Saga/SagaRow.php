@@ -65,12 +65,13 @@ final class SagaRow
         $this->reason = $reason;
     }
 
-    public function reopen(?float $expires): void
+    /** @param float|null $expires seconds from now; null or INF for never */
+    public function reopen(?float $expires, string $reason): void
     {
         $this->status = SagaStatus::Reopened;
         $this->endedAt = null;
-        $this->reason = '';
-        $this->expiresAt = $expires === null ? null : self::now() + (int) \ceil($expires * 1000);
+        $this->reason = $reason;
+        $this->expiresAt = $expires === null || $expires === \INF ? null : self::now() + (int) \ceil($expires * 1000);
     }
 
     public function record(): SagaRecord

@@ -94,7 +94,7 @@ final class SagaStore
             $parameters[] = $saga;
         }
         if ($status === SagaStatus::Expired) {
-            $conditions[] = "status IN ('active', 'reopened') AND expires_at <= ?";
+            $conditions[] = "(status = 'expired' OR (status IN ('active', 'reopened') AND expires_at <= ?))";
             $parameters[] = $now;
         } elseif ($status !== null) {
             $conditions[] = 'status = ?';
@@ -105,6 +105,19 @@ final class SagaStore
             $parameters[] = $now;
         }
         $rows = $this->database->execute('SELECT * FROM weft_sagas WHERE ' . \implode(' AND ', $conditions) . " ORDER BY started_at DESC, id LIMIT {$limit}", $parameters);
+
+        return \array_map(SagaRow::of(...), $rows->rows());
+    }
+
+    /**
+     * Sagas whose time is over and that are stored as open.
+     *
+     * @param int $now milliseconds
+     * @return list<SagaRow>
+     */
+    public function expired(string $saga, int $now, int $limit): array
+    {
+        $rows = $this->database->execute("SELECT * FROM weft_sagas WHERE saga = ? AND status IN ('active', 'reopened') AND expires_at <= ? LIMIT {$limit}", [$saga, $now]);
 
         return \array_map(SagaRow::of(...), $rows->rows());
     }

@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Saga;
 
 use Weft\Sql\Driver;
+use Weft\Sql\Internal\Schema\Catalog;
 use Weft\Sql\Internal\Schema\Component;
 use Weft\Sql\Internal\Schema\Rename;
+use Weft\Sql\Internal\Schema\Step;
 use Weft\Sql\Internal\Schema\Table;
 use Weft\Sql\Internal\Schema\Type;
 use Weft\Sql\Internal\Schema\Version;
@@ -18,14 +20,26 @@ use Weft\Sql\Internal\Schema\Version;
  */
 final class Tables
 {
+    /** For sagas that have expired and are to be ended. */
+    private const EXPIRY = ['saga', 'status', 'expires_at'];
+
     public static function component(): Component
     {
         // Until 0.1: weft_saga_values.
         $associations = new Rename('weft_saga_values', self::associations());
 
         return new Component('sagas', 'weft_sagas', static fn(): array => [self::sagas(), self::associations()], [
-            new Version(2, '0.2', 'weft_saga_associations', $associations->expand(...), $associations->contract(...)),
+            new Version(2, '0.2', 'weft_saga_associations', static fn(Driver $driver): array => [...$associations->expand($driver), self::addExpiry()], $associations->contract(...)),
         ]);
+    }
+
+    private static function addExpiry(): Step
+    {
+        return new Step(
+            'add an index on expiry to weft_sagas',
+            ['CREATE INDEX weft_sagas_expiry ON weft_sagas (' . \implode(', ', self::EXPIRY) . ')'],
+            static fn(Catalog $catalog): bool => !$catalog->hasIndex('weft_sagas', self::EXPIRY, unique: false),
+        );
     }
 
     private static function sagas(): Table
@@ -42,7 +56,8 @@ final class Tables
             ->column('ended_at', Type::bigint(), nullable: true)
             ->column('reason', Type::text())
             ->primaryKey('saga', 'id')
-            ->index(['saga', 'started_at'], as: 'started_at');
+            ->index(['saga', 'started_at'], as: 'started_at')
+            ->index(self::EXPIRY, as: 'expiry');
     }
 
     private static function associations(): Table

@@ -82,6 +82,7 @@ final class Sender
             return $delays instanceof MemoryDelayStore ? $delays->next() : null;
         }
         $persistence->prepare();
+        $this->setup->expired?->end();
         $persistence->schedules->fire();
         if (($persistence->delayed->next() ?? \INF) <= Clock::now()) {
             $persistence->delayed->release();
