@@ -235,7 +235,7 @@ class GrpcCall
     }
 
     /**
-     * `reply()` with a message of `Weft\Protobuf\Message`, encoded in the same step.
+     * `reply()` with a message of `Weft\Protobuf\Message`, encoded in the same step, and `handled()`.
      *
      * @internal
      *

@@ -115,6 +115,15 @@ class HttpRequest
     {
     }
 
+    /**
+     * Method and path, separated by a space: `GET /people`.
+     *
+     * @internal
+     */
+    public function endpoint(): string
+    {
+    }
+
     /** The path of the target as it was sent, percent-encoded; it begins with `/`, or is `*`. */
     public function path(): string
     {
@@ -214,6 +223,17 @@ class HttpRequest
      * @param array<string, string|int|list<string>> $headers
      */
     public function respond(int $status, array $headers, string $body): bool
+    {
+    }
+
+    /**
+     * `respond()` and `handled()` in one call.
+     *
+     * @internal
+     *
+     * @param array<string, string|int|list<string>> $headers
+     */
+    public function finish(int $status, array $headers, string $body): void
     {
     }
 

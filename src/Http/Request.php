@@ -36,8 +36,14 @@ final class Request extends HttpRequest implements TraceSource
     private ?array $cookies = null;
     private ?Form $form = null;
     private ?Trace $trace = null;
-    /** @var list<\Closure(): void> */
-    private array $afterResponse = [];
+    /**
+     * What `afterResponse()` was called with.
+     *
+     * @internal
+     *
+     * @var list<\Closure(): void>
+     */
+    public array $afterResponse = [];
 
     /** The value of a query parameter; the last one of several. Null if there is none, or if it is an array (`a[]=1`). */
     public function queryParameter(string $name): ?string
@@ -189,18 +195,6 @@ final class Request extends HttpRequest implements TraceSource
     public function afterResponse(\Closure $work): void
     {
         $this->afterResponse[] = $work;
-    }
-
-    /**
-     * @internal
-     *
-     * @return list<\Closure(): void> each once
-     */
-    public function takeAfterResponse(): array
-    {
-        [$works, $this->afterResponse] = [$this->afterResponse, []];
-
-        return $works;
     }
 
     /** A value that a middleware has set for the handlers after it. */

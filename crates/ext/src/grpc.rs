@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::SystemTime;
 
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
@@ -13,10 +12,11 @@ use weft_core::grpc::{
     Call, Calls, Cause, Closed, Code, ConcurrencyLimits, Event, Lane, Limits, Method,
     RefusalReport, Rule, Status, TemplateError, metadata, trailers,
 };
-use weft_core::http::{CallStats, HeaderMap};
+use weft_core::http::HeaderMap;
 
 use crate::amqp_table::binary;
 use crate::array::values;
+use crate::call_stats::push_call_stats;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
@@ -117,17 +117,6 @@ impl GrpcServer {
         push_call_stats(&mut row, self.calls.call_stats())?;
         Ok(array_zval(row))
     }
-}
-
-/// Appends started, succeeded, failed, and the time of the last start in seconds since 1970.
-pub fn push_call_stats(row: &mut ZendHashTable, stats: &CallStats) -> PhpResult<()> {
-    for count in [stats.started(), stats.succeeded(), stats.failed()] {
-        row.push(count as i64)?;
-    }
-    let last = stats.last_started();
-    let last = last.and_then(|last| last.duration_since(SystemTime::UNIX_EPOCH).ok());
-    row.push(last.map(|last| last.as_secs_f64()))?;
-    Ok(())
 }
 
 /// The events by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one that was handed out before.
@@ -385,7 +374,9 @@ impl GrpcCall {
         Process::refuse_after_fork()?;
         let trailers = header_map(trailers)?;
         let written = protobuf::encode(message, |bytes| self.call.write(bytes))?;
-        Ok(written.is_ok() && self.call.finish(&Status::OK, trailers))
+        let is_sent = written.is_ok() && self.call.finish(&Status::OK, trailers);
+        self.call.handled();
+        Ok(is_sent)
     }
 
     pub fn finish(

@@ -1,5 +1,6 @@
 //! The HTTP server: requests, bodies, responses, files, forms and WebSockets.
 
+mod body_failure;
 mod encoder;
 mod fields;
 mod file;

@@ -8,6 +8,7 @@ mod amqp;
 mod amqp_table;
 mod array;
 mod bus;
+mod call_stats;
 mod caller;
 mod convert;
 mod failure;

@@ -109,16 +109,19 @@ final class Calls implements ServerTaskHandler
                 $call->finish(0, '', $call->trailers);
             } elseif ($method->binding !== null) {
                 $call->reply($method->binding->response($reply), $call->trailers);
+            } elseif ($method->coded) {
+                $call->answer($reply, $call->trailers);
+
+                return;
             } else {
-                $method->coded ? $call->answer($reply, $call->trailers) : $call->reply(Codec::encode($reply), $call->trailers);
+                $call->reply(Codec::encode($reply), $call->trailers);
             }
         } catch (\Throwable $error) {
             // The message or the metadata cannot be encoded.
             $this->report($error, $call, Status::Internal);
             $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : 'the handler failed', []);
-        } finally {
-            $call->handled();
         }
+        $call->handled();
     }
 
     /**

@@ -101,10 +101,18 @@ final class Requests implements ServerTaskHandler
             } catch (\Throwable $error) {
             }
         }
+        if ($error === null && $request->afterResponse === [] && \is_string($response->body) && $response->status !== 101) {
+            try {
+                $request->finish($response->status, $response->headers, $response->body);
+
+                return;
+            } catch (\Throwable) {
+                // The response is invalid: the same failure is reported below.
+            }
+        }
         try {
             $this->answer($request, $task, $response, $error);
-            $works = $request->takeAfterResponse();
-            $works === [] || $this->finish($request, $id, $works);
+            $request->afterResponse === [] || $this->finish($request, $id);
         } finally {
             $request->handled();
         }
@@ -125,10 +133,8 @@ final class Requests implements ServerTaskHandler
     /**
      * Runs the functions that the application has deferred until after the response. A client that disconnects with its response does not
      * cancel them; the deadline does.
-     *
-     * @param non-empty-list<\Closure(): void> $works
      */
-    private function finish(Request $request, int $id, array $works): void
+    private function finish(Request $request, int $id): void
     {
         $this->answered[$id] = true;
         try {
@@ -136,6 +142,8 @@ final class Requests implements ServerTaskHandler
             Scheduler::await(Native\sleep(0.0));
         } catch (CancelledException) {
         }
+        $works = $request->afterResponse;
+        $request->afterResponse = [];
         foreach ($works as $work) {
             try {
                 scope($work);

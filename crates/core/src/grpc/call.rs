@@ -62,6 +62,7 @@ pub struct Call {
     is_compressing: Cell<bool>,
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
+    is_handled: Cell<bool>,
     timer: Cell<Option<CallTimer>>,
     /// Counts the calls of its server.
     call_stats: Rc<CallStats>,
@@ -77,7 +78,7 @@ pub(super) enum Answer {
     /// A response without a body (Trailers-Only).
     Only(HeaderMap),
     /// A failure of a call with JSON.
-    Failure(StatusCode, HeaderMap, Bytes),
+    Failure(Box<(StatusCode, HeaderMap, Bytes)>),
 }
 
 /// Which method a request with JSON calls, and the variables of its path.
@@ -130,6 +131,7 @@ impl Call {
             is_compressing: Cell::default(),
             has_begun: Cell::default(),
             has_ended: Cell::default(),
+            is_handled: Cell::default(),
             timer: Cell::new(new_call.timer),
             call_stats: new_call.call_stats,
             admission: new_call.admission,
@@ -347,6 +349,8 @@ impl Call {
         }
         self.has_ended.set(true);
         self.count(status.code);
+        // Without, the map would make room for six fields.
+        trailers.reserve(1);
         status.write(&mut trailers);
         if self.has_begun.get() {
             self.outbound.end(trailers);
@@ -377,7 +381,8 @@ impl Call {
                     fields.extend(head);
                 }
                 fields.insert(header::CONTENT_TYPE, JSON);
-                self.answer(Answer::Failure(http, fields, report.into()));
+                let failure = Box::new((http, fields, report.into()));
+                self.answer(Answer::Failure(failure));
             }
         }
         self.has_ended.set(true);
@@ -388,7 +393,9 @@ impl Call {
 
     /// Declares that the handler has ended, which frees its place. Dropping the call does the same.
     pub fn handled(&self) {
-        self.admission.end_handler(self.id);
+        if !self.is_handled.replace(true) {
+            self.admission.end_handler(self.id);
+        }
     }
 
     /// Checks the progress of the upload after `request_timeout`.
@@ -464,6 +471,7 @@ impl Call {
             Some(_) => JSON,
             None => answered_type(&self.head.headers),
         };
+        fields.reserve(1);
         fields.insert(header::CONTENT_TYPE, kind);
         fields
     }

@@ -24,8 +24,9 @@ pub(super) struct Inbound {
     limit: usize,
     /// The status for a broken stream.
     broken: fn(&hyper::Error) -> Status,
-    failure: Option<Status>,
-    trailers: Option<HeaderMap>,
+    /// Boxed, as the trailers are: most calls have neither.
+    failure: Option<Box<Status>>,
+    trailers: Option<Box<HeaderMap>>,
     /// Whether the last message was compressed.
     was_compressed: bool,
     /// Bytes of the body that have arrived.
@@ -91,14 +92,14 @@ impl Inbound {
         reserve: impl Fn(usize) -> bool,
     ) -> Poll<Result<Option<Frame>, Status>> {
         if let Some(failure) = &self.failure {
-            return Poll::Ready(Err(failure.clone()));
+            return Poll::Ready(Err(Status::clone(failure)));
         }
         let result = ready!(self.poll_next(context, reserve));
         Poll::Ready(result.map_err(|status| self.fail(status)))
     }
 
     fn fail(&mut self, status: Status) -> Status {
-        self.failure = Some(status.clone());
+        self.failure = Some(Box::new(status.clone()));
         self.body = None;
         status
     }
@@ -109,7 +110,10 @@ impl Inbound {
 
     /// The trailers, once the end was read.
     pub(super) fn take_trailers(&mut self) -> HeaderMap {
-        self.trailers.take().unwrap_or_default()
+        self.trailers
+            .take()
+            .map(|trailers| *trailers)
+            .unwrap_or_default()
     }
 
     /// The message of a client that does not stream, once the client has ended. It stays compressed until it is taken, so that a waiting
@@ -140,7 +144,7 @@ impl Inbound {
     /// Drops the body; later reads fail.
     pub(super) fn close(&mut self) {
         self.body = None;
-        let ended = || Status::new(Code::CANCELLED, "the call has ended");
+        let ended = || Box::new(Status::new(Code::CANCELLED, "the call has ended"));
         self.failure.get_or_insert_with(ended);
     }
 
@@ -169,7 +173,7 @@ impl Inbound {
                 Some(Err(error)) => return Poll::Ready(Err((self.broken)(&error))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.push(data)?,
-                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
                 },
             }
         }

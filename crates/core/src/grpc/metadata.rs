@@ -122,14 +122,8 @@ fn wire_value(name: &str, value: &[u8]) -> Result<HeaderValue, MetadataError> {
     }
 }
 
-/// `grpc-timeout`: at most eight digits and a unit. `None` where it is absent or malformed.
-pub(super) fn timeout(fields: &HeaderMap) -> Option<Result<Duration, ()>> {
-    fields
-        .get("grpc-timeout")
-        .map(|value| parse_timeout(value.as_bytes()).ok_or(()))
-}
-
-fn parse_timeout(value: &[u8]) -> Option<Duration> {
+/// `grpc-timeout`: at most eight digits and a unit. `None` where it is malformed.
+pub(super) fn parse_timeout(value: &[u8]) -> Option<Duration> {
     let (unit, digits) = value.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use super::calls::{Calls, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
 use super::inbound::Inbound;
-use super::metadata::{answered_type, content_type, timeout};
+use super::metadata::{answered_type, content_type, parse_timeout};
 use super::refusal::{Cause, Refusal, status_of};
 use super::response_body::ResponseBody;
 use super::status::{Code, Status};
@@ -28,6 +28,7 @@ use crate::server::Arrival;
 /// Response fields that a page may read with grpc-web.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Bytes of a refused call that are discarded, and how long that may take.
 const DISCARDED: usize = 64 << 10;
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(100);
@@ -52,10 +53,11 @@ impl Service for Calls {
     }
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
+        let mut fields = Fields::of(request.headers());
+        let origin = fields.origin.take();
+        let allowed = origin.filter(|origin| self.shared.allows(origin));
         let (head, body) = request.into_parts();
-        let origin = head.headers.get(header::ORIGIN);
-        let allowed = origin.filter(|origin| self.shared.allows(origin)).cloned();
-        let answer = answer(&self.shared, head, body, peer);
+        let answer = answer(&self.shared, head, &fields, body, peer);
         match allowed {
             None => answer,
             Some(origin) => Box::pin(async move {
@@ -155,8 +157,52 @@ fn share(response: &mut Response<Body>, origin: HeaderValue) {
     headers.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
-fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> ServiceFuture {
-    let protocol = Protocol::of(content_type(&head.headers));
+/// The fields of a request that decide how it is answered.
+struct Fields {
+    protocol: Option<Protocol>,
+    origin: Option<HeaderValue>,
+    encoding: Option<HeaderValue>,
+    /// `Err`: it is malformed.
+    timeout: Option<Result<Duration, ()>>,
+}
+
+impl Fields {
+    /// Finds them in one pass: looking up each by its name would cost several times as much.
+    fn of(headers: &HeaderMap) -> Self {
+        let mut content_type: &[u8] = b"";
+        let mut fields = Self {
+            protocol: None,
+            origin: None,
+            encoding: None,
+            timeout: None,
+        };
+        for (name, value) in headers {
+            if *name == header::CONTENT_TYPE {
+                if content_type.is_empty() {
+                    content_type = value.as_bytes();
+                }
+            } else if *name == header::ORIGIN {
+                fields.origin.get_or_insert_with(|| value.clone());
+            } else if *name == ENCODING {
+                fields.encoding.get_or_insert_with(|| value.clone());
+            } else if *name == TIMEOUT {
+                let parsed = || parse_timeout(value.as_bytes()).ok_or(());
+                fields.timeout.get_or_insert_with(parsed);
+            }
+        }
+        fields.protocol = Protocol::of(content_type);
+        fields
+    }
+}
+
+fn answer(
+    shared: &Rc<Shared>,
+    head: Parts,
+    fields: &Fields,
+    body: Incoming,
+    peer: Rc<Peer>,
+) -> ServiceFuture {
+    let protocol = fields.protocol;
     let found = match protocol {
         Some(_) => None,
         None => shared.routes.find(&head.method, head.uri.path()),
@@ -180,8 +226,8 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         }
     }
     let admitted = match protocol {
-        Some(protocol) => admit(shared, &head, protocol),
-        None => admit_json(shared, &head, found, body.is_end_stream()),
+        Some(protocol) => admit(shared, head.uri.path(), protocol, fields),
+        None => admit_json(shared, &head, found, body.is_end_stream(), fields),
     };
     let opened = match admitted {
         Ok(admitted) => {
@@ -269,8 +315,12 @@ struct Admitted {
     deadline: Option<Instant>,
 }
 
-fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, Refusal> {
-    let path = head.uri.path();
+fn admit(
+    shared: &Shared,
+    path: &str,
+    protocol: Protocol,
+    fields: &Fields,
+) -> Result<Admitted, Refusal> {
     let Some(method) = shared.methods.get(path).copied() else {
         let message = format!("there is no method {path}");
         return Err(unknown_method(message));
@@ -281,8 +331,8 @@ fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, 
         client_streams: shared.served[method].client_streams,
         protocol,
         binding: None,
-        encoding: encoding(&head.headers).map_err(Refusal::malformed)?,
-        deadline: deadline(shared, method, head).map_err(Refusal::malformed)?,
+        encoding: encoding(fields.encoding.as_ref()).map_err(Refusal::malformed)?,
+        deadline: deadline(shared, method, fields.timeout).map_err(Refusal::malformed)?,
     })
 }
 
@@ -291,6 +341,7 @@ fn admit_json(
     head: &Parts,
     found: Option<Found>,
     is_empty: bool,
+    fields: &Fields,
 ) -> Result<Admitted, Refusal> {
     let Some(found) = found else {
         let message = format!("there is no method at {}", head.uri.path());
@@ -324,7 +375,7 @@ fn admit_json(
         served: found.method,
         client_streams: false,
         protocol: Protocol::Json,
-        deadline: deadline(shared, found.method, head).map_err(Refusal::malformed)?,
+        deadline: deadline(shared, found.method, fields.timeout).map_err(Refusal::malformed)?,
         encoding: None,
         binding: Some(Box::new(Binding {
             path: Rc::clone(&served.path),
@@ -367,8 +418,12 @@ fn is_json(content_type: &[u8]) -> bool {
 }
 
 /// The client's deadline, or the server's limit if that is earlier.
-fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Instant>, Status> {
-    let asked = match timeout(&head.headers) {
+fn deadline(
+    shared: &Shared,
+    method: usize,
+    asked: Option<Result<Duration, ()>>,
+) -> Result<Option<Instant>, Status> {
+    let asked = match asked {
         None => None,
         Some(Ok(timeout)) => Some(timeout),
         Some(Err(())) => return Err(Status::internal("the grpc-timeout is malformed")),
@@ -437,11 +492,11 @@ fn stream_error(error: &hyper::Error) -> Status {
     Status::new(Code::CANCELLED, message)
 }
 
-fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
-    let Some(name) = headers.get(ENCODING).map(HeaderValue::as_bytes) else {
+fn encoding(name: Option<&HeaderValue>) -> Result<Option<Encoding>, Status> {
+    let Some(name) = name else {
         return Ok(None);
     };
-    let name = String::from_utf8_lossy(name);
+    let name = String::from_utf8_lossy(name.as_bytes());
     match Encoding::of_name(&name) {
         None if name != "identity" => {
             let message = format!("the grpc-encoding \"{name}\" is not known here");
@@ -519,7 +574,10 @@ impl Exchange {
                 Body::Other(Box::pin(ResponseBody(open))),
             ),
             Answer::Only(head) => (StatusCode::OK, head, Body::Empty),
-            Answer::Failure(status, head, body) => (status, head, Body::from(body)),
+            Answer::Failure(failure) => {
+                let (status, head, body) = *failure;
+                (status, head, Body::from(body))
+            }
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;

@@ -23,10 +23,10 @@ const BUFFERED: usize = 64 << 10;
 pub enum Body {
     Empty,
     Full(Bytes),
-    /// Written chunk by chunk through a [`BodyWriter`].
-    Stream(StreamBody),
+    /// Written chunk by chunk through a [`BodyWriter`]. Boxed as all that is large: a response is moved several times.
+    Stream(Box<StreamBody>),
     /// The contents of a [`SendableFile`](super::SendableFile).
-    File(FileBody),
+    File(Box<FileBody>),
     /// Made by a [`Service`](super::Service).
     Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BodyAborted>>>),
     /// No body: the connection becomes a WebSocket after this response.
@@ -197,7 +197,7 @@ impl StreamBody {
             events,
             on_end: None,
         };
-        (writer, Body::Stream(body))
+        (writer, Body::Stream(Box::new(body)))
     }
 
     /// Calls `on_end` when nothing more is sent: true where the body was sent to its end.

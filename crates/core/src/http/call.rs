@@ -36,6 +36,7 @@ pub struct Call {
     admission: Rc<Admission>,
     /// The head of the response is known.
     is_answered: Cell<bool>,
+    is_handled: Cell<bool>,
     pub(super) answer: RefCell<Option<Response<Body>>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
@@ -58,6 +59,7 @@ impl Call {
             timer: RefCell::default(),
             admission: Rc::clone(admission),
             is_answered: Cell::default(),
+            is_handled: Cell::default(),
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -171,7 +173,9 @@ impl Call {
 
     /// Declares that the handler has ended, which frees its place. Dropping the call does the same.
     pub fn handled(&self) {
-        self.admission.end_handler(self.id);
+        if !self.is_handled.replace(true) {
+            self.admission.end_handler(self.id);
+        }
     }
 
     fn record_time(&self) {

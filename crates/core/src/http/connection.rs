@@ -391,6 +391,11 @@ impl Connection {
         self.takes_no_more() && !self.is_http2.get()
     }
 
+    /// Whether a request of HTTP/1 that has arrived as a whole is in flight.
+    pub(super) fn is_awaiting_response(&self) -> bool {
+        self.in_flight.get() > 0 && !self.is_http2.get() && self.framing.is_whole()
+    }
+
     /// Whether the client was still sending when its last request was answered.
     pub(super) fn is_sent_to(&self) -> bool {
         self.framing.is_within()

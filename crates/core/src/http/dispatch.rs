@@ -13,7 +13,7 @@ use super::call::Call;
 use super::connection::{AnswerKind, Connection, InFlight};
 use super::context::Context as Server;
 use super::error_response::{
-    add_close, body_error_response, closing_response, text_response, validate,
+    add_close, body_error_response, closing_response, text_response, unify_host, validate,
 };
 use super::limits::REQUESTS;
 use super::refusal::Cause;
@@ -28,7 +28,7 @@ pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
-    let validated = validate(&mut request, connection.server.limits.header_count);
+    let validated = validate(&request, connection.server.limits.header_count);
     let service = connection.server.service_for(&request);
     let kind = match service {
         None => AnswerKind::Http,
@@ -37,7 +37,10 @@ pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming
     let answer = match (validated, service) {
         (Err(status), _) => refuse(&connection, status),
         (Ok(_), Some(service)) => Answer::Future(service.call(request, connection.peer())),
-        (Ok(expects_continue), None) => answer(&connection, request, expects_continue),
+        (Ok(expects_continue), None) => match unify_host(&mut request) {
+            Ok(()) => answer(&connection, request, expects_continue),
+            Err(status) => refuse(&connection, status),
+        },
     };
     Dispatch {
         answer,
@@ -185,14 +188,14 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
         deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
         ..Arrival::default()
     };
-    let make = |id, (head, body)| {
+    let make = |id, ()| {
         let peer = connection.peer();
         Call::new(id, head, body, peer, &server.admission)
     };
     let place = connection.place();
     let admitted = place
         .as_ref()
-        .and_then(|place| place.admit(arrival, (head, body), make).ok());
+        .and_then(|place| place.admit(arrival, (), make).ok());
     let Some(guard) = admitted else {
         return Answer::ready(closing_response(StatusCode::SERVICE_UNAVAILABLE));
     };

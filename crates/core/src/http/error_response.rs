@@ -7,24 +7,22 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use super::body::Body;
 use super::request_body::BodyError;
 
-/// Validates a request and replaces `Host` by the authority of the target if there is one. Returns whether the client expects 100
-/// Continue.
+/// Validates a request. Returns whether the client expects 100 Continue.
 ///
 /// # Errors
 /// The status with which the request is refused, see [`closing_response`].
-pub(super) fn validate<B>(
-    request: &mut Request<B>,
-    most_fields: usize,
-) -> Result<bool, StatusCode> {
+pub(super) fn validate<B>(request: &Request<B>, most_fields: usize) -> Result<bool, StatusCode> {
     if request.headers().len() > most_fields {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
-    let (mut hosts, mut codings, mut is_malformed, mut expectation) = (0, 0, false, None);
+    let (mut hosts, mut codings, mut is_malformed) = (0, 0, false);
+    let (mut host, mut expectation) = (None, None);
     // One pass: looking up each field by its name would cost several times as much.
     for (name, value) in request.headers() {
         if *name == header::HOST {
             hosts += 1;
-            is_malformed |= !value.as_bytes().iter().all(|byte| may_be_of_host(*byte));
+            host = Some(value.as_bytes());
+            is_malformed |= !value.as_bytes().iter().copied().all(may_be_of_host);
         } else if *name == header::TRANSFER_ENCODING {
             codings += 1;
             is_malformed |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -46,12 +44,11 @@ pub(super) fn validate<B>(
         // RFC 9110 §10.1.1
         Some(_) => return Err(StatusCode::EXPECTATION_FAILED),
     };
-    unify_host(request)?;
+    validate_authority(request, host)?;
     Ok(expects_continue)
 }
 
-/// Gives the request one authority, so that all parts of an application see the same host.
-fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
+fn validate_authority<B>(request: &Request<B>, host: Option<&[u8]>) -> Result<(), StatusCode> {
     let Some(authority) = request.uri().authority() else {
         return Ok(());
     };
@@ -60,17 +57,28 @@ fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
     if authority.contains('@') || !authority.bytes().all(may_be_of_host) {
         return Err(StatusCode::BAD_REQUEST);
     }
+    // RFC 9113 §8.3.1: `host` must not differ. RFC 9112 §3.2.2: with a target in absolute form it is ignored.
     let scheme = request.uri().scheme_str();
-    match request.headers().get(header::HOST) {
-        Some(host) if host.as_bytes() == authority.as_bytes() => return Ok(()),
-        // RFC 9113 §8.3.1: `host` must not differ. RFC 9112 §3.2.2: with a target in absolute form it is ignored.
-        Some(host)
-            if request.version() == Version::HTTP_2
-                && !is_same_host(host.as_bytes(), authority.as_bytes(), scheme) =>
-        {
-            return Err(StatusCode::BAD_REQUEST);
-        }
-        _ => {}
+    let is_same = |host| is_same_host(host, authority.as_bytes(), scheme);
+    match request.version() == Version::HTTP_2 && !host.is_none_or(is_same) {
+        true => Err(StatusCode::BAD_REQUEST),
+        false => Ok(()),
+    }
+}
+
+/// Replaces `Host` by the authority of the target if there is one, so that all parts of an application see the same host.
+///
+/// # Errors
+/// The authority is no field value; [`validate`] has refused it.
+pub(super) fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
+    let Some(authority) = request.uri().authority() else {
+        return Ok(());
+    };
+    let authority = authority.as_str();
+    if let Some(host) = request.headers().get(header::HOST)
+        && host.as_bytes() == authority.as_bytes()
+    {
+        return Ok(());
     }
     let host = HeaderValue::from_str(authority).map_err(|_| StatusCode::BAD_REQUEST)?;
     request.headers_mut().insert(header::HOST, host);
@@ -88,8 +96,24 @@ fn is_same_host(one: &[u8], other: &[u8], scheme: Option<&str>) -> bool {
 }
 
 /// RFC 3986 §3.2.2, and the port.
+const OF_HOST: [bool; 256] = {
+    let mut of_host = [false; 256];
+    let marks = b"-._~%!$&'()*+,;=:[]";
+    let mut index = 0;
+    while index < marks.len() {
+        of_host[marks[index] as usize] = true;
+        index += 1;
+    }
+    let mut byte = 0;
+    while byte < 128 {
+        of_host[byte as usize] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    of_host
+};
+
 fn may_be_of_host(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
+    OF_HOST[usize::from(byte)]
 }
 
 pub(super) fn body_error_response(error: &BodyError) -> Response<Body> {
@@ -134,7 +158,8 @@ mod tests {
 
     fn validated(request: hyper::http::request::Builder) -> Result<Vec<String>, StatusCode> {
         let mut request = request.body(()).unwrap();
-        validate(&mut request, 100)?;
+        validate(&request, 100)?;
+        unify_host(&mut request)?;
         let hosts = request.headers().get_all(header::HOST).iter();
         Ok(hosts
             .map(|host| host.to_str().unwrap().to_owned())

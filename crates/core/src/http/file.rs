@@ -232,7 +232,7 @@ impl SendableFile {
         pieces: impl Into<Vec<Piece>>,
     ) -> Response<Body> {
         let body = FileBody::new(Arc::clone(&self.file), pieces.into());
-        response.map(|_| Body::File(body))
+        response.map(|_| Body::File(Box::new(body)))
     }
 }
 

@@ -1,10 +1,14 @@
 use std::cell::Cell;
+use std::sync::LazyLock;
 
 use hyper::body::{Body as _, Incoming};
 use memchr::memmem;
 
 /// The end of a head, of a chunked body and of its trailers.
 const EMPTY_LINE: &[u8] = b"\r\n\r\n";
+/// Made once: making it costs more than a search in a short head.
+static FINDER: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(EMPTY_LINE));
 
 /// Tracks whether the bytes of a client on an HTTP/1 connection end at the end of a message.
 ///
@@ -37,7 +41,8 @@ impl Http1Framing {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
             Expected::EmptyLine => self.behind_head.set(
-                memmem::find(bytes, EMPTY_LINE)
+                FINDER
+                    .find(bytes)
                     .map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
             ),
             Expected::Unknown => {}
@@ -66,12 +71,24 @@ impl Http1Framing {
         });
     }
 
+    /// Whether the request in flight has been read to its end. Not known for a body that is not counted: then it says so.
+    pub(super) fn is_whole(&self) -> bool {
+        match self.body.get() {
+            Expected::EmptyLine => self.is_behind_empty_line(),
+            Expected::Bytes(left) => left <= 0,
+            Expected::Unknown => true,
+        }
+    }
+
+    fn is_behind_empty_line(&self) -> bool {
+        matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'])
+    }
+
     /// The request is answered. Returns whether a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
         let (is_followed, is_within) = match self.body.replace(Expected::EmptyLine) {
             Expected::EmptyLine => {
-                let is_within =
-                    !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n']);
+                let is_within = !self.is_behind_empty_line();
                 (is_within, is_within)
             }
             Expected::Bytes(left) => (left < 0, left != 0),
@@ -143,6 +160,20 @@ mod tests {
         framing.expect(false, None);
         framing.end();
         assert!(framing.is_within());
+    }
+
+    #[test]
+    fn a_request_is_whole_with_its_last_byte() {
+        let framing = after(&[&GET[..GET.len() - 1]]);
+        assert!(!framing.is_whole());
+        framing.read(&GET[GET.len() - 1..]);
+        framing.expect(true, Some(0));
+        assert!(framing.is_whole());
+        let framing = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbo"]);
+        framing.expect(false, Some(4));
+        assert!(!framing.is_whole());
+        framing.read(b"dy");
+        assert!(framing.is_whole());
     }
 
     #[test]

@@ -141,6 +141,8 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     builder
         .max_header_size(limits.header_bytes)
         .header_read_timeout(None)
+        // hyper would find the end of the input by reading into a new buffer during every request: `Socket` watches for it.
+        .half_close(socket.watches_end())
         // It would make hyper buffer a streamed body without bound for a client that does not read.
         .pipeline_flush(false);
     let server = Rc::clone(&connection);

@@ -83,6 +83,22 @@ impl Socket {
         }
     }
 
+    /// Whether the socket itself finds out that the client has disconnected while its request is handled. With TLS it cannot: the end
+    /// of the input is a message, which must be decrypted.
+    pub(super) fn watches_end(&self) -> bool {
+        !matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// hyper flushes at the end of each turn, and reads nothing while a request is handled.
+    fn poll_end(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.connection.is_awaiting_response() {
+            return Poll::Pending;
+        }
+        self.stream
+            .poll_end(context)
+            .map(|()| Err(io::ErrorKind::UnexpectedEof.into()))
+    }
+
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -272,6 +288,13 @@ impl Write for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        if !socket.connection.is_http2() {
+            ready!(Pin::new(&mut socket.stream).poll_flush(context))?;
+            return match socket.poll_end(context) {
+                Poll::Ready(result) => Poll::Ready(result),
+                Poll::Pending => Poll::Ready(Ok(())),
+            };
+        }
         if socket.can_wait() {
             socket.is_between_frames = true;
             return Poll::Ready(Ok(()));

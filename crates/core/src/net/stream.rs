@@ -1,10 +1,11 @@
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
@@ -72,6 +73,29 @@ impl Stream {
         }
     }
 
+    /// Ready once the peer has sent its last byte, all that it has sent was read, and the socket has no TLS. Leaves the input where it
+    /// is: while there is any, nothing wakes the task.
+    pub(crate) fn poll_end(&self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let result = match self {
+                Self::Tcp(socket) => {
+                    let _ = ready!(socket.poll_read_ready(context));
+                    socket.try_io(Interest::READABLE, || peek(socket))
+                }
+                Self::Unix(socket) => {
+                    let _ = ready!(socket.poll_read_ready(context));
+                    socket.try_io(Interest::READABLE, || peek(socket))
+                }
+                Self::Tls(_) => return Poll::Pending,
+            };
+            match result {
+                Ok(1..) => return Poll::Pending,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
     /// Bytes that were written and not acknowledged by the peer's kernel.
     pub(crate) fn unsent(&self) -> usize {
         let descriptor = match self {
@@ -87,6 +111,12 @@ impl Stream {
             _ => 0,
         }
     }
+}
+
+/// How much of the next byte there is.
+fn peek(socket: impl AsFd) -> io::Result<usize> {
+    let (peeked, _) = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+    Ok(peeked)
 }
 
 impl AsyncRead for Stream {

@@ -1,4 +1,4 @@
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 
@@ -11,7 +11,7 @@ use super::refusals::{Cause, RefusalReport};
 use super::slab::Id;
 #[cfg(test)]
 use super::state::Counts;
-use super::state::{Action, Arrival, Event, State};
+use super::state::{Action, Arrival, Event, State, UNRESERVED};
 use crate::wait;
 
 /// A request as its protocol knows it.
@@ -26,6 +26,7 @@ pub(crate) struct Admission<R, C> {
     state: RefCell<State<Weak<R>, C>>,
     /// Called once when there is an event.
     listener: Cell<Option<Box<dyn FnOnce()>>>,
+    has_listener: Cell<bool>,
     /// When the timer of [`keep_time`](Self::keep_time) fires.
     armed: Cell<Option<Instant>>,
     earlier: Notify,
@@ -39,6 +40,7 @@ impl<R: Requester, C: Cause> Admission<R, C> {
         Rc::new(Self {
             state: RefCell::new(State::new(capacity)),
             listener: Cell::default(),
+            has_listener: Cell::default(),
             armed: Cell::default(),
             earlier: Notify::new(),
             refused: Notify::new(),
@@ -46,10 +48,19 @@ impl<R: Requester, C: Cause> Admission<R, C> {
         })
     }
 
-    /// One step, and what follows from it.
+    /// One step, and what follows from it. From most steps nothing does.
+    #[inline]
     fn step<T>(&self, step: impl FnOnce(&mut State<Weak<R>, C>) -> T) -> T {
         let mut state = self.state.borrow_mut();
         let result = step(&mut state);
+        if state.has_consequences() || self.has_listener.get() && state.may_have_next() {
+            self.carry_out(state);
+        }
+        result
+    }
+
+    #[inline(never)]
+    fn carry_out<'a>(&'a self, mut state: RefMut<'a, State<Weak<R>, C>>) {
         while let Some((request, action)) = state.next_action() {
             // A request may take the next step itself.
             drop(state);
@@ -61,20 +72,25 @@ impl<R: Requester, C: Cause> Admission<R, C> {
         if state.take_refused() {
             self.refused.notify_one();
         }
-        let is_told = state.has_next();
+        let is_told = self.has_listener.get() && state.has_next();
         drop(state);
         if is_told && let Some(listener) = self.listener.take() {
+            self.has_listener.set(false);
             listener();
         }
-        result
     }
 
-    /// The same for steps that start a timer.
-    fn timed_step<T>(&self, step: impl FnOnce(&mut State<Weak<R>, C>) -> T) -> T {
+    /// The same for a step that may start a timer, which ends at `at`.
+    #[inline]
+    fn timed_step<T>(
+        &self,
+        at: Option<Instant>,
+        step: impl FnOnce(&mut State<Weak<R>, C>) -> T,
+    ) -> T {
         let result = self.step(step);
-        let first = self.state.borrow_mut().next_timer();
-        let armed = self.armed.get();
-        if first.is_some_and(|first| armed.is_none_or(|armed| first < armed)) {
+        if let Some(at) = at
+            && self.armed.get().is_none_or(|armed| at < armed)
+        {
             self.earlier.notify_one();
         }
         result
@@ -83,6 +99,7 @@ impl<R: Requester, C: Cause> Admission<R, C> {
     /// Calls `listener` once when [`take`](Self::take) has something that it has not now; only the last listener is called.
     pub(crate) fn listen(&self, listener: impl FnOnce() + 'static) {
         self.listener.set(Some(Box::new(listener)));
+        self.has_listener.set(true);
     }
 
     /// Whether [`take`](Self::take) has something now.
@@ -290,12 +307,12 @@ impl<R: Requester, C: Cause> Admission<R, C> {
 
     /// Checks the progress of a request that arrives at `at`.
     pub(crate) fn start_upload_timer(&self, id: Id, at: Instant) {
-        self.timed_step(|state| state.start_upload_timer(id, at));
+        self.timed_step(Some(at), |state| state.start_upload_timer(id, at));
     }
 
     /// Reserves bytes for the upload of a request: false where it has to wait for [`Action::Resume`].
     pub(crate) fn reserve(&self, id: Id, bytes: usize) -> bool {
-        self.step(|state| state.reserve(id, bytes))
+        bytes <= UNRESERVED || self.step(|state| state.reserve(id, bytes))
     }
 
     /// The upload waits for others of its connection, not for its client.
@@ -337,6 +354,7 @@ impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
         parts: T,
         make: impl FnOnce(Id, T) -> R,
     ) -> Result<RequestGuard<R, C>, (Refusal, T)> {
+        let deadline = arrival.deadline;
         let arrival = Arrival {
             connection: self.id,
             ..arrival
@@ -346,7 +364,7 @@ impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
             (Rc::downgrade(&request), request)
         };
         let step = |state: &mut State<_, _>| state.arrive(arrival, parts, make);
-        let (id, request) = self.admission.timed_step(step)?;
+        let (id, request) = self.admission.timed_step(deadline, step)?;
         Ok(RequestGuard {
             admission: Rc::clone(&self.admission),
             id,

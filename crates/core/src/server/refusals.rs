@@ -71,6 +71,11 @@ impl<C: Cause> Refusals<C> {
         self.is_changed = true;
     }
 
+    /// Whether something was added since the last call of [`take_changed`](Self::take_changed).
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
     /// Whether something was added since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)

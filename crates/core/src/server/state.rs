@@ -95,6 +95,7 @@ impl Stage {
 struct Request<R> {
     handle: R,
     connection: Id,
+    client: Id,
     lane: usize,
     stage: Stage,
     concurrency: Option<Rc<[usize]>>,
@@ -160,12 +161,30 @@ struct ClientLane {
     has_turn: bool,
 }
 
+impl Client {
+    /// Whether a request of the client may start, where its `share` of the lane is that many.
+    fn can_start(&self, lane: usize, share: usize) -> bool {
+        let of = &self.lanes[lane];
+        !of.queue.is_empty() && (self.network.is_none() || of.running < share)
+    }
+}
+
+/// The change of the counts by a transition of a request.
+#[derive(Clone, Copy, Default)]
+struct Change {
+    open: isize,
+    waiting: isize,
+    running: isize,
+}
+
 #[derive(Debug, Default)]
 struct Lane {
     open: usize,
     running: usize,
     /// `running` of its limits, fitted to the fibers.
     limit: usize,
+    /// The part of `limit` that one client may take.
+    share: usize,
     /// Clients that have queued requests and may start one, in the order in which they may.
     turns: VecDeque<Id>,
 }
@@ -206,6 +225,8 @@ pub(super) struct State<R, C> {
     /// The lane whose turn it is.
     turn: usize,
     concurrency: Vec<Concurrency>,
+    /// The part of the queue that one client may take.
+    queue_share: usize,
     timers: Timers,
     events: VecDeque<Event<R>>,
     actions: VecDeque<(Id, Action)>,
@@ -240,6 +261,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         });
         let mut state = Self {
             concurrency: concurrency.collect(),
+            queue_share: capacity.share(capacity.queue),
             capacity,
             connections: Slab::default(),
             open_connections: 0,
@@ -271,6 +293,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         let fitted = self.capacity.fitted(fibers);
         for (lane, limit) in self.lanes.iter_mut().zip(fitted) {
             lane.limit = limit;
+            lane.share = self.capacity.share(limit);
         }
         let clients: Vec<Id> = self.clients.ids().collect();
         for client in clients {
@@ -413,16 +436,19 @@ impl<R: Clone, C: Cause> State<R, C> {
             concurrency,
             deadline,
         } = arrival;
-        if let Err(refusal) = self.check_room(on, lane) {
-            let peer = self.connections.get(on).and_then(|on| on.peer);
-            self.refusals
-                .add(C::of(refusal.reason), peer, &refusal.message);
-            return Err((refusal, parts));
-        }
-        let (handle, made) = make(self.requests.next_id(), parts);
-        let id = self.requests.insert(Request {
+        let client = match self.check_room(on, lane) {
+            Ok(client) => client,
+            Err(refusal) => {
+                self.add_refusal_on(on, &refusal);
+                return Err((refusal, parts));
+            }
+        };
+        let id = self.requests.next_id();
+        let (handle, made) = make(id, parts);
+        self.requests.insert(Request {
             handle,
             connection: on,
+            client,
             lane,
             stage: Stage::Arriving,
             concurrency,
@@ -440,12 +466,17 @@ impl<R: Clone, C: Cause> State<R, C> {
         if let Some(connection) = self.connections.get_mut(on) {
             connection.requests += 1;
         }
-        self.count_open(on, lane, 1);
-        self.count_waiting(on, lane, 1);
+        let change = Change {
+            open: 1,
+            waiting: 1,
+            ..Change::default()
+        };
+        self.count(on, client, lane, change);
         Ok((id, made))
     }
 
-    fn check_room(&self, on: Id, lane: usize) -> Result<(), Refusal> {
+    /// Whether there is room for a request. Returns the client of the connection.
+    fn check_room(&self, on: Id, lane: usize) -> Result<Id, Refusal> {
         let limits = &self.capacity.lanes[lane];
         let connection = self.connections.get(on).filter(|on| on.is_open);
         let Some(connection) = connection else {
@@ -453,18 +484,18 @@ impl<R: Clone, C: Cause> State<R, C> {
         };
         self.check_open(connection, lane)?;
         if !limits.queues {
-            return Ok(());
+            return Ok(connection.client);
         }
         let (queue, noun) = (self.capacity.queue, self.capacity.noun);
         if self.waiting >= queue {
             return Err(Refusal::queue(Scope::Server, queue, noun));
         }
-        let share = self.capacity.share(queue);
+        let share = self.queue_share;
         let client = self.clients.get(connection.client);
         if client.is_some_and(|client| client.network.is_some() && client.waiting >= share) {
             return Err(Refusal::queue(Scope::Client, share, noun));
         }
-        Ok(())
+        Ok(connection.client)
     }
 
     /// Whether there is room for one more open request of the lane.
@@ -477,11 +508,12 @@ impl<R: Clone, C: Cause> State<R, C> {
         if limits.queues {
             return Ok(());
         }
-        let server = self.lanes[lane].limit;
-        let share = self.capacity.share(server);
+        let Lane {
+            open, limit, share, ..
+        } = self.lanes[lane];
         let client = self.clients.get(connection.client);
-        if self.lanes[lane].open >= server {
-            return full(Scope::Server, server);
+        if open >= limit {
+            return full(Scope::Server, limit);
         }
         if client.is_some_and(|it| it.network.is_some() && it.lanes[lane].open >= share) {
             return full(Scope::Client, share);
@@ -489,49 +521,71 @@ impl<R: Clone, C: Cause> State<R, C> {
         Ok(())
     }
 
+    /// Counts a refusal on a connection.
+    fn add_refusal_on(&mut self, connection: Id, refusal: &Refusal) {
+        let peer = self.connections.get(connection).and_then(|on| on.peer);
+        self.refusals
+            .add(C::of(refusal.reason), peer, &refusal.message);
+    }
+
     /// The request has arrived as a whole, or its handler reads the rest: it waits for a handler.
     pub(super) fn complete(&mut self, id: Id) {
-        let is_arriving = |request: &Request<R>| request.stage == Stage::Arriving;
-        if self.requests.get(id).is_some_and(is_arriving) {
-            self.stop_upload_timer(id);
+        if let Some(request) = self.requests.get(id)
+            && request.stage == Stage::Arriving
+        {
+            if request.upload.is_some() {
+                self.stop_upload_timer(id);
+            }
             self.enter(id);
         }
     }
 
     /// Passes the concurrency limits and queues, or waits at the first limit that is full.
     fn enter(&mut self, id: Id) {
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        if let Some(limits) = request.concurrency.clone()
+            && !self.pass(id, &limits)
+        {
+            return;
+        }
+        self.queue(id);
+    }
+
+    /// Counts a request as running at all of its concurrency limits. False where one of them is full: there it waits, or is refused.
+    fn pass(&mut self, id: Id, limits: &[usize]) -> bool {
+        let Some(request) = self.requests.get_mut(id) else {
+            return false;
+        };
+        let is_full = |limit: &usize| self.concurrency[*limit].is_full();
+        let Some(limit) = limits.iter().copied().find(is_full) else {
+            request.is_inside = true;
+            for limit in limits {
+                self.concurrency[*limit].running += 1;
+            }
+            return true;
+        };
+        let full = &mut self.concurrency[limit];
+        let (running, waiting) = (full.running, full.waiting.len());
+        if waiting < full.limits.queue {
+            full.waiting.push(id);
+            request.stage = Stage::Limited(limit);
+            return false;
+        }
+        // It was popped from the queue of another limit, or has just arrived: it is in no queue.
+        request.stage = Stage::Arriving;
+        let refusal = Refusal::concurrency(&full.limits.name, running, waiting, self.capacity.noun);
+        self.refuse_for(id, refusal);
+        false
+    }
+
+    fn queue(&mut self, id: Id) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        let concurrency = request.concurrency.clone();
-        let indexes = concurrency.as_deref().unwrap_or_default();
-        let full = indexes.iter().copied();
-        if let Some(limit) = full
-            .into_iter()
-            .find(|limit| self.concurrency[*limit].is_full())
-        {
-            let full = &mut self.concurrency[limit];
-            let (running, waiting) = (full.running, full.waiting.len());
-            if waiting < full.limits.queue {
-                full.waiting.push(id);
-                request.stage = Stage::Limited(limit);
-                return;
-            }
-            // It was popped from the queue of another limit, or has just arrived: it is in no queue.
-            request.stage = Stage::Arriving;
-            let refusal =
-                Refusal::concurrency(&full.limits.name, running, waiting, self.capacity.noun);
-            return self.refuse_for(id, refusal);
-        }
-        for limit in indexes {
-            self.concurrency[*limit].running += 1;
-        }
-        request.is_inside = true;
         request.stage = Stage::Queued;
-        let lane = request.lane;
-        let Some(client) = self.connections.get(request.connection).map(|it| it.client) else {
-            return;
-        };
+        let (client, lane) = (request.client, request.lane);
         if let Some(client) = self.clients.get_mut(client) {
             client.lanes[lane].queue.push(id);
         }
@@ -539,13 +593,11 @@ impl<R: Clone, C: Cause> State<R, C> {
     }
 
     fn give_turn(&mut self, id: Id, lane: usize) {
-        let share = self.capacity.share(self.lanes[lane].limit);
-        let Some(client) = self.clients.get_mut(id) else {
-            return;
-        };
-        let has_room = client.network.is_none() || client.lanes[lane].running < share;
-        let of = &mut client.lanes[lane];
-        if has_room && !of.queue.is_empty() && !std::mem::replace(&mut of.has_turn, true) {
+        let share = self.lanes[lane].share;
+        if let Some(client) = self.clients.get_mut(id)
+            && client.can_start(lane, share)
+            && !std::mem::replace(&mut client.lanes[lane].has_turn, true)
+        {
             self.lanes[lane].turns.push_back(id);
         }
     }
@@ -556,11 +608,14 @@ impl<R: Clone, C: Cause> State<R, C> {
             return Some(event);
         }
         let count = self.capacity.lanes.len();
-        for lane in (self.turn..self.turn + count).map(|lane| lane % count) {
-            if let Some(id) = self.start(lane) {
-                self.turn = (lane + 1) % count;
-                let request = self.requests.get(id)?;
-                return Some(Event::Request(request.handle.clone()));
+        for after in 0..count {
+            let lane = match self.turn + after {
+                lane if lane < count => lane,
+                lane => lane - count,
+            };
+            if let Some(request) = self.start(lane) {
+                self.turn = if lane + 1 < count { lane + 1 } else { 0 };
+                return Some(Event::Request(request));
             }
         }
         None
@@ -572,40 +627,48 @@ impl<R: Clone, C: Cause> State<R, C> {
             || (0..self.capacity.lanes.len()).any(|lane| self.next_client(lane).is_some())
     }
 
+    /// False where [`next`](Self::next) has nothing.
+    #[inline]
+    pub(super) fn may_have_next(&self) -> bool {
+        !self.events.is_empty() || self.lanes.iter().any(|lane| !lane.turns.is_empty())
+    }
+
     /// The client whose turn it is. Those that cannot start anything lose their turn, until that changes.
     fn next_client(&mut self, lane: usize) -> Option<Id> {
-        let share = self.capacity.share(self.lanes[lane].limit);
-        if self.lanes[lane].running >= self.lanes[lane].limit {
+        let of = &mut self.lanes[lane];
+        if of.running >= of.limit {
             return None;
         }
-        while let Some(id) = self.lanes[lane].turns.front().copied() {
+        while let Some(id) = of.turns.front().copied() {
             if let Some(client) = self.clients.get_mut(id) {
-                let has_room = client.network.is_none() || client.lanes[lane].running < share;
-                let of = &mut client.lanes[lane];
-                if has_room && !of.queue.is_empty() {
+                if client.can_start(lane, of.share) {
                     return Some(id);
                 }
-                of.has_turn = false;
+                client.lanes[lane].has_turn = false;
             }
-            self.lanes[lane].turns.pop_front();
+            of.turns.pop_front();
         }
         None
     }
 
-    fn start(&mut self, lane: usize) -> Option<Id> {
+    fn start(&mut self, lane: usize) -> Option<R> {
         let client_id = self.next_client(lane)?;
         self.lanes[lane].turns.pop_front();
-        let client = self.clients.get_mut(client_id)?;
-        client.lanes[lane].has_turn = false;
+        let client = &mut self.clients.get_mut(client_id)?.lanes[lane];
+        client.has_turn = false;
         let requests = &self.requests;
-        let id = client.lanes[lane].queue.pop(|id| is_queued(requests, id))?;
+        let id = client.queue.pop(|id| is_queued(requests, id))?;
         let request = self.requests.get_mut(id)?;
         request.stage = Stage::Running;
-        let connection = request.connection;
-        self.count_waiting(connection, lane, -1);
-        self.count_running(connection, lane, 1);
+        let (on, handle) = (request.connection, request.handle.clone());
+        let change = Change {
+            waiting: -1,
+            running: 1,
+            ..Change::default()
+        };
+        self.count(on, client_id, lane, change);
         self.give_turn(client_id, lane);
-        Some(id)
+        Some(handle)
     }
 
     /// The request changes to another lane, whose requests last longer, and leaves its place in its own to others.
@@ -620,23 +683,25 @@ impl<R: Clone, C: Cause> State<R, C> {
         else {
             return Ok(());
         };
-        let (on, from) = (request.connection, request.lane);
+        let (on, client, from) = (request.connection, request.client, request.lane);
         if let Some(connection) = self.connections.get(on)
             && let Err(refusal) = self.check_open(connection, lane)
         {
-            let peer = connection.peer;
-            self.refusals
-                .add(C::of(refusal.reason), peer, &refusal.message);
+            self.add_refusal_on(on, &refusal);
             return Err(refusal);
         }
         for (lane, by) in [(from, -1), (lane, 1)] {
-            self.count_open(on, lane, by);
-            self.count_running(on, lane, by);
+            let change = Change {
+                open: by,
+                running: by,
+                ..Change::default()
+            };
+            self.count(on, client, lane, change);
         }
         if let Some(request) = self.requests.get_mut(id) {
             request.lane = lane;
         }
-        self.give_turn_on(on, from);
+        self.give_turn(client, from);
         Ok(())
     }
 
@@ -647,8 +712,11 @@ impl<R: Clone, C: Cause> State<R, C> {
         };
         let was_open = std::mem::take(&mut request.is_open);
         if was_open {
+            let is_waiting = request.stage.is_waiting();
             self.clear_deadline(id);
-            self.end_waiting(id);
+            if is_waiting {
+                self.end_waiting(id);
+            }
         }
         was_open
     }
@@ -692,10 +760,16 @@ impl<R: Clone, C: Cause> State<R, C> {
     /// The connection no longer needs the request: the response is sent, or the client has disconnected. A handler that has not finished
     /// gets [`Event::Gone`].
     pub(super) fn detach(&mut self, id: Id) {
-        self.release_bytes(id);
-        self.cancel(id);
-        self.clear_deadline(id);
-        self.end_waiting(id);
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        if request.is_open || request.deadline.is_some() || request.bytes != Bytes::None {
+            // The client has not waited for the end of the answer.
+            self.release_bytes(id);
+            self.cancel(id);
+            self.clear_deadline(id);
+            self.end_waiting(id);
+        }
         if let Some(request) = self.requests.get_mut(id)
             && std::mem::take(&mut request.is_attached)
         {
@@ -724,11 +798,18 @@ impl<R: Clone, C: Cause> State<R, C> {
             return;
         }
         request.stage = Stage::Ended;
-        let (on, lane) = (request.connection, request.lane);
-        self.count_running(on, lane, -1);
-        self.count_open(on, lane, -1);
-        self.leave_concurrency(id);
-        self.give_turn_on(on, lane);
+        let (on, client, lane) = (request.connection, request.client, request.lane);
+        let is_inside = request.is_inside;
+        let change = Change {
+            open: -1,
+            running: -1,
+            ..Change::default()
+        };
+        self.count(on, client, lane, change);
+        if is_inside {
+            self.leave_concurrency(id);
+        }
+        self.give_turn(client, lane);
         self.forget(id);
     }
 
@@ -740,20 +821,23 @@ impl<R: Clone, C: Cause> State<R, C> {
         if !request.stage.is_waiting() {
             return;
         }
-        let (on, lane) = (request.connection, request.lane);
+        let (on, client, lane) = (request.connection, request.client, request.lane);
         let before = std::mem::replace(&mut request.stage, Stage::Ended);
         self.stop_upload_timer(id);
         self.release_bytes(id);
-        self.count_waiting(on, lane, -1);
-        self.count_open(on, lane, -1);
+        let change = Change {
+            open: -1,
+            waiting: -1,
+            ..Change::default()
+        };
+        self.count(on, client, lane, change);
         let requests = &self.requests;
         match before {
             Stage::Limited(limit) => self.concurrency[limit]
                 .waiting
                 .abandon(|id| is_limited(requests, id, limit)),
             Stage::Queued => {
-                let client = self.connections.get(on).map(|on| on.client);
-                if let Some(client) = client.and_then(|client| self.clients.get_mut(client)) {
+                if let Some(client) = self.clients.get_mut(client) {
                     client.lanes[lane]
                         .queue
                         .abandon(|id| is_queued(requests, id));
@@ -790,12 +874,6 @@ impl<R: Clone, C: Cause> State<R, C> {
         }
     }
 
-    fn give_turn_on(&mut self, connection: Id, lane: usize) {
-        if let Some(connection) = self.connections.get(connection) {
-            self.give_turn(connection.client, lane);
-        }
-    }
-
     /// Removes a request that neither its connection nor a handler needs.
     fn forget(&mut self, id: Id) {
         let is_over = |it: &Request<R>| !it.is_attached && it.stage == Stage::Ended;
@@ -807,45 +885,40 @@ impl<R: Clone, C: Cause> State<R, C> {
         };
         if let Some(connection) = self.connections.get_mut(request.connection) {
             connection.requests -= 1;
-        }
-        self.forget_connection(request.connection);
-    }
-
-    fn count_waiting(&mut self, on: Id, lane: usize, by: isize) {
-        if !self.capacity.lanes[lane].queues {
-            return;
-        }
-        self.waiting = self.waiting.saturating_add_signed(by);
-        if let Some(client) = self.client_of(on) {
-            client.waiting = client.waiting.saturating_add_signed(by);
+            if !connection.is_open {
+                self.forget_connection(request.connection);
+            }
         }
     }
 
-    fn count_running(&mut self, on: Id, lane: usize, by: isize) {
-        let running = &mut self.lanes[lane].running;
-        *running = running.saturating_add_signed(by);
-        if let Some(client) = self.client_of(on) {
-            let running = &mut client.lanes[lane].running;
-            *running = running.saturating_add_signed(by);
+    /// Changes the counts of the server, of a connection and of its client.
+    #[inline(always)]
+    fn count(&mut self, on: Id, client: Id, lane: usize, change: Change) {
+        fn add(count: &mut usize, by: isize) {
+            debug_assert!(count.checked_add_signed(by).is_some());
+            *count = count.wrapping_add_signed(by);
         }
-    }
-
-    fn count_open(&mut self, on: Id, lane: usize, by: isize) {
-        let open = &mut self.lanes[lane].open;
-        *open = open.saturating_add_signed(by);
-        if let Some(connection) = self.connections.get_mut(on) {
+        let queues = self.capacity.lanes[lane].queues;
+        let of = &mut self.lanes[lane];
+        add(&mut of.open, change.open);
+        add(&mut of.running, change.running);
+        if queues {
+            add(&mut self.waiting, change.waiting);
+        }
+        if change.open != 0
+            && let Some(connection) = self.connections.get_mut(on)
+        {
             let open = &mut connection.open[lane];
-            *open = open.saturating_add_signed(by as i32);
+            *open = open.wrapping_add_signed(change.open as i32);
         }
-        if let Some(client) = self.client_of(on) {
-            let open = &mut client.lanes[lane].open;
-            *open = open.saturating_add_signed(by);
+        if let Some(client) = self.clients.get_mut(client) {
+            if queues {
+                add(&mut client.waiting, change.waiting);
+            }
+            let of = &mut client.lanes[lane];
+            add(&mut of.open, change.open);
+            add(&mut of.running, change.running);
         }
-    }
-
-    fn client_of(&mut self, connection: Id) -> Option<&mut Client> {
-        let client = self.connections.get(connection)?.client;
-        self.clients.get_mut(client)
     }
 
     // Time
@@ -997,6 +1070,11 @@ impl<R: Clone, C: Cause> State<R, C> {
     }
 
     // Consequences of a step
+
+    /// Whether [`next_action`](Self::next_action) or [`take_refused`](Self::take_refused) has something.
+    pub(super) fn has_consequences(&self) -> bool {
+        !self.actions.is_empty() || self.refusals.is_changed()
+    }
 
     /// The next action and the request it is for.
     pub(super) fn next_action(&mut self) -> Option<(R, Action)> {

@@ -8,9 +8,9 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use weft_core::blocking::{self, Purpose};
 use weft_core::http::{Call, Field, MultipartError, MultipartLimits, Upload, UploadError};
 
+use super::body_failure::body_failure;
 use super::file::path_of;
 use super::object;
-use super::request::body_failure;
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;

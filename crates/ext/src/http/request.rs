@@ -8,8 +8,9 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
-use weft_core::http::{Body, BodyError, Call, Version, WebSocketLimits};
+use weft_core::http::{Body, Call, Version, WebSocketLimits};
 
+use super::body_failure::body_failure;
 use super::fields::{fields, final_status, header_map, joined, response};
 use super::file::HttpFile;
 use super::socket::{self, HttpSocket};
@@ -24,6 +25,8 @@ use crate::runtime::{seconds, start};
 
 /// A comment, which clients of events ignore.
 const HEARTBEAT: &[u8] = b":\n\n";
+/// Bytes of a method and a path that are put together without an allocation.
+const SHORT_ENDPOINT: usize = 128;
 
 /// Not final: `Weft\Http\Request` adds what has to wait.
 #[php_class]
@@ -44,6 +47,21 @@ impl HttpRequest {
 
     pub fn path(&self) -> Zval {
         text(self.call.head().uri.path())
+    }
+
+    pub fn endpoint(&self) -> Zval {
+        let (method, path) = (self.call.method().as_str(), self.call.head().uri.path());
+        let mut room = [0; SHORT_ENDPOINT];
+        match room.get_mut(..method.len() + 1 + path.len()) {
+            None => text(&format!("{method} {path}")),
+            Some(endpoint) => {
+                let (before, after) = endpoint.split_at_mut(method.len());
+                before.copy_from_slice(method.as_bytes());
+                after[0] = b' ';
+                after[1..].copy_from_slice(path.as_bytes());
+                binary(endpoint)
+            }
+        }
     }
 
     pub fn query_string(&self) -> Zval {
@@ -142,6 +160,12 @@ impl HttpRequest {
         Ok(self.call.respond(response(status, headers, body.into())?))
     }
 
+    pub fn finish(&self, status: i64, headers: &ZendHashTable, body: &Zval) -> PhpResult<()> {
+        self.respond(status, headers, body)?;
+        self.call.handled();
+        Ok(())
+    }
+
     pub fn respond_file(
         &self,
         status: i64,
@@ -219,14 +243,4 @@ impl HttpRequest {
         object.initialize(self);
         Ok(object.into_zval(false)?)
     }
-}
-
-pub fn body_failure(error: BodyError) -> Failure {
-    let kind = match error {
-        BodyError::TooLarge { .. } => "http.body.too_large",
-        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => "http.body.timed_out",
-        BodyError::Incomplete { .. } => "http.body.incomplete",
-        BodyError::Taken => "usage",
-    };
-    Failure::new(kind, error.to_string())
 }

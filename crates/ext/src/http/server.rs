@@ -14,9 +14,9 @@ use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, lis
 use super::long;
 use super::request::HttpRequest;
 use crate::array::values;
+use crate::call_stats::push_call_stats;
 use crate::convert::array_zval;
 use crate::failure::Failure;
-use crate::grpc::push_call_stats;
 use crate::outcome::Payload;
 use crate::process::Process;
 use crate::runtime::{expect, seconds, start};

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 use ext_php_rs::exception::PhpResult;
@@ -18,7 +19,29 @@ use super::schema_files::{self, class_of, schema};
 #[derive(Default)]
 struct Registry {
     by_layout: Vec<Option<Rc<Binding>>>,
-    by_class: HashMap<usize, Rc<Binding>>,
+    by_class: HashMap<usize, Rc<Binding>, BuildHasherDefault<AddressHasher>>,
+}
+
+/// Hashes an address: nobody outside the process chooses it, so that it needs no protection against collisions.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.write_usize((*byte).into()));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // Knuth's multiplicative hash. hashbrown takes the upper and the lower bits.
+        let mixed = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Registry {

@@ -23,12 +23,12 @@ final class Dispatcher
 
     public function dispatch(Request $request): mixed
     {
-        $path = $request->path();
-        $method = $request->method();
-        $handler = $this->routes->fixed[$path][$method] ?? null;
+        $handler = $this->routes->endpoints[$request->endpoint()] ?? null;
         if ($handler !== null) {
             return $handler($request);
         }
+        $path = $request->path();
+        $method = $request->method();
         [$handlers, $parameters, $request->route] = $this->routes->find($path);
         if (isset($handlers[$method])) {
             $request->parameters = $parameters;

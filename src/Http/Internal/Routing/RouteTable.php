@@ -14,8 +14,10 @@ final class RouteTable
     /** Separates expression and names in a key; occurs in neither. */
     private const BEFORE_NAMES = "\0";
 
-    /** @var array<string, array<string, \Closure>> by path, then by method */
-    public array $fixed = [];
+    /** @var array<string, \Closure> of paths without parameters, by `HttpRequest::endpoint()` */
+    public array $endpoints = [];
+    /** @var array<string, array<string, \Closure>> the same by path, then by method */
+    private array $fixed = [];
     /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression and names: names, handlers by method, path */
     private array $named = [];
     /** All expressions as one; null until it is needed. */
@@ -26,6 +28,9 @@ final class RouteTable
     {
         if ($pattern->names === []) {
             $this->fixed[$pattern->path] = ($this->fixed[$pattern->path] ?? []) + $handlers;
+            foreach ($this->fixed[$pattern->path] as $method => $handler) {
+                $this->endpoints["$method $pattern->path"] = $handler;
+            }
 
             return;
         }
