@@ -1,13 +1,11 @@
 //! Who calls: the line of the user's code, for reports that name it.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use ext_php_rs::ffi::zend_execute_data;
+use ext_php_rs::ffi::{ext_php_rs_executor_globals, zend_execute_data};
 use ext_php_rs::types::ZendStr;
-use ext_php_rs::zend::ExecutorGlobals;
 
 use weft_core::pool::Borrower;
 
@@ -15,13 +13,11 @@ use weft_core::pool::Borrower;
 const USER_FUNCTION: u8 = 2;
 /// Frames that are looked at, so that a deep recursion costs no more.
 const DEEPEST: usize = 64;
+/// Files that are remembered, a power of two.
+const REMEMBERED: usize = 32;
 
 thread_local! {
-    /// Names of files by the address of PHP's string, so that a borrow allocates none. Checked by content: an address may
-    /// be used again.
-    static FILES: RefCell<HashMap<usize, Rc<str>>> = RefCell::default();
-
-    static RECENT: RefCell<Recent> = RefCell::default();
+    static FILES: RefCell<Files> = RefCell::default();
 }
 
 /// One user frame.
@@ -37,23 +33,26 @@ pub fn borrower(task: i64, stack: bool) -> Borrower {
         task: u64::try_from(task).ok(),
         ..Borrower::default()
     };
-    let mut library: Option<&[u8]> = None;
     let mut calls = String::new();
-    for frame in Frames::here().take(DEEPEST) {
-        let file = frame.file.as_bytes();
-        let own = library.get_or_insert_with(|| source_folder(file));
-        if file.starts_with(own) && !own.is_empty() {
-            continue;
+    FILES.with_borrow_mut(|files| {
+        for (frame, depth) in Frames::here().take(DEEPEST).zip(0..) {
+            let name = match depth {
+                0 => files.name_of_native_caller(frame.file),
+                _ => files.name_of_caller(frame.file),
+            };
+            let Some(name) = name else {
+                continue;
+            };
+            if borrower.file.is_none() {
+                borrower.file = Some(name);
+                borrower.line = frame.line;
+            }
+            if !stack {
+                break;
+            }
+            frame.describe(&mut calls);
         }
-        if borrower.file.is_none() {
-            borrower.file = Some(name(frame.file));
-            borrower.line = frame.line;
-        }
-        if !stack {
-            break;
-        }
-        frame.describe(&mut calls);
-    }
+    });
     borrower.stack = stack.then(|| calls.into());
     borrower
 }
@@ -67,58 +66,20 @@ pub struct Place {
 
 impl Place {
     /// The nearest line outside the library.
-    #[inline(never)]
     pub fn of_caller() -> Option<Self> {
-        let mut frames = Frames::here();
-        let native = frames.next()?;
-        RECENT.with_borrow_mut(|recent| {
-            recent.enter(native.file.as_bytes());
-            let frame = match recent.is_library(&native) {
-                true => frames
-                    .take(DEEPEST)
-                    .find(|frame| !recent.is_library(frame))?,
-                false => native,
-            };
-            Some(Self {
-                file: recent.name(frame.file),
-                line: frame.line,
+        FILES.with_borrow_mut(|files| {
+            let mut frames = Frames::here().take(DEEPEST);
+            let native = frames.next()?;
+            if let Some(file) = files.name_of_native_caller(native.file) {
+                let line = native.line;
+                return Some(Self { file, line });
+            }
+            frames.find_map(|frame| {
+                let file = files.name_of_caller(frame.file)?;
+                let line = frame.line;
+                Some(Self { file, line })
             })
         })
-    }
-}
-
-/// The last caller's names: a loop that gives many statements allocates and hashes nothing. Compared by content, so that no
-/// string of PHP has to be kept alive.
-#[derive(Default)]
-struct Recent {
-    /// The file that called the extension.
-    native: Box<[u8]>,
-    /// Length of the library's folder in it, 0 where there is none.
-    library: usize,
-    user: Option<Rc<str>>,
-}
-
-impl Recent {
-    fn enter(&mut self, native: &[u8]) {
-        if *self.native != *native {
-            self.native = native.into();
-            self.library = source_folder(native).len();
-        }
-    }
-
-    fn is_library(&self, frame: &Frame<'_>) -> bool {
-        self.library > 0
-            && frame
-                .file
-                .as_bytes()
-                .starts_with(&self.native[..self.library])
-    }
-
-    fn name(&mut self, file: &ZendStr) -> Rc<str> {
-        match &self.user {
-            Some(user) if user.as_bytes() == file.as_bytes() => Rc::clone(user),
-            _ => Rc::clone(self.user.insert(name(file))),
-        }
     }
 }
 
@@ -128,24 +89,62 @@ impl fmt::Display for Place {
     }
 }
 
+/// The files of the frames that were seen lately, so that most calls compare and allocate nothing.
+#[derive(Default)]
+struct Files {
+    /// The folder of the library with the slash behind it; empty until it is known.
+    library: Box<[u8]>,
+    recent: [Option<File>; REMEMBERED],
+}
+
+/// A file, recognised by the address and the hash of PHP's string with its name: the address alone may be used again.
+struct File {
+    address: usize,
+    hash: u64,
+    /// `None` for files of the library.
+    name: Option<Rc<str>>,
+}
+
+impl Files {
+    /// The name of a file outside the library.
+    fn name_of_caller(&mut self, file: &ZendStr) -> Option<Rc<str>> {
+        let address = std::ptr::from_ref(file) as usize;
+        let slot = (address >> 4) % REMEMBERED;
+        match &self.recent[slot] {
+            // PHP computes the hash of a string when it is first needed.
+            Some(known) if known.address == address && known.hash == file.h && file.h != 0 => {
+                known.name.clone()
+            }
+            _ => self.remember(slot, file),
+        }
+    }
+
+    /// The same for the file that calls the extension: it is one of the library's, wherever that is.
+    fn name_of_native_caller(&mut self, file: &ZendStr) -> Option<Rc<str>> {
+        self.name_of_caller(file)?;
+        self.library = source_folder(file.as_bytes()).into();
+        self.recent = Default::default();
+        self.name_of_caller(file)
+    }
+
+    #[cold]
+    fn remember(&mut self, slot: usize, file: &ZendStr) -> Option<Rc<str>> {
+        let bytes = file.as_bytes();
+        let is_library = !self.library.is_empty() && bytes.starts_with(&self.library);
+        let name = (!is_library).then(|| Rc::from(String::from_utf8_lossy(bytes)));
+        self.recent[slot] = Some(File {
+            address: std::ptr::from_ref(file) as usize,
+            hash: file.h,
+            name: name.clone(),
+        });
+        name
+    }
+}
+
 /// Only files of the library call the extension, and each lies in `src/Noun/`.
 fn source_folder(file: &[u8]) -> &[u8] {
     let mut slashes = (0..file.len()).rev().filter(|&at| file[at] == b'/');
     slashes.nth(1).map_or(&[], |end| &file[..=end])
-}
-
-fn name(file: &ZendStr) -> Rc<str> {
-    let address = std::ptr::from_ref(file) as usize;
-    FILES.with_borrow_mut(|files| {
-        if let Some(known) = files.get(&address)
-            && known.as_bytes() == file.as_bytes()
-        {
-            return Rc::clone(known);
-        }
-        let name: Rc<str> = String::from_utf8_lossy(file.as_bytes()).into();
-        files.insert(address, Rc::clone(&name));
-        name
-    })
 }
 
 impl Frame<'_> {
@@ -170,7 +169,8 @@ struct Frames {
 impl Frames {
     fn here() -> Self {
         Self {
-            next: ExecutorGlobals::get().current_execute_data,
+            // SAFETY: PHP keeps the globals of its thread for as long as it runs.
+            next: unsafe { (*ext_php_rs_executor_globals()).current_execute_data },
         }
     }
 }
