@@ -7,8 +7,8 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::database::Pending;
 use super::error::excerpt;
+use super::pending::Pending;
 use super::{Error, Statement};
 
 /// Pieces on their way: one is sent while the next is made.

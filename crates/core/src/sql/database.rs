@@ -3,20 +3,16 @@
 //! Every future returned here owns what it needs: it may be dropped at any time, which cancels the statement.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::copy::{self, CopyData, CopyIn, CopyOut};
+use super::pending::Pending;
 use super::{
     Column, Dialect, Error, Hooks, PoolEvents, ResultSet, Statement, Value, mysql, postgres, sqlite,
 };
 use crate::pool::{Borrower, Holder, Manage, Pool, PoolOptions, Stats};
-
-/// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
-pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 
 /// A database of any supported kind. Cheap to clone; lives on the reactor's thread.
 #[derive(Clone)]

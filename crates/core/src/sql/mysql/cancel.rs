@@ -7,11 +7,12 @@ use super::connection::Connection;
 use super::startup::Connector;
 use crate::sql::Error;
 
-/// A statement that is almost done is cheaper to wait for than to cancel, which costs a connection.
-const GRACE: Duration = Duration::from_millis(20);
-/// How long the first cancellation may take to show. It is repeated: behind the statement it stops others may have been
-/// sent.
-const FIRST_PATIENCE: Duration = Duration::from_millis(50);
+/// How long a statement may go on before it is cancelled: a cancellation costs a connection.
+const CANCEL_AFTER: Duration = Duration::from_millis(20);
+/// Time until a cancellation is repeated for the first time; it doubles each time. More statements may have been sent behind the one
+/// that it stops.
+const FIRST_CANCEL_RETRY: Duration = Duration::from_millis(50);
+
 /// Stops what is running, reads what is left of its answer, rolls back and cleans the session. `None` when that fails. The
 /// pool limits the time.
 pub(super) async fn recover(
@@ -31,7 +32,7 @@ pub(super) async fn terminate(id: u32, connector: Rc<Connector>) {
 
 async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
     if connection.is_busy() {
-        match tokio::time::timeout(GRACE, connection.drain()).await {
+        match tokio::time::timeout(CANCEL_AFTER, connection.drain()).await {
             Ok(drained) => drained?,
             Err(_) => stop(connection, connector).await?,
         }
@@ -51,18 +52,18 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
 
 async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
     let id = connection.id;
-    let mut patience = FIRST_PATIENCE;
+    let mut retry_after = FIRST_CANCEL_RETRY;
     loop {
         // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
         // must have ended before anything else is sent, or it could hit that.
-        let drained = tokio::time::timeout(patience, connection.drain());
+        let drained = tokio::time::timeout(retry_after, connection.drain());
         let (killed, drained) = tokio::join!(connector.kill(id, false), drained);
         killed?;
         if let Ok(drained) = drained {
             drained?;
             break;
         }
-        patience *= 2;
+        retry_after *= 2;
     }
     // A cancellation that came too late for its statement hits this instead of the next one.
     connection.push_control("DO 0");

@@ -14,7 +14,6 @@ use super::local_infile::Infile;
 use super::reply::{
     AUTOCOMMIT, Answer, Capabilities, Command, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Reply, Step,
 };
-use super::startup::Connector;
 use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
 use crate::net::BufferedStream;
 use crate::pool::Condition;
@@ -69,14 +68,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection outside of any pool.
-    ///
-    /// # Errors
-    /// [`Error::Connect`], at the latest after the connect timeout.
-    pub async fn open(config: Config) -> Result<Self, Error> {
-        Connector::new(config).connect().await
-    }
-
     pub(super) fn new(
         link: BufferedStream,
         target: Rc<str>,

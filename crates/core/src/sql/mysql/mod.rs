@@ -14,15 +14,18 @@ mod cancel;
 mod config;
 mod connection;
 mod cursor;
+mod cursor_fetch;
 mod database;
 mod decode;
 mod encode;
 mod failure;
 mod local_infile;
 mod local_infile_name;
+mod local_infile_upload;
 mod login;
 #[cfg(test)]
 mod malformed_input_tests;
+mod manager;
 mod reply;
 mod rows;
 mod run;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::database::Mysql;
+use super::manager::Mysql;
 use super::reply::{Answer, UNEXPECTED_DESCRIPTION};
 use crate::pool::{Lease, Pool};
 use crate::sql::{Column, Error, Statement, Value};

@@ -18,6 +18,16 @@ const SESSION_SETUP_WITHOUT_TRACKING: &str =
     "SET NAMES utf8mb4, @@session.net_write_timeout = 3600";
 const UNKNOWN_VARIABLE: u16 = 1193;
 
+impl Connection {
+    /// Opens a connection outside of any pool.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], at the latest after the connect timeout.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Connector::new(config).connect().await
+    }
+}
+
 /// Opens connections to one database.
 pub(super) struct Connector {
     pub(super) config: Config,

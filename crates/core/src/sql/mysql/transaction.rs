@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::batch::Outcome;
-use super::cursor::{Fetched, Handle};
-use super::database::Mysql;
+use super::cursor_fetch::{Fetched, Handle};
+use super::manager::Mysql;
 use super::statement_kind::StatementKind;
 use crate::pool::{Lease, Pool};
 use crate::sql::deferred_statements::{Abandoned, DeferredStatements, ended};

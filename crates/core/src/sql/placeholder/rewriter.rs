@@ -1,6 +1,7 @@
 //! Finds the placeholders of one statement and writes them as its driver wants them.
 
-use super::{Dialect, Placeholders, list};
+use super::dialect::Dialect;
+use super::placeholders::{Placeholders, list};
 
 /// One pass over the text. Works on bytes: every byte it decides on is ASCII, which never occurs inside a UTF-8
 /// sequence, so that each cut falls on a character boundary.

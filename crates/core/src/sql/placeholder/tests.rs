@@ -1,4 +1,8 @@
+use std::sync::Arc;
+
+use super::placeholders::Placeholders;
 use super::*;
+use crate::sql::{Error, Value};
 
 fn postgres(sql: &str) -> String {
     ParsedSql::parse(Dialect::Postgres, sql)

@@ -3,33 +3,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::cancel_key::CancelKey;
 use super::connection::{Connection, TransactionStatus};
 use super::startup::Connector;
-use super::text::Malformed;
-use super::wire::Reader;
 use crate::sql::Error;
 
-/// A statement that is almost done is cheaper to wait for than to cancel, which costs the server a process.
-const GRACE: Duration = Duration::from_millis(20);
-/// How long the first cancellation may take to show. It is repeated: a server ignores one that arrives before it has read
-/// the statement.
-const FIRST_PATIENCE: Duration = Duration::from_millis(50);
-/// What the server wants to see in a `CancelRequest` (`BackendKeyData`).
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CancelKey {
-    pub(super) process_id: i32,
-    pub(super) secret: i32,
-}
-
-impl CancelKey {
-    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        Ok(Self {
-            process_id: reader.i32()?,
-            secret: reader.i32()?,
-        })
-    }
-}
+/// How long a statement may go on before it is cancelled: a cancellation costs the server a process.
+const CANCEL_AFTER: Duration = Duration::from_millis(20);
+/// Time until a cancellation is repeated for the first time; it doubles each time. A server ignores a cancellation that arrives before
+/// it has read the statement.
+const FIRST_CANCEL_RETRY: Duration = Duration::from_millis(50);
 
 /// Stops what is running, reads what is left of its answer and rolls back. `None` when that fails. The pool limits the time.
 pub(super) async fn recover(
@@ -49,7 +32,7 @@ pub(super) async fn terminate(key: CancelKey, connector: Rc<Connector>) {
 
 async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
     if connection.is_busy() {
-        match tokio::time::timeout(GRACE, connection.drain()).await {
+        match tokio::time::timeout(CANCEL_AFTER, connection.drain()).await {
             Ok(drained) => drained?,
             Err(_) => stop(connection, connector).await?,
         }
@@ -62,18 +45,18 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
 
 async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
     let key = connection.cancel_key;
-    let mut patience = FIRST_PATIENCE;
+    let mut retry_after = FIRST_CANCEL_RETRY;
     loop {
         // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
         // must have ended before anything else is sent, or it could hit that.
-        let drained = tokio::time::timeout(patience, connection.drain());
+        let drained = tokio::time::timeout(retry_after, connection.drain());
         let (cancelled, drained) = tokio::join!(connector.cancel(key), drained);
         cancelled?;
         if let Ok(drained) = drained {
             drained?;
             break;
         }
-        patience *= 2;
+        retry_after *= 2;
     }
     // The cancellation may have come too late for its statement. By this round trip the server has noticed it, and it
     // cannot hit the next statement.

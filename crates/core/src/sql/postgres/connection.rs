@@ -11,12 +11,10 @@ use postgres_protocol::message::backend as tag;
 use postgres_protocol::message::frontend;
 
 use super::cache::StatementCache;
-use super::cancel::CancelKey;
-use super::config::Config;
+use super::cancel_key::CancelKey;
 use super::failure::ServerFailure;
 use super::replies::{Drain, ExpectNothing, Replies, SimpleQuery};
 use super::session_state::SessionState;
-use super::startup::Connector;
 use super::text::Malformed;
 use super::types::{Oid, Type};
 use super::wire::Reader;
@@ -74,14 +72,6 @@ pub struct Connection {
 pub(super) type Types = Rc<std::cell::RefCell<HashMap<Oid, Type>>>;
 
 impl Connection {
-    /// Opens a connection outside of any pool.
-    ///
-    /// # Errors
-    /// [`Error::Connect`], at the latest after the connect timeout.
-    pub async fn open(config: Config) -> Result<Self, Error> {
-        Connector::new(config).connect().await
-    }
-
     pub(super) fn new(stream: Stream, target: Rc<str>, cache_limit: usize, types: Types) -> Self {
         Self {
             link: BufferedStream::new(stream, BytesMut::new()),

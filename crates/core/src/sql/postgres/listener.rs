@@ -8,8 +8,8 @@ use std::time::Duration;
 use postgres_protocol::message::backend as tag;
 
 use super::connection::Connection;
-use super::database::Postgres;
 use super::failure::ServerFailure;
+use super::manager::Postgres;
 use super::replies::Replies;
 use super::text::Malformed;
 use super::wire::Reader;

@@ -11,7 +11,7 @@ use postgres_protocol::message::backend as tag;
 use postgres_protocol::message::frontend;
 
 use super::auth::{AuthMethod, BindingMode};
-use super::cancel::CancelKey;
+use super::cancel_key::CancelKey;
 use super::config::Config;
 use super::failure::ServerFailure;
 use super::replies::Replies;

@@ -7,7 +7,7 @@ use postgres_protocol::message::backend as tag;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::cancel::CancelKey;
+use super::cancel_key::CancelKey;
 use super::decode::RowShape;
 use super::failure::ServerFailure;
 use super::replies::{Chunk, Descriptions, Drain, Replies, Results};

@@ -7,6 +7,7 @@ mod auth;
 mod batch;
 mod cache;
 mod cancel;
+mod cancel_key;
 mod config;
 mod connection;
 mod copy;
@@ -20,6 +21,7 @@ mod listener;
 mod login;
 #[cfg(test)]
 mod malformed_input_tests;
+mod manager;
 mod prepare;
 mod replies;
 mod rows;

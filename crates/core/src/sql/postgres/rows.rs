@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::database::Postgres;
 use super::decode::RowShape;
+use super::manager::Postgres;
 use super::replies::Chunk;
 use crate::pool::{Lease, Pool};
 use crate::sql::{Column, Error, Statement, Value};

@@ -10,13 +10,23 @@ use postgres_protocol::message::frontend;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::cancel::CancelKey;
+use super::cancel_key::CancelKey;
 use super::config::Config;
 use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
 use crate::net::{self, DialError, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
+
+impl Connection {
+    /// Opens a connection outside of any pool.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], at the latest after the connect timeout.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Connector::new(config).connect().await
+    }
+}
 
 /// Opens connections to one database.
 pub(super) struct Connector {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::engine::CHANGE_INTERVAL;
 use super::mailbox::Mailbox;
+
+/// How often the file is looked at for other processes' commits while somebody waits for one.
+pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts commits, so that each `Database` can tell the others' from its own.
 pub(super) struct Changes {

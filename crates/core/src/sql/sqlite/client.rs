@@ -10,10 +10,13 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 
+use super::config::Location;
 use super::engine::Engine;
-use super::jobs;
+use super::failure;
+use super::jobs::{self, Job, Read, Unit, Work};
 use super::mailbox::{Answer, Kind, Mailbox, Reply};
-use crate::sql::Error;
+use super::statement_kind::StatementKind;
+use crate::sql::{Error, ResultSet, Statement};
 
 /// One `Database`: its part of the hub and the answers it waits for.
 pub(super) struct Client {
@@ -68,6 +71,22 @@ impl Client {
             client: Rc::clone(self),
             id,
             done: false,
+        }
+    }
+
+    /// Runs one statement in a transaction of its own; on a reader if it only reads.
+    pub(super) async fn execute(self: &Rc<Self>, statement: Statement) -> Result<ResultSet, Error> {
+        self.check_open()?;
+        let engine = &self.engine;
+        let reads = engine.config.location != Location::Memory
+            && StatementKind::of(&statement.sql).may_read();
+        let pending = self.submit(Kind::Rows, |reply| match reads {
+            true => engine.read(Read { statement, reply }),
+            false => engine.push(Job::Unit(Unit::new(Work::One(statement), reply))),
+        });
+        match pending.await {
+            Answer::Rows(result) => result,
+            _ => Err(failure::unexpected()),
         }
     }
 

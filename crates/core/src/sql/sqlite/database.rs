@@ -4,12 +4,11 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::client::Client;
-use super::config::{Config, Location};
+use super::config::Config;
 use super::failure;
-use super::jobs::{Job, Read, Unit, Watcher, Work};
+use super::jobs::{Job, Watcher};
 use super::mailbox::{Answer, Kind};
 use super::registry;
-use super::statement_kind::StatementKind;
 use super::stream::RowStream;
 use super::transaction::Transaction;
 use crate::sql::{Error, ResultSet, Statement};
@@ -52,20 +51,7 @@ impl Database {
         statement: Statement,
     ) -> impl Future<Output = Result<ResultSet, Error>> + 'static {
         let client = Rc::clone(&self.client);
-        async move {
-            client.check_open()?;
-            let engine = &client.engine;
-            let reads = engine.config.location != Location::Memory
-                && StatementKind::of(&statement.sql).may_read();
-            let pending = client.submit(Kind::Rows, |reply| match reads {
-                true => engine.read(Read { statement, reply }),
-                false => engine.push(Job::Unit(Unit::new(Work::One(statement), reply))),
-            });
-            match pending.await {
-                Answer::Rows(result) => result,
-                _ => Err(unexpected()),
-            }
-        }
+        async move { client.execute(statement).await }
     }
 
     /// A transaction of which nothing has been sent yet.
@@ -77,7 +63,7 @@ impl Database {
     ///
     /// At most two chunks are in memory. An in-memory database has no second connection and reads everything first.
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
-        RowStream::new(self.clone(), statement, chunk.max(1))
+        RowStream::new(Rc::clone(&self.client), statement, chunk.max(1))
     }
 
     /// Resolves when another `Database` or another process has committed to the file since this one was opened or
@@ -109,19 +95,11 @@ impl Database {
             changes(closed.await).map(drop)
         }
     }
-
-    pub(super) fn client(&self) -> &Rc<Client> {
-        &self.client
-    }
 }
 
 fn changes(answer: Answer) -> Result<u64, Error> {
     match answer {
         Answer::Changes(result) => result,
-        _ => Err(unexpected()),
+        _ => Err(failure::unexpected()),
     }
-}
-
-pub(super) fn unexpected() -> Error {
-    failure::usage("the SQLite thread gave another kind of answer than was asked for")
 }

@@ -5,25 +5,24 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::changes::CHANGE_INTERVAL;
 use super::config::{Config, Location};
 use super::connection::Control;
 use super::failure;
 use super::jobs::{Command, Job, Read, Watcher};
 use super::mailbox::{Answer, Mailbox, Reply};
-use super::reader;
 use crate::sql::Error;
 
 /// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
 const JOBS_PER_TAKE: usize = 16;
-/// How often the file is looked at for other processes' commits while somebody waits for one.
-pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
-
 pub(super) struct Engine {
     pub config: Config,
     pub target: String,
     process: u32,
+    /// What a reader's thread does.
+    reader: fn(&Arc<Self>, &Arc<Control>),
     /// Device and inode, once the writer has opened the file.
     identity: OnceLock<(u64, u64)>,
     queue: Mutex<Queue>,
@@ -80,10 +79,11 @@ pub(super) enum NextCommand {
 }
 
 impl Engine {
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config, reader: fn(&Arc<Self>, &Arc<Control>)) -> Self {
         Self {
             target: config.location.to_string(),
             process: std::process::id(),
+            reader,
             identity: OnceLock::new(),
             queue: Mutex::new(Queue {
                 jobs: VecDeque::new(),
@@ -361,7 +361,7 @@ impl Engine {
         if reads.idle == 0 && reads.started < self.config.readers {
             let control = Arc::clone(&self.reader_controls[reads.started]);
             match self.start_thread("weft-sqlite-reader", move |engine| {
-                reader::run(engine, &control)
+                (engine.reader)(engine, &control);
             }) {
                 Ok(()) => reads.started += 1,
                 Err(error) if reads.started == 0 => {

@@ -162,3 +162,8 @@ fn constraint(message: &str) -> Option<String> {
             .to_owned(),
     )
 }
+
+/// A thread has given another kind of answer than its job asks for: a bug in Weft.
+pub(super) fn unexpected() -> Error {
+    usage("the SQLite thread gave another kind of answer than was asked for")
+}

@@ -12,6 +12,9 @@ use crate::sql::error::excerpt;
 use crate::sql::json;
 use crate::sql::{Column, Error, ResultSet, Value};
 
+/// Prepared statements each connection keeps (up to twice as many).
+pub(super) const STATEMENT_CACHE_SIZE: usize = 256;
+
 /// A longer parameter is not kept by the idle statement.
 const PARAMETER_BYTES_KEPT: usize = 4096;
 

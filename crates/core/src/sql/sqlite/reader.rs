@@ -7,9 +7,8 @@ use super::connection::{self, Control};
 use super::engine::Engine;
 use super::jobs::{Job, Read, Unit, Work};
 use super::mailbox::Answer;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, STATEMENT_CACHE_SIZE};
 use super::statement_kind::StatementKind;
-use super::writer::STATEMENT_CACHE_SIZE;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet};
 

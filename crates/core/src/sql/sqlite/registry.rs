@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::config::{Config, Location};
 use super::engine::{Engine, lock};
-use super::writer;
+use super::{reader, writer};
 use crate::sql::Error;
 
 static ENGINES: Mutex<Vec<Weak<Engine>>> = Mutex::new(Vec::new());
@@ -26,7 +26,7 @@ pub(super) fn join(mut config: Config) -> Result<Arc<Engine>, Error> {
     if let Some(engine) = existing {
         return Ok(engine);
     }
-    let engine = Arc::new(Engine::new(config));
+    let engine = Arc::new(Engine::new(config, reader::run));
     engine.start_thread("weft-sqlite-writer", writer::run)?;
     hubs.push(Arc::downgrade(&engine));
     Ok(engine)

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex, mpsc};
 
+use super::client::Client;
 use super::config::{Config, Location};
 use super::connection::{self, Control};
-use super::database::Database;
 use super::failure;
 use super::prepared::{Cursor, Prepared};
 use super::statement_kind::StatementKind;
@@ -24,7 +24,7 @@ pub struct RowStream {
 }
 
 struct Shared {
-    database: Database,
+    client: Rc<Client>,
     chunk: usize,
     source: Mutex<Source>,
     /// Interrupts the statement, even one that finds no row.
@@ -43,9 +43,9 @@ enum Source {
 type Part = Result<Option<ResultSet>, Error>;
 
 impl RowStream {
-    pub(super) fn new(database: Database, statement: Statement, chunk: usize) -> Self {
+    pub(super) fn new(client: Rc<Client>, statement: Statement, chunk: usize) -> Self {
         let shared = Shared {
-            database,
+            client,
             chunk,
             source: Mutex::new(Source::NotStarted(statement)),
             stop: RefCell::new(None),
@@ -93,10 +93,10 @@ impl Shared {
     }
 
     async fn start(&self, statement: Statement) -> Result<Source, Error> {
-        let engine = &self.database.client().engine;
-        self.database.client().check_open()?;
+        let engine = &self.client.engine;
+        self.client.check_open()?;
         if engine.config.location == Location::Memory {
-            return self.database.execute(statement).await.map(Source::Rows);
+            return self.client.execute(statement).await.map(Source::Rows);
         }
         let (sender, receiver) = mpsc::channel(1);
         let control = Arc::new(Control::new());
@@ -118,7 +118,7 @@ impl Shared {
 
     fn cut(&self) -> Error {
         Error::ConnectionLost {
-            target: self.database.client().engine.target.clone(),
+            target: self.client.engine.target.clone(),
             message: "it was closed while rows were streamed".into(),
         }
     }

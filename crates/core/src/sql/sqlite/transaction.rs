@@ -8,7 +8,6 @@ use std::rc::Rc;
 use tokio::sync::Mutex;
 
 use super::client::{Abandoned, Client, Pending};
-use super::database::unexpected;
 use super::failure;
 use super::jobs::{self, Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Kind, Reply};
@@ -377,7 +376,7 @@ fn after_commit(answer: &BatchAnswer) -> Phase {
 fn batch_answer(answer: Answer) -> Result<BatchAnswer, Error> {
     match answer {
         Answer::Batch(answer) => Ok(answer),
-        _ => Err(unexpected()),
+        _ => Err(failure::unexpected()),
     }
 }
 

@@ -12,15 +12,12 @@ use super::engine::{Engine, NextCommand, Taken};
 use super::failure;
 use super::jobs::{Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Reply};
-use super::prepared::{Prepared, forget_last_insert_id};
+use super::prepared::{Prepared, STATEMENT_CACHE_SIZE, forget_last_insert_id};
 use super::statement_kind::StatementKind;
 use super::transaction_statements::TransactionStatements;
 use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet, Statement};
-
-/// Prepared statements each connection keeps (up to twice as many).
-pub(super) const STATEMENT_CACHE_SIZE: usize = 256;
 
 /// Serves until the database is closed. However it ends, by a panic too, nobody waits for it afterwards.
 pub(super) fn run(engine: &Arc<Engine>) {
