@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Persistence;
 use Psr\Log\LoggerInterface;
 use Weft\Pool\PoolException;
 use Weft\Sql\Database;
+use Weft\Sql\Driver;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -31,13 +32,14 @@ final class Redeliveries
      */
     public function note(string $id, int $consumer): int
     {
-        return $this->database->transaction(static function (Transaction $transaction) use ($id, $consumer): int {
-            $updated = $transaction->execute('UPDATE weft_redeliveries SET redeliveries = redeliveries + 1, updated_at = ? WHERE message_id = ? AND consumer = ?', [\time(), $id, $consumer]);
-            if ($updated->affected() === 0) {
-                $transaction->execute('INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ?)', [$id, $consumer, \time()]);
-
-                return 1;
-            }
+        // One statement: in MariaDB, transactions that look for a missing row before they insert it deadlock on the gap.
+        return $this->database->transaction(function (Transaction $transaction) use ($id, $consumer): int {
+            $transaction->execute(
+                'INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ?) ' . ($this->database->driver() === Driver::Mysql
+                    ? 'ON DUPLICATE KEY UPDATE redeliveries = redeliveries + 1, updated_at = VALUES(updated_at)'
+                    : 'ON CONFLICT (message_id, consumer) DO UPDATE SET redeliveries = weft_redeliveries.redeliveries + 1, updated_at = excluded.updated_at'),
+                [$id, $consumer, \time()],
+            );
 
             return $transaction->execute('SELECT redeliveries FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value();
         });
