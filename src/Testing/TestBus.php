@@ -15,11 +15,11 @@ use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Random;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
+use Weft\Testing\Internal\MessageReader;
 use Weft\Testing\Internal\SimulatedBroker;
 
 use function Weft\async;
@@ -47,7 +47,7 @@ final class TestBus
     public readonly Database $database;
     private readonly SimulatedBroker $broker;
     private readonly Memory $transport;
-    private readonly Codec $codec;
+    private MessageReader $reader;
     private readonly bool $ownsDatabase;
     private ?Bus $bus = null;
     private BusOptions $options;
@@ -63,8 +63,8 @@ final class TestBus
         $this->database = $database ?? Database::connect('sqlite::memory:');
         $this->broker = new SimulatedBroker($seed, $faults);
         $this->transport = new Memory($this->broker);
-        $this->codec = new Codec();
         $this->options = new BusOptions(logger: new NullLogger());
+        $this->reader = new MessageReader($this->options);
         Clock::set((float) ($now ?? new \DateTimeImmutable('2026-01-01 00:00:00 UTC'))->format('U.u'));
         Random::override($this->broker->chance(...));
     }
@@ -81,6 +81,7 @@ final class TestBus
             throw new \Error('configure() must be called before the first use of a TestBus');
         }
         $this->options = $options->logger !== null ? $options : new BusOptions(...['logger' => new NullLogger()] + \get_object_vars($options));
+        $this->reader = new MessageReader($this->options);
 
         return $this;
     }
@@ -210,12 +211,10 @@ final class TestBus
      */
     public function assertSent(string $class): MessageAssertions
     {
-        $known = $this->codec->of($class);
         $messages = [];
         foreach ($this->broker->published as $message) {
-            if ($message->type === $known->type) {
-                /** @var T $decoded */
-                $decoded = $known->decode($message->body);
+            $decoded = $this->reader->read($class, $message->type, $message->body, $message->headers);
+            if ($decoded !== null) {
                 // A message that is published again after a crash counts once.
                 $messages[$message->headers[Header::MESSAGE_ID]] ??= $decoded;
             }
@@ -237,12 +236,10 @@ final class TestBus
      */
     public function assertDeadLettered(string $class, ?string $because = null): MessageAssertions
     {
-        $known = $this->codec->of($class);
         $messages = [];
         foreach ($this->letters() as $letter) {
-            if ($letter->type === $known->type && ($because === null || \is_a($letter->errorClass(), $because, true))) {
-                /** @var T $decoded */
-                $decoded = $known->decode($letter->body);
+            $decoded = $because === null || \is_a($letter->errorClass(), $because, true) ? $this->reader->read($class, $letter->type, $letter->body, $letter->headers) : null;
+            if ($decoded !== null) {
                 $messages[] = $decoded;
             }
         }

@@ -182,6 +182,7 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($entry);
                 }
             });
+            self::assertSame(['queue theirs.dead', 'queue weft.retry.theirs'], $bus->queue('theirs')->plan());
             $bus->queue('theirs')->declare();
             $bus->publish(new EntryBooked('not bound', 1));
             $theirs->publisher()->publish(new \Weft\Amqp\Message('{"account":"4711","cents":1}'), '', 'theirs');
@@ -234,6 +235,7 @@ final class ForeignProgramsTest extends BusTestCase
                     ($this->handle)($due);
                 }
             });
+            self::assertSame([], $bus->queue('theirs')->plan());
             $bus->publish(new InvoiceDue('4711'));
             $bus->publish(new InvoiceDue('bad'));
             $bus->consume('theirs', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));

@@ -17,6 +17,7 @@ use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
+use Weft\Bus\QueryHandler;
 use Weft\Bus\Route;
 use Weft\Bus\SerializedBy;
 use Weft\Bus\Serializer;
@@ -33,8 +34,13 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UnknownMessageTypeException;
+use Weft\Bus\Unrecoverable;
 use Weft\Bus\Upcaster;
+use Weft\Testing\TestBus;
+use Weft\Tests\Protobuf\Generated\Api\GetUserRequest;
 use Weft\Tests\Protobuf\Generated\Api\User;
+
+use function Weft\async;
 
 /** Formats of messages other than the bus's JSON: what they write, what they read, and what is in none of them. */
 final class SerializerTest extends BusTestCase
@@ -222,6 +228,49 @@ final class SerializerTest extends BusTestCase
         yield 'a message of php-service-bus that is not JSON' => [[new PhpServiceBus()], 'secret', ['x-message-type' => OrderPlaced::class]];
         yield 'a format that throws' => [[new Failing()], '{}', []];
         yield 'a format that returns something else' => [[new HeaderMapping(new Other())], '{}', []];
+    }
+
+    public function testARequestAndItsReplyMayBeInAnotherFormat(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(new class {
+                #[QueryHandler]
+                public function user(GetUserRequest $query): User
+                {
+                    return new User(id: $query->id, name: 'Zoë');
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $consuming = async(static fn() => $bus->consume(self::QUEUE));
+            $reply = $bus->request(new GetUserRequest(id: 7), reply: User::class);
+            $bus->stop();
+            $consuming->await();
+
+            self::assertEquals(new User(id: 7, name: 'Zoë'), $reply);
+        });
+    }
+
+    public function testATestBusReadsEveryFormat(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = (new TestBus())->configure(self::options(serializers: [OrderPlaced::class => new HeaderMapping(new CloudEvents('/shop', ContentMode::Structured), types: ['order_placed' => OrderPlaced::class])]));
+            $bus->handlers(new class {
+                #[EventListener]
+                #[\Weft\Bus\Retry(immediate: 0)]
+                public function sent(ParcelSent $event): void
+                {
+                    throw new class ('no') extends \RuntimeException implements Unrecoverable {};
+                }
+            });
+            $bus->bus()->publish(self::order());
+            $bus->publish(new ParcelSent('p-1', 3));
+            $bus->publish(new User(id: 7));
+
+            $bus->assertSent(OrderPlaced::class)->once()->with(id: 'o-1');
+            $bus->assertSent(User::class)->once()->with(id: 7);
+            $bus->assertDeadLettered(ParcelSent::class)->once()->with(grams: 3);
+            $bus->close();
+        });
     }
 
     public function testSymfonysStampsStayWithTheMessage(): void

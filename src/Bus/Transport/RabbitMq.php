@@ -114,7 +114,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
      */
     public function declare(string $queue, array $types): void
     {
-        if (!$this->declares || $this->optionsOf($queue)->isExisting()) {
+        if (!$this->declares($queue)) {
             $this->attach($queue);
 
             return;
@@ -130,6 +130,22 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         }
         $this->declareQueue($dead, $arguments[$dead], []);
         $this->declareQueue($queue, $arguments[$queue], $bindings);
+    }
+
+    /** @internal whether it declares and binds a queue */
+    public function declares(string $queue): bool
+    {
+        return $this->declares && !$this->optionsOf($queue)->isExisting();
+    }
+
+    /**
+     * @internal what it declares for a queue of somebody else
+     *
+     * @return list<string> a line each
+     */
+    public function plan(string $queue): array
+    {
+        return $this->declares ? ['queue ' . DeadLetters::queueOf($queue), 'queue ' . DelayQueues::returning($queue)[0]] : [];
     }
 
     /** Uses a queue that somebody else has declared. */

@@ -16,6 +16,7 @@ use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Internal\Printable;
@@ -78,6 +79,9 @@ final class Receiver
     /** @return list<string> what {@see declare()} would make, a line each */
     public function plan(string $queue): array
     {
+        if ($this->setup->transport instanceof RabbitMq && !$this->setup->transport->declares($queue)) {
+            return $this->setup->transport->plan($queue);
+        }
         $steps = ["queue {$queue}", 'queue ' . DeadLetters::queueOf($queue)];
         foreach ($this->setup->handlers->types() as $type) {
             $steps[] = "binding of {$type} to {$queue}";
