@@ -54,7 +54,7 @@ abstract class PoolTestCase extends TestCase
         return [null, (\hrtime(true) - $begin) / 1e9];
     }
 
-    /** WEFT_FIGURES=1 prints what the tests have measured, for docs/pool.md. */
+    /** WEFT_FIGURES=1 prints what the tests have measured. */
     protected function figure(string $text): void
     {
         if (\getenv('WEFT_FIGURES')) {
