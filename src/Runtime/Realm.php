@@ -52,7 +52,7 @@ final class Realm
      */
     public static function isolate(string ...$properties): void
     {
-        Native\Realm::isolate($properties);
+        Native\Realm::isolate(\array_values($properties));
     }
 
     /**

@@ -55,7 +55,8 @@ final class RealmRequest
                 // The server frames the body.
                 continue;
             }
-            $response = $response->withHeader((string) $name, [...(array) ($response->headers[$name] ?? []), ...$values]);
+            $own = $response->headers[$name] ?? [];
+            $response = $response->withHeader((string) $name, [...(\is_array($own) ? $own : [(string) $own]), ...$values]);
         }
         if ($response->header('content-type') === null && $response->body !== '') {
             $response = $response->withHeader('content-type', self::contentType());
