@@ -15,6 +15,12 @@ enum Hook: string
     case Sockets = 'sockets';
     /** Reading from and writing to pipes: `STDIN`, `exec()`, `proc_open()`. */
     case Pipes = 'pipes';
+    /** `flock()`: a lock of another task or process, such as that of a session in a file. */
+    case Locks = 'locks';
+    /** The end of child processes: `exec()`, `proc_close()`, `pcntl_wait()`. */
+    case Processes = 'processes';
+    /** Look-ups of names: `gethostbyname()`, `dns_get_record()`, and those of all libraries. */
+    case Names = 'names';
 
     /**
      * Those of the environment variable `WEFT_HOOKS`: `off`, or names separated by commas; all where it is not set.
@@ -62,6 +68,9 @@ enum Hook: string
             self::Sleep => 1,
             self::Sockets => 2,
             self::Pipes => 4,
+            self::Locks => 8,
+            self::Processes => 16,
+            self::Names => 32,
         };
     }
 }

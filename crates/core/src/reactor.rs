@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
@@ -27,7 +28,7 @@ pub type OpId = u64;
 ///
 /// Not `Send`: nothing spawned here can leave the thread, so values of the host language cannot either.
 pub struct Reactor<T: 'static> {
-    runtime: Runtime,
+    runtime: ManuallyDrop<Runtime>,
     tasks: LocalSet,
     shared: Rc<Shared<T>>,
 }
@@ -92,7 +93,7 @@ impl<T: 'static> Reactor<T> {
             waiter: None,
         };
         Ok(Self {
-            runtime,
+            runtime: ManuallyDrop::new(runtime),
             tasks: LocalSet::new(),
             shared: Rc::new(Shared {
                 state: RefCell::new(state),
@@ -214,6 +215,15 @@ impl<T: 'static> Reactor<T> {
     pub fn running(&self) -> usize {
         let state = self.shared.state.borrow();
         state.running.len() + state.unannounced.len()
+    }
+}
+
+/// Blocking calls that have begun are abandoned: a name server that does not answer must not keep the process from ending.
+impl<T: 'static> Drop for Reactor<T> {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the runtime after this.
+        let runtime = unsafe { ManuallyDrop::take(&mut self.runtime) };
+        runtime.shutdown_background();
     }
 }
 
@@ -388,6 +398,27 @@ mod tests {
         let began = std::time::Instant::now();
         assert!(reactor.poll(Some(Duration::from_millis(20))).is_empty());
         assert!(began.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn a_blocking_call_that_never_ends_does_not_keep_the_reactor() {
+        let reactor = reactor();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (end, has_ended) = std::sync::mpsc::channel::<()>();
+        let id = reactor.spawn(async move {
+            let call = blocking::run(blocking::Purpose::Names, move || {
+                begun.send(()).unwrap();
+                has_ended.recv().unwrap_err();
+            });
+            call.await.unwrap();
+            1
+        });
+        while has_begun.try_recv().is_err() {
+            reactor.poll(Some(Duration::from_millis(1)));
+        }
+        reactor.cancel(id);
+        drop(reactor);
+        drop(end);
     }
 
     #[test]

@@ -42,6 +42,9 @@ typedef enum {
 	WEFT_SLEEP = 1,
 	WEFT_SOCKETS = 2,
 	WEFT_PIPES = 4,
+	WEFT_LOCKS = 8,
+	WEFT_PROCESSES = 16,
+	WEFT_NAMES = 32,
 } weft_group;
 
 /* What a replacement has to do. Costs a few nanoseconds. */

@@ -4,12 +4,18 @@
 
 #include "hooks.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <resolv.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +60,22 @@ weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadl
 /* Whether calls on the descriptor wait in the kernel. Keeps errno. */
 bool weft_blocks(int descriptor);
 ssize_t weft_send_from(int socket, const void *data, size_t size, int flags, const void *caller);
+
+int weft_flock(int descriptor, int operation);
+int weft_fcntl(int descriptor, int operation, ...);
+
+pid_t weft_waitpid(pid_t child, int *status, int options);
+pid_t weft_wait4(pid_t child, int *status, int options, struct rusage *usage);
+pid_t weft_wait3(int *status, int options, struct rusage *usage);
+/* wait() */
+pid_t weft_child_wait(int *status);
+FILE *weft_popen(const char *command, const char *mode);
+int weft_pclose(FILE *file);
+
+int weft_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+int weft_getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service, socklen_t service_size, int flags);
+int weft_gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t size, struct hostent **result, int *host_error);
+int weft_res_nsearch(res_state resolver, const char *name, int class, int type, unsigned char *answer, int size);
 
 void *weft_dlopen(const char *file, int mode);
 

@@ -25,6 +25,10 @@ void weft_engine_save(weft_engine_state *state)
 	state->unserialize_level = BG(unserialize).level;
 	BG(unserialize).data = NULL;
 	BG(unserialize).level = 0;
+	state->host_buffer = FG(tmp_host_buf);
+	state->host_buffer_size = FG(tmp_host_buf_len);
+	FG(tmp_host_buf) = NULL;
+	FG(tmp_host_buf_len) = 0;
 	state->user_compare = BG(user_compare_fci);
 	state->user_compare_cache = BG(user_compare_fci_cache);
 }
@@ -40,6 +44,11 @@ void weft_engine_restore(const weft_engine_state *state)
 			FREE_HASHTABLE(WEFT_WRAPPER_ERRORS);
 		}
 		WEFT_WRAPPER_ERRORS = state->wrapper_errors;
+	}
+	if (state->host_buffer != NULL) {
+		free(FG(tmp_host_buf));
+		FG(tmp_host_buf) = state->host_buffer;
+		FG(tmp_host_buf_len) = state->host_buffer_size;
 	}
 	FG(user_stream_current_filename) = state->user_stream_current_filename;
 	PG(in_user_include) = state->in_user_include;

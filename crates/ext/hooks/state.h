@@ -26,6 +26,9 @@ typedef struct {
 	unsigned serialize_level;
 	struct php_unserialize_data *unserialize_data;
 	unsigned unserialize_level;
+	/* gethostbyname() frees the result of the call before it begins. */
+	char *host_buffer;
+	size_t host_buffer_size;
 	zend_fcall_info user_compare;
 	zend_fcall_info_cache user_compare_cache;
 } weft_engine_state;

@@ -54,6 +54,14 @@ static void begin_ini(weft_realm_state *state)
 	}
 }
 
+/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, of nothing but values. */
+#define SAVE_HANDLERS (sizeof(((php_ps_globals *) NULL)->mod_user_names) / sizeof(zval))
+
+static zval *save_handlers(php_ps_globals *session)
+{
+	return (zval *) &session->mod_user_names;
+}
+
 static void begin_session(weft_realm_state *state)
 {
 	const weft_realm_state *kept = base_in_place_or_kept();
@@ -62,8 +70,8 @@ static void begin_session(weft_realm_state *state)
 	session->id = NULL;
 	session->mod_data = NULL;
 	session->session_status = php_session_none;
-	for (int i = 0; i < PS_NUM_APIS; i++) {
-		ZVAL_UNDEF(&session->mod_user_names.names[i]);
+	for (size_t i = 0; i < SAVE_HANDLERS; i++) {
+		ZVAL_UNDEF(save_handlers(session) + i);
 	}
 	session->mod = session->default_mod != NULL ? session->default_mod : session->mod;
 	session->mod_user_implemented = false;
@@ -159,8 +167,8 @@ static void end_state(weft_realm_state *state)
 		if (session->session_vars != NULL) {
 			zend_string_release(session->session_vars);
 		}
-		for (int i = 0; i < PS_NUM_APIS; i++) {
-			zval_ptr_dtor(&session->mod_user_names.names[i]);
+		for (size_t i = 0; i < SAVE_HANDLERS; i++) {
+			zval_ptr_dtor(save_handlers(session) + i);
 		}
 		if (session->mod_user_class_name != NULL) {
 			zend_string_release(session->mod_user_class_name);

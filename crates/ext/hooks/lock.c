@@ -1,0 +1,81 @@
+/* flock, and fcntl with F_SETLKW: waits for the locks of other processes and of other tasks. */
+#include "hooks.h"
+#include "replacements.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/file.h>
+
+/* The system tells nobody that a lock was released, so the attempt is repeated, after pauses between these bounds, in nanoseconds. */
+#define FIRST_PAUSE INT64_C(500000)
+#define LONGEST_PAUSE INT64_C(20000000)
+
+typedef struct {
+	int descriptor;
+	int operation;
+	/* Of fcntl, or NULL. */
+	struct flock *lock;
+} weft_lock;
+
+/* -1 with EWOULDBLOCK, EAGAIN or EACCES while another holds the lock. */
+static int try_lock(const weft_lock *lock)
+{
+	if (lock->lock == NULL) {
+		return flock(lock->descriptor, lock->operation | LOCK_NB);
+	}
+	return fcntl(lock->descriptor, lock->operation == F_SETLKW ? F_SETLK : F_OFD_SETLK, lock->lock);
+}
+
+static int lock_at_once(const weft_lock *lock)
+{
+	return lock->lock == NULL ? flock(lock->descriptor, lock->operation) : fcntl(lock->descriptor, lock->operation, lock->lock);
+}
+
+/*
+ * A lock that is held across a wait would otherwise stop the process for ever: the task that holds it could not run to release it. Sessions in
+ * files and Symfony's locks do that.
+ */
+static int lock_until_free(const weft_lock *lock)
+{
+	weft_mode mode = weft_mode_here(WEFT_LOCKS);
+	if (mode == WEFT_BLOCK) {
+		return lock_at_once(lock);
+	}
+	for (int64_t pause = FIRST_PAUSE;; pause = pause * 2 < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE) {
+		int result = try_lock(lock);
+		if (result == 0 || (errno != EWOULDBLOCK && errno != EAGAIN && errno != EACCES)) {
+			return result;
+		}
+		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(NULL, 0, weft_deadline_in(0, pause))) {
+			case WEFT_INTERRUPTED:
+				errno = ECANCELED;
+				return -1;
+			case WEFT_UNAVAILABLE:
+				return lock_at_once(lock);
+			default:
+				break;
+		}
+	}
+}
+
+int weft_flock(int descriptor, int operation)
+{
+	if (operation & (LOCK_NB | LOCK_UN)) {
+		return flock(descriptor, operation);
+	}
+	return lock_until_free(&(weft_lock) {.descriptor = descriptor, .operation = operation});
+}
+
+/* libc reads its third argument as a pointer as well, whatever it is. */
+int weft_fcntl(int descriptor, int operation, ...)
+{
+	va_list arguments;
+	va_start(arguments, operation);
+	void *argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if ((operation != F_SETLKW && operation != F_OFD_SETLKW) || argument == NULL) {
+		return fcntl(descriptor, operation, argument);
+	}
+	return lock_until_free(&(weft_lock) {.descriptor = descriptor, .operation = operation, .lock = argument});
+}

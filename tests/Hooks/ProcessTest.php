@@ -1,0 +1,113 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Runtime\TimeoutException;
+use Weft\Tests\Timing;
+
+use function Weft\all;
+use function Weft\run;
+use function Weft\timeout;
+
+/** Child processes of tasks. */
+final class ProcessTest extends TestCase
+{
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-children-' . \bin2hex(\random_bytes(4));
+        \mkdir($this->folder);
+    }
+
+    protected function tearDown(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg($this->folder));
+    }
+
+    /**
+     * Each of ten children waits until all ten run, so it ends only if the others are started while it is waited for.
+     *
+     * @dataProvider calls
+     *
+     * @param \Closure(string): mixed $call
+     */
+    public function testOtherTasksContinueWhileAChildIsWaitedFor(\Closure $call, mixed $expected): void
+    {
+        $command = "touch {$this->folder}/\$\$; while [ \$(ls {$this->folder} | wc -l) -lt 10 ]; do sleep 0.01; done;";
+
+        $results = run(static fn(): array => timeout(Timing::DEADLINE, static fn(): array => all(\array_fill(0, 10, static fn(): mixed => $call($command)))));
+
+        self::assertSame(\array_fill(0, 10, $expected), $results);
+    }
+
+    public static function calls(): iterable
+    {
+        yield 'exec()' => [static function (string $command): array {
+            $last = \exec("$command echo one; echo two; exit 3", $lines, $code);
+
+            return [$last, $lines, $code];
+        }, ['two', ['one', 'two'], 3]];
+        yield 'exec() of what closes its output' => [static function (string $command): int {
+            \exec("exec >&- 2>&-; $command exit 4", $lines, $code);
+
+            return $code;
+        }, 4];
+        yield 'shell_exec()' => [static fn(string $command): mixed => \shell_exec("$command echo output"), "output\n"];
+        yield 'popen()' => [static function (string $command): array {
+            $pipe = \popen("$command cat > /dev/null; exit 5", 'w');
+            \fwrite($pipe, 'input');
+
+            return [\pclose($pipe)];
+        }, [5]];
+        yield 'proc_close()' => [static function (string $command): int {
+            $process = \proc_open("$command exit 6", [], $pipes);
+
+            return \proc_close($process);
+        }, 6];
+        yield 'pipes of proc_open()' => [static function (string $command): array {
+            $process = \proc_open("$command cat; exit 7", [['pipe', 'r'], ['pipe', 'w']], $pipes);
+            \fwrite($pipes[0], 'through');
+            \fclose($pipes[0]);
+
+            return [\stream_get_contents($pipes[1]), \proc_close($process)];
+        }, ['through', 7]];
+        if (\function_exists('pcntl_fork')) {
+            yield 'pcntl_waitpid()' => [static function (string $command): int {
+                $process = \proc_open("$command exit 8", [], $pipes);
+                \pcntl_waitpid(\proc_get_status($process)['pid'], $status);
+
+                return \pcntl_wexitstatus($status);
+            }, 8];
+        }
+    }
+
+    /**
+     * @dataProvider cancelled
+     *
+     * @param \Closure(string): mixed $call
+     */
+    public function testTheChildOfACancelledTaskIsEnded(\Closure $call): void
+    {
+        $file = "{$this->folder}/pid";
+        try {
+            run(static fn(): mixed => timeout(0.3, static fn(): mixed => $call("echo \$\$ > $file; exec sleep 600")));
+            self::fail('It was not cancelled');
+        } catch (TimeoutException) {
+        }
+
+        // The task may have been cancelled before the shell has written its number.
+        Timing::until(static fn(): bool => \is_file($file) && (int) \file_get_contents($file) > 0 && !\is_dir('/proc/' . (int) \file_get_contents($file)), 'the end of the child');
+        self::assertFileExists($file);
+    }
+
+    public static function cancelled(): iterable
+    {
+        yield 'exec()' => [static fn(string $command): mixed => \exec($command)];
+        yield 'exec() of what closes its output' => [static fn(string $command): mixed => \exec("exec >&-; $command")];
+        yield 'proc_close()' => [static fn(string $command): int => \proc_close(\proc_open($command, [], $pipes))];
+    }
+}
