@@ -11,6 +11,8 @@ use Weft\Bus\Internal\Schema\Schema;
 use Weft\Bus\Internal\Sending\Sender;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Saga\Sagas;
+use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Component;
 
 /** Administers a bus: counters, what it stores in its database, and its message classes. Made by {@see Bus::admin()}. */
 final class Admin
@@ -109,6 +111,16 @@ final class Admin
         $comparison = new Comparison($lock === null ? $now : Schema::parse($lock), $now);
 
         return new SchemaChange($comparison->breaking, $comparison->compatible, $now->json());
+    }
+
+    /**
+     * @internal for `weft setup`
+     *
+     * @return list<array{Database, Component}> the tables that the bus uses, and where
+     */
+    public function components(): array
+    {
+        return $this->setup->components();
     }
 
     /**

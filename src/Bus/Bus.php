@@ -13,7 +13,6 @@ use Weft\Bus\Internal\Requests\Requests;
 use Weft\Bus\Internal\Sending\Sender;
 use Weft\Bus\Internal\Setup;
 use Weft\Sql\Database;
-use Weft\Sql\Internal\Schema\Component;
 
 /**
  * Sends commands, publishes events and runs the handlers of a queue.
@@ -93,16 +92,6 @@ final class Bus
     public function admin(): Admin
     {
         return new Admin($this->setup, $this->sender);
-    }
-
-    /**
-     * @internal for `weft setup`
-     *
-     * @return list<array{Database, Component}> the tables that the bus uses, and where
-     */
-    public function components(): array
-    {
-        return $this->setup->components();
     }
 
     /**

@@ -43,6 +43,8 @@ final class BusOptions
         public readonly ?Observer $observer = null,
         public readonly ?Validator $validator = null,
     ) {
-        $timeout === null || new Timeout($timeout);
+        if ($timeout !== null && !($timeout > 0.0)) {
+            throw new \ValueError("The timeout of a handler must be above 0 seconds, got {$timeout}");
+        }
     }
 }

@@ -38,6 +38,20 @@ final class Queue
     }
 
     /**
+     * Declares the queue and binds further message types to it, which have no handler here: for a queue that another program consumes.
+     *
+     * @param string ...$types message classes, or names of types
+     */
+    public function bind(string ...$types): void
+    {
+        $this->declare();
+        $this->setup->transport->declare($this->name, \array_values(\array_map(
+            fn(string $type): string => \class_exists($type) ? $this->setup->codec->of($type)->type : $type,
+            $types,
+        )));
+    }
+
+    /**
      * Lists what {@see declare()} would create or find.
      *
      * @return list<string> one line each
@@ -67,6 +81,60 @@ final class Queue
     public function purge(): int
     {
         return $this->receiver->purge($this->name);
+    }
+
+    /**
+     * Deletes the queue and its dead-letter queue. A consumer of it ends, or declares it again.
+     *
+     * @param bool $withMessages also when there are messages, which are lost
+     *
+     * @throws QueueNotEmptyException
+     * @throws TransportException
+     */
+    public function delete(bool $withMessages = false): void
+    {
+        try {
+            $messages = $this->depth();
+            $letters = $this->deadLetters()->count();
+        } catch (UndefinedQueueException) {
+            return;
+        }
+        if (!$withMessages && $messages + $letters > 0) {
+            throw new QueueNotEmptyException("Queue \"{$this->name}\" has {$messages} messages and {$letters} dead letters: purge them, or delete it with its messages");
+        }
+        $this->setup->transport->delete($this->name);
+    }
+
+    /**
+     * Stops the consumption of the queue in all processes with the same database, within about a second, until {@see resume()} is called, also
+     * across restarts. Handlers in flight finish; messages wait in the queue.
+     *
+     * @throws \Error without a database, unless the transport is in memory
+     */
+    public function pause(): void
+    {
+        $this->setup->persistence?->prepare();
+        $this->setup->paused->pause($this->name);
+    }
+
+    /**
+     * Continues the consumption of a paused queue, in all processes within about a second.
+     *
+     * @return bool false when the queue is not paused
+     */
+    public function resume(): bool
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->paused->resume($this->name);
+    }
+
+    /** Whether the queue is paused. */
+    public function isPaused(): bool
+    {
+        $this->setup->persistence?->prepare();
+
+        return $this->setup->paused->has($this->name);
     }
 
     /** Lists, retries, edits and deletes the messages that could not be handled. */

@@ -11,8 +11,9 @@ use Weft\Bus\Internal\ExceptionChain;
  *
  * On a handler method, on its class, or on the message class. The first one in this order whose `$on` matches the exception applies.
  * Without any, {@see BusOptions::$retry} applies, by default three immediate and five delayed retries, to every exception except mistakes in
- * the program, which fail again: `\Error`, `\LogicException`, and SQL that the database cannot execute are dead-lettered immediately. So is
- * {@see Unrecoverable} in any case, and a message that cannot be decoded or has no handler.
+ * the program or the data, which fail again: `\Error`, `\LogicException`, SQL that the database cannot execute, and values that it refuses
+ * (constraints other than foreign keys) are dead-lettered immediately. So is {@see Unrecoverable} in any case, and a message that cannot be
+ * decoded or has no handler.
  *
  * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry does not occupy the
  * prefetch: a copy with the same id is delivered later, only to the handlers that failed.

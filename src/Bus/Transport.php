@@ -65,6 +65,13 @@ interface Transport
      */
     public function isConsumed(string $queue): bool;
 
+    /**
+     * Deletes a queue, its dead-letter queue and all messages in them; without the queue nothing happens.
+     *
+     * @throws TransportException
+     */
+    public function delete(string $queue): void;
+
     /** Closes the connections. Open consumers requeue their unacknowledged deliveries. */
     public function close(): void;
 }

@@ -29,6 +29,8 @@ final class Program extends Application
             new Bus\ConsumeCommand(),
             new Bus\HandlersCommand(),
             new Bus\QueuesCommand(),
+            new Bus\QueuesPauseCommand(),
+            new Bus\QueuesResumeCommand(),
             new Bus\SetupCommand(),
             new Bus\KeysCommand(),
             new Bus\KeysReleaseCommand(),

@@ -209,7 +209,8 @@ class RetryTest extends BusTestCase
     public static function ofHandlersWithoutARule(): iterable
     {
         yield 'an exception' => [new \RuntimeException('no'), 2];
-        yield 'an exception of the library' => [new \Weft\Sql\UniqueViolationException('no'), 2];
+        yield 'a row that another message may bring' => [new \Weft\Sql\ForeignKeyViolationException('no'), 2];
+        yield 'a row that exists' => [new \Weft\Sql\UniqueViolationException('no'), 1];
         yield 'a broker that did not take a message' => [new PublishException('no'), 2];
         yield 'a broker that refused a message' => [new PublishException('no', refused: true), 1];
         yield 'an error' => [new \TypeError('no'), 1];

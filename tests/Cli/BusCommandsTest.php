@@ -45,6 +45,17 @@ final class BusCommandsTest extends TestCase
         self::assertStringNotContainsString('table', $this->weft('setup', self::BUS, 'customers'));
     }
 
+    public function testAQueueIsPausedAndResumed(): void
+    {
+        $this->send(['a']);
+        self::assertSame("paused\n", $this->weft('queues:pause', self::BUS, 'customers'));
+        self::assertMatchesRegularExpression('/customers +\| 1 +\| 0 +\| yes /', $this->weft('queues', self::BUS, 'customers'));
+        self::assertSame("0 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+        self::assertSame("resumed\n", $this->weft('queues:resume', self::BUS, 'customers'));
+        self::assertSame("1 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+        self::assertStringContainsString('The queue customers is not paused.', Weft::run(['queues:resume', self::BUS, 'customers'])->output);
+    }
+
     public function testHandlersShowsWhatAppliesToEachHandler(): void
     {
         $shown = $this->weft('handlers', self::BUS);

@@ -19,6 +19,7 @@ use Weft\Bus\Internal\Handlers\KeyedMutex;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\Handlers\Pipeline;
 use Weft\Bus\Internal\Handlers\WideListener;
+use Weft\Bus\Internal\Persistence\PausedQueues;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Persistence\Tables as BusTables;
 use Weft\Bus\Internal\Postgres\Tables as PostgresTables;
@@ -75,6 +76,7 @@ final class Setup
     public readonly ?ExpiredSagas $expired;
 
     public readonly ?DelayStore $delays;
+    public readonly PausedQueues $paused;
     public readonly RetryPolicy $retries;
     public readonly RateLimiter $rates;
 
@@ -107,6 +109,7 @@ final class Setup
         $this->persistence = $store === null ? null : new Persistence($store, $transport, $this->envelopes, $options->inbox, $this->logger);
         $this->expired = $this->persistence === null ? null : new ExpiredSagas($this->sagas, $this->persistence->delayed, $this->envelopes);
         $this->rates = new RateLimiter($store);
+        $this->paused = new PausedQueues($store, $transport);
         $this->delays = $this->persistence?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
         \array_map($this->codec->of(...), $options->messages->classes);
     }

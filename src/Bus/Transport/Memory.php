@@ -73,6 +73,14 @@ final class Memory implements DelayingTransport, TemporaryQueues
         unset($this->queues[$queue]);
     }
 
+    public function delete(string $queue): void
+    {
+        unset($this->queues[$queue], $this->queues[DeadLetters::queueOf($queue)]);
+        foreach ($this->bindings as $type => $queues) {
+            unset($this->bindings[$type][$queue]);
+        }
+    }
+
     public function publish(iterable $messages, bool $confirmed = true): void
     {
         $lost = null;

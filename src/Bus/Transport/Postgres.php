@@ -127,6 +127,11 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
 
     public function dropTemporary(string $queue): void
     {
+        $this->delete($queue);
+    }
+
+    public function delete(string $queue): void
+    {
         try {
             $this->store->queues->drop($queue);
         } catch (PoolException | SqlException $exception) {

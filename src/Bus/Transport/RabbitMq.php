@@ -185,6 +185,19 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         }
     }
 
+    public function delete(string $queue): void
+    {
+        $this->declares || throw new TransportException("Queue \"{$queue}\" cannot be deleted: this bus is told to declare none");
+        unset($this->declared[$queue]);
+        try {
+            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+                Scheduler::await($this->consuming()->deleteQueue($name));
+            }
+        } catch (AmqpException $exception) {
+            throw new TransportException("Cannot delete queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
     public function dropTemporary(string $queue): void
     {
         try {

@@ -72,6 +72,11 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
         $this->store->drop($queue);
     }
 
+    public function delete(string $queue): void
+    {
+        $this->store->drop($queue);
+    }
+
     public function publish(iterable $messages, bool $confirmed = true): void
     {
         $this->store->publish($messages);

@@ -24,11 +24,12 @@ final class QueuesCommand extends BusCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $table = new Table($output);
-        $table->setHeaders(['queue', 'ready', 'dead letters']);
+        $table->setHeaders(['queue', 'ready', 'dead letters', 'paused']);
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
-            $table->addRow([self::cell($queue), $bus->queue($queue)->depth(), $bus->queue($queue)->deadLetters()->count()]);
+            $administered = $bus->queue($queue);
+            $table->addRow([self::cell($queue), $administered->depth(), $administered->deadLetters()->count(), $administered->isPaused() ? 'yes' : '']);
         }
         $table->render();
         foreach ($bus->admin()->backlog() as $what => $count) {

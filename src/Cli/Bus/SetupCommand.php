@@ -142,7 +142,7 @@ final class SetupCommand extends Command
      */
     private static function components(Bus|Database $made, array $further): array
     {
-        $used = $made instanceof Bus ? $made->components() : [];
+        $used = $made instanceof Bus ? $made->admin()->components() : [];
         $databases = $made instanceof Bus ? [] : [$made];
         $components = [];
         foreach ($used as [$database, $component]) {

@@ -101,6 +101,11 @@ final class SpyTransport implements Transport
         return $this->inner->isConsumed($queue);
     }
 
+    public function delete(string $queue): void
+    {
+        $this->inner->delete($queue);
+    }
+
     public function close(): void
     {
         $this->inner->close();

@@ -104,6 +104,29 @@ abstract class TransportConformance extends TestCase
         });
     }
 
+    public function testADeletedQueueIsGoneWithItsMessagesBindingsAndDeadLettersAndIsMadeAnewEmpty(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->delete($this->queue());
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $transport->put(DeadLetters::queueOf($this->queue()), [$this->message('a', '2')]);
+            $transport->delete($this->queue());
+            foreach ([$this->queue(), DeadLetters::queueOf($this->queue())] as $queue) {
+                try {
+                    $transport->depth($queue);
+                    self::fail("{$queue} is there");
+                } catch (UndefinedQueueException) {
+                }
+            }
+            $transport->publish([new Outgoing($this->type('a'), '3', [])]);
+            $transport->declare($this->queue(), []);
+            $transport->publish([new Outgoing($this->type('a'), '4', [])]);
+
+            self::assertSame([0, 0], [$transport->depth($this->queue()), $transport->depth(DeadLetters::queueOf($this->queue()))]);
+        });
+    }
+
     public function testUnconfirmedMessagesArriveAsWell(): void
     {
         $this->on(function (Transport $transport): void {

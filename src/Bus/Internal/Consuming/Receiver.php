@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Consuming;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\BreakerState;
 use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Ordering\OrderedProcessor;
@@ -29,6 +30,7 @@ use function Weft\current;
 use function Weft\detach;
 use function Weft\run;
 use function Weft\shield;
+use function Weft\signal;
 
 /**
  * Declares queues and runs a worker for each consumed queue.
@@ -37,6 +39,9 @@ use function Weft\shield;
  */
 final class Receiver
 {
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+
     /** Seconds without a message after which a queue counts as empty. */
     private const LINGER = 0.2;
     private const BATCH = 1000;
@@ -49,6 +54,9 @@ final class Receiver
 
     /** @var array<int, ActiveConsumerLock> */
     private array $standbys = [];
+
+    /** @var array<string, bool> whether the last worker of a queue ended because of its pause */
+    private array $paused = [];
 
     /** Number of running consume() calls. */
     private int $consumed = 0;
@@ -108,6 +116,7 @@ final class Receiver
     public function stop(?float $grace = null): void
     {
         $this->stops++;
+        $this->setup->paused->notify();
         foreach ($this->standbys as $standby) {
             $standby->stop();
         }
@@ -124,6 +133,7 @@ final class Receiver
     public function abort(): void
     {
         $this->stops++;
+        $this->setup->paused->notify();
         foreach ($this->standbys as $standby) {
             $standby->stop();
         }
@@ -164,13 +174,71 @@ final class Receiver
         try {
             $this->declare($queue);
 
-            return !$this->setup->handlers->hasOrdered && !$this->setup->persistence?->keys->anyOf($queue)
-                ? $this->receive($queue, $options, $stops)
-                : $this->inTurn($queue, $options, $stops);
+            $handled = 0;
+            $started = Clock::monotonic();
+            while ($this->awaitResumption($queue, $options, $stops, $started)) {
+                $left = $options->after($handled, Clock::monotonic() - $started);
+                if ($left === null) {
+                    break;
+                }
+                $this->paused[$queue] = false;
+                $handled += !$this->setup->handlers->hasOrdered && !$this->setup->persistence?->keys->anyOf($queue)
+                    ? $this->receive($queue, $left, $stops)
+                    : $this->inTurn($queue, $left, $stops);
+                if (!$this->paused[$queue]) {
+                    break;
+                }
+            }
+
+            return $handled;
         } finally {
             $this->consumed--;
             $this->ended->notify();
         }
+    }
+
+    /**
+     * Waits while the queue is paused.
+     *
+     * @param int $stops as many as there were when this was asked for
+     * @return bool false when it was told to stop meanwhile
+     */
+    private function awaitResumption(string $queue, WorkerOptions $options, int $stops, float $started): bool
+    {
+        if (!$this->setup->paused->has($queue)) {
+            return true;
+        }
+        if ($options->stopWhenEmpty) {
+            return false;
+        }
+        $this->setup->logger->notice('Queue {queue} is paused', ['queue' => $queue]);
+        $isSignalled = false;
+        $signal = $options->signals ? detach(function () use (&$isSignalled): void {
+            signal(self::SIGTERM, self::SIGINT);
+            $isSignalled = true;
+            $this->setup->paused->notify();
+        }) : null;
+        try {
+            do {
+                if ($this->stops !== $stops || $isSignalled || $options->after(0, Clock::monotonic() - $started) === null) {
+                    return false;
+                }
+            } while (!$this->setup->paused->await($queue, paused: false));
+        } finally {
+            $signal?->cancel('the queue is resumed');
+        }
+        $this->setup->logger->notice('Queue {queue} is resumed', ['queue' => $queue]);
+
+        return true;
+    }
+
+    /** Ends a worker when its queue is paused. */
+    private function watchPause(string $queue, Worker $worker): void
+    {
+        while (!$this->setup->paused->await($queue, paused: true)) {
+            // Again after a second or a change.
+        }
+        $worker->pause();
     }
 
     /** Consumes a queue of ordered messages while this process holds its lock. */
@@ -221,6 +289,7 @@ final class Receiver
             $worker->stop();
         }
         $held = $standby?->hold($worker->abort(...));
+        $pause = $this->setup->paused->isSupported() ? detach($this->watchPause(...), $queue, $worker) : null;
         $this->setup->persistence?->maintenance->start();
         if ($this->setup->transport instanceof ReportingTransport) {
             $this->report ??= detach($this->report(...), $this->setup->transport);
@@ -230,6 +299,8 @@ final class Receiver
             return $worker->run();
         } finally {
             $held?->cancel('the queue is no longer consumed');
+            $pause?->cancel('the queue is no longer consumed');
+            $this->paused[$queue] = $worker->wasPaused();
             $gauges?->cancel('the queue is no longer consumed');
             shield(fn() => $standby?->release());
             shield(function (): void {

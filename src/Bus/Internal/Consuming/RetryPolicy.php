@@ -25,16 +25,20 @@ use Weft\Bus\TransportException;
 use Weft\Bus\UnknownMessageTypeException;
 use Weft\Bus\Unrecoverable;
 use Weft\Lock\LockException;
+use Weft\Sql\CheckViolationException;
 use Weft\Sql\ConnectionException;
 use Weft\Sql\ConnectionLostException;
+use Weft\Sql\DataException;
 use Weft\Sql\InvalidParameterException;
 use Weft\Sql\InvalidStatementException;
 use Weft\Sql\LockNotAvailableException;
+use Weft\Sql\NotNullViolationException;
 use Weft\Pool\PoolExhaustedException;
 use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\TransactionAbortedException;
 use Weft\Sql\UndefinedColumnException;
 use Weft\Sql\UndefinedTableException;
+use Weft\Sql\UniqueViolationException;
 
 /**
  * Decides which failures of which handlers are retried.
@@ -53,9 +57,13 @@ final class RetryPolicy
     /** Failures of the bus itself that another attempt may resolve. */
     private const OF_THE_BUS = [PublishException::class, TransportException::class, RequestFailedException::class, RequestTimeoutException::class];
 
-    /** Mistakes in the program: another attempt fails as well. */
+    /**
+     * Mistakes in the program or in the data: another attempt fails as well. A violated foreign key is none of them, because the row it names
+     * may be on its way.
+     */
     private const MISTAKES = [
         \Error::class, \LogicException::class,
+        UniqueViolationException::class, NotNullViolationException::class, CheckViolationException::class, DataException::class,
         SyntaxErrorException::class, UndefinedTableException::class, UndefinedColumnException::class, InvalidStatementException::class, InvalidParameterException::class,
     ];
 

@@ -43,6 +43,8 @@ final class Worker
 
     private int $started = 0;
     private bool $stopping = false;
+    private bool $paused = false;
+    private bool $isOver = false;
     private bool $forced = false;
     /** Limits running handlers; deliveries whose handlers have ended only await confirms and their acknowledgement. */
     public readonly ConcurrencyLimit $concurrency;
@@ -108,6 +110,19 @@ final class Worker
         $this->stopping = true;
         $this->consumer->stop();
         $this->ended->notify();
+    }
+
+    /** As {@see stop()}, because the queue is paused. */
+    public function pause(): void
+    {
+        $this->paused = true;
+        $this->stop();
+    }
+
+    /** Whether it ended because the queue was paused, and for nothing else. */
+    public function wasPaused(): bool
+    {
+        return $this->paused && !$this->isOver;
     }
 
     /**
@@ -309,6 +324,7 @@ final class Worker
     private function watchSignals(): void
     {
         signal(self::SIGTERM, self::SIGINT);
+        $this->isOver = true;
         // In a task of its own: stopping contacts the broker and may block, and a signal without a listener ends the process.
         async(function (): void {
             signal(self::SIGTERM, self::SIGINT);
@@ -321,6 +337,7 @@ final class Worker
     private function stopAfter(float $seconds): void
     {
         delay($seconds);
+        $this->isOver = true;
         $this->finishWithin(null);
         $this->stop();
     }

@@ -33,6 +33,18 @@ final class WorkerOptions
         public readonly ?float $stopAfter,
     ) {}
 
+    /** The same options for what is left after so many messages and seconds; null when nothing is. */
+    public function after(int $handled, float $seconds): ?self
+    {
+        $limit = $this->limit === null ? null : $this->limit - $handled;
+        $stopAfter = $this->stopAfter === null ? null : $this->stopAfter - $seconds;
+        if (($limit !== null && $limit < 1) || ($stopAfter !== null && $stopAfter <= 0.0)) {
+            return null;
+        }
+
+        return new self($this->concurrency, $this->prefetch, $this->stopWhenEmpty, $limit, $this->signals, $this->breaker, $this->grace, $stopAfter);
+    }
+
     /** @throws \ValueError when the concurrency is below 1 */
     public static function of(?int $concurrency, ConsumeOptions $options): self
     {

@@ -14,7 +14,7 @@ use Weft\Sql\Internal\Schema\Type;
 use Weft\Sql\Internal\Schema\Version;
 
 /**
- * The tables of the bus: inbox, outbox, redeliveries, delayed messages, schedules, blocked keys and rate limits.
+ * The tables of the bus: inbox, outbox, redeliveries, delayed messages, schedules, blocked keys, rate limits and paused queues.
  *
  * @internal
  */
@@ -63,6 +63,7 @@ final class Tables
             self::blockedKeys(),
             self::blockedMessages($driver),
             self::rateLimits(),
+            self::pausedQueues(),
         ];
     }
 
@@ -110,6 +111,13 @@ final class Tables
             ->column('clock_us', Type::bigint());
     }
 
+    private static function pausedQueues(): Table
+    {
+        return Table::named('weft_paused_queues')
+            ->column('queue', Type::name(250), suffix: 'PRIMARY KEY')
+            ->column('paused_at', Type::bigint());
+    }
+
     /** @return list<Rename> */
     private static function renamesTo2(Driver $driver): array
     {
@@ -125,7 +133,7 @@ final class Tables
     {
         $renames = \array_merge(...\array_map(static fn(Rename $rename): array => $rename->expand($driver), self::renamesTo2($driver)));
 
-        return [...self::inboxTo2($driver), ...$renames, Step::create(self::rateLimits(), $driver)];
+        return [...self::inboxTo2($driver), ...$renames, Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver)];
     }
 
     /** @return list<Step> */

@@ -1,0 +1,193 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\ConsumeOptions;
+use Weft\Bus\QueueNotEmptyException;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
+
+use function Weft\async;
+use function Weft\delay;
+
+/** What Bus::queue() does with a queue. */
+final class QueueTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    public static function buses(): iterable
+    {
+        yield 'memory' => [static fn(): Bus => Bus::connect(new Memory())];
+        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect($test->dsn())];
+        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+    }
+
+    /** @dataProvider buses */
+    public function testAQueueIsDeletedWithItsDeadLettersOnlyWhenItIsEmptyOrItIsSaid(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $bus->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+            $bus->send(self::customer(2));
+            try {
+                $queue->delete();
+                self::fail('it has messages');
+            } catch (QueueNotEmptyException $refused) {
+                self::assertSame('Queue "customers" has 1 messages and 1 dead letters: purge them, or delete it with its messages', $refused->getMessage());
+            }
+            $queue->delete(withMessages: true);
+            foreach ([$queue->depth(...), $queue->deadLetters()->count(...)] as $count) {
+                try {
+                    self::fail("it is gone, and has {$count()} messages");
+                } catch (UndefinedQueueException) {
+                }
+            }
+            $queue->delete();
+            $queue->declare();
+            self::assertSame([0, 0], [$queue->depth(), $queue->deadLetters()->count()]);
+            $bus->send(self::customer(3));
+            self::assertSame(1, $queue->depth(), 'it is bound again');
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testMessagesWithoutAHandlerReachAQueueThatIsBoundToThem(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $queue = $bus->handlers(self::storing(static fn() => null))->queue(self::QUEUE);
+            $queue->declare();
+            $bus->publish(new CustomerStored('1'));
+            self::assertSame(0, $queue->depth());
+            $queue->bind(CustomerStored::class, 'foreign.type');
+            $bus->publish(new CustomerStored('2'));
+            self::assertSame(1, $queue->depth());
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testAPausedQueueIsNotConsumedUntilItIsResumed(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $seen = [];
+            $bus->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, $bus): void {
+                $seen[] = $command->id;
+                // What has begun is finished.
+                $command->id === '2' && $bus->queue(self::QUEUE)->pause();
+                delay(0.01);
+            }));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            self::assertSame([false, false], [$queue->isPaused(), $queue->resume()]);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(limit: 5, prefetch: 1, signals: false)));
+            $bus->sendAll(self::customers(5));
+            while (\count($seen) < 2 || $queue->depth() !== 5 - \count($seen)) {
+                delay(0.01);
+            }
+            $before = \count($seen);
+            self::assertTrue($queue->isPaused());
+            self::assertSame(0, $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true)));
+            self::assertSame($before, \count($seen));
+            self::assertLessThan(5, $before);
+
+            self::assertTrue($queue->resume());
+            self::assertSame(5, $consuming->await(), 'the limit counts what was handled before');
+            self::assertSame(['1', '2', '3', '4', '5'], $seen);
+        });
+    }
+
+    public function testAPauseHoldsForOtherProcessesAndAfterARestartAndAStopEndsTheWait(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new RecordingLogger();
+            $connect = fn(): Bus => Bus::connect('sqlite:' . $this->folder . '/queue.db', Database::connect('sqlite:' . $this->folder . '/queue.db'), new BusOptions(logger: $logger));
+            $operator = $connect();
+            $worker = $connect()->handlers(self::storing(static fn() => null));
+            $operator->queue(self::QUEUE)->declare();
+            $consuming = async(static fn(): int => $worker->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            self::until(fn(): bool => $operator->queue(self::QUEUE)->depth() === 0);
+            $operator->queue(self::QUEUE)->pause();
+            self::until(static fn(): bool => $logger->hasRecord('notice', 'Queue {queue} is paused'));
+            $worker->send(self::customer(1));
+            $worker->stop();
+            self::assertSame(0, $consuming->await());
+            $worker->close();
+
+            $next = $connect()->handlers(self::storing(static fn() => null));
+            $consuming = async(static fn(): int => $next->consume(self::QUEUE, options: new ConsumeOptions(limit: 1, signals: false)));
+            delay(0.05);
+            self::assertFalse($consuming->isDone());
+            $operator->queue(self::QUEUE)->resume();
+            self::assertSame(1, $consuming->await());
+            self::assertTrue($logger->hasRecord('notice', 'Queue {queue} is resumed'));
+            $next->close();
+            $operator->close();
+        });
+    }
+
+    public function testASignalEndsTheWaitForAResumption(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->pause();
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            // One turn, and it waits for signals.
+            delay(0.01);
+            \posix_kill(\getmypid(), \SIGTERM);
+
+            self::assertSame(0, $consuming->await());
+        });
+    }
+
+    public function testPausingNeedsAPlaceThatAllProcessesSee(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect($this->brokerDsn());
+            try {
+                $this->expectException(\Error::class);
+                $this->expectExceptionMessage('Pausing the queue "customers" needs a database: pass one to Bus::connect()');
+                $bus->queue(self::QUEUE)->pause();
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+
+    /** @param \Closure(): bool $condition */
+    private static function until(\Closure $condition): void
+    {
+        while (!$condition()) {
+            delay(0.01);
+        }
+    }
+
+    /**
+     * @param \Closure(self): Bus  $connect
+     * @param \Closure(Bus): void $test
+     */
+    private function with(\Closure $connect, \Closure $test): void
+    {
+        $this->inRuntime(function () use ($connect, $test): void {
+            $bus = $connect($this);
+            try {
+                $test($bus);
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+}
