@@ -38,7 +38,8 @@ final class Trace
     /** The span of the current task; null outside of handlers. */
     public static function current(): ?self
     {
-        $current = self::local()->value();
+        // Programs without handlers, which may send many messages, have none.
+        $current = self::$current?->value();
 
         return $current instanceof TraceSource ? $current->trace() : $current;
     }
