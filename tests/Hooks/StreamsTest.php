@@ -261,6 +261,57 @@ final class StreamsTest extends TestCase
         self::assertSame(0, Native\hookCounters()['pending']);
     }
 
+    /** @return iterable<string, array{\Closure(resource): mixed}> calls that find something at once, or do not wait */
+    public static function calls(): iterable
+    {
+        $select = static function ($stream, ?int $seconds): int|false {
+            $read = [$stream];
+            $none = [];
+
+            return \stream_select($read, $none, $none, $seconds);
+        };
+        yield 'select that is ready' => [static fn($stream): mixed => $select($stream, 60)];
+        yield 'select without waiting' => [static fn($stream): mixed => $select($stream, 0)];
+        yield 'reads that find data' => [static function ($stream): mixed {
+            \stream_set_read_buffer($stream, 0);
+
+            return \fread($stream, 10);
+        }];
+        yield 'curl that does not wait' => [static function (): mixed {
+            static $multi = null, $curl = null, $silent = null;
+            if ($multi === null) {
+                $silent = \stream_socket_server('tcp://127.0.0.1:0');
+                $multi = \curl_multi_init();
+                $curl = \curl_init('http://' . \stream_socket_get_name($silent, false));
+                \curl_multi_add_handle($multi, $curl);
+            }
+
+            return \curl_multi_exec($multi, $active);
+        }];
+    }
+
+    /**
+     * @dataProvider calls
+     * @requires extension curl
+     *
+     * @param \Closure(resource): mixed $call
+     */
+    public function testATaskWhoseCallsNeverWaitLetsOthersRun(\Closure $call): void
+    {
+        [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \fwrite($far, \str_repeat('x', 100_000));
+        $stop = false;
+        async(static function () use (&$stop): void {
+            $stop = true;
+        });
+
+        for ($i = 0; !$stop && $i < 1_000; $i++) {
+            $call($near);
+        }
+
+        self::assertTrue($stop);
+    }
+
     /** @return array{resource, string, resource} the server, the address for clients and their context */
     private static function listen(string $address): array
     {

@@ -19,6 +19,11 @@ static bool is_ready(int descriptor, short events)
 static ssize_t read_when_ready(int descriptor, void *buffer, size_t size, const void *caller)
 {
 	weft_mode mode = weft_mode_here(WEFT_PIPES);
+	if (!weft_give_way(mode)) {
+		weft_break_connection(descriptor, caller);
+		errno = ECANCELED;
+		return -1;
+	}
 	while (mode != WEFT_BLOCK && !is_ready(descriptor, POLLIN) && weft_blocks(descriptor)) {
 		weft_attempt next = weft_retry(descriptor, POLLIN, mode, WEFT_FOREVER, caller);
 		if (next == WEFT_GIVE_UP) {

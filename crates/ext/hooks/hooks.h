@@ -85,6 +85,12 @@ weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline);
 
 /*
+ * To be called by a replacement before it asks the system without waiting. Lets other tasks run once in a while, so that a library that never
+ * waits does not keep the process to itself. False: interrupted; fail with -1 and ECANCELED.
+ */
+bool weft_give_way(weft_mode mode);
+
+/*
  * Calls `run(work)` on another thread and suspends the task until it has returned: WEFT_READY. `run` must not use PHP. `release(work)` is
  * called once both sides are done with it, on either thread. WEFT_INTERRUPTED abandons the call: it runs to its end, and the caller must not
  * touch `work` any more. With WEFT_UNAVAILABLE nothing was called, not even `release`. Otherwise the caller calls `weft_release(work)` when it

@@ -28,11 +28,29 @@ static void break_connections(const struct pollfd *descriptors, nfds_t count, co
 	}
 }
 
+static int fail(const struct pollfd *descriptors, nfds_t count, const void *caller)
+{
+	break_connections(descriptors, count, caller);
+	errno = ECANCELED;
+	return -1;
+}
+
+static int poll_at_once(struct pollfd *descriptors, nfds_t count, const void *caller)
+{
+	if (!weft_give_way(weft_mode_here(WEFT_SOCKETS))) {
+		return fail(descriptors, count, caller);
+	}
+	return poll(descriptors, count, 0);
+}
+
 static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline deadline, const void *caller)
 {
 	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
 	if (mode == WEFT_BLOCK) {
 		return poll(descriptors, count, milliseconds_left(deadline));
+	}
+	if (!weft_give_way(mode)) {
+		return fail(descriptors, count, caller);
 	}
 	while (true) {
 		int ready = poll(descriptors, count, 0);
@@ -51,7 +69,7 @@ static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline de
 				return -1;
 			case WEFT_INTERRUPTED:
 				if (mode != WEFT_FAIL) {
-					break_connections(descriptors, count, caller);
+					return fail(descriptors, count, caller);
 				}
 				errno = ECANCELED;
 				return -1;
@@ -67,7 +85,7 @@ static weft_deadline deadline_of(const struct timespec *timeout)
 int weft_poll(struct pollfd *descriptors, nfds_t count, int timeout)
 {
 	if (timeout == 0) {
-		return poll(descriptors, count, 0);
+		return poll_at_once(descriptors, count, __builtin_return_address(0));
 	}
 	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));
 	return poll_until(descriptors, count, deadline, __builtin_return_address(0));
@@ -79,7 +97,7 @@ int weft_poll_chk(struct pollfd *descriptors, nfds_t count, int timeout, size_t 
 		abort();
 	}
 	if (timeout == 0) {
-		return poll(descriptors, count, 0);
+		return poll_at_once(descriptors, count, __builtin_return_address(0));
 	}
 	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));
 	return poll_until(descriptors, count, deadline, __builtin_return_address(0));
@@ -113,7 +131,31 @@ typedef struct {
 
 static const short set_events[3] = {POLLIN, POLLOUT, POLLPRI};
 
-/* `select` leaves in the sets what is ready, so each attempt has copies. `size` bytes hold the descriptors below the caller's bound. */
+/* The bytes of a set that hold the descriptors below the bound: callers may have allocated no more. */
+static size_t size_of_set(int bound)
+{
+	return ((size_t) bound + NFDBITS - 1) / NFDBITS * sizeof(fd_mask);
+}
+
+static void copy_sets(int bound, fd_set *const given[3], weft_sets *to)
+{
+	for (int i = 0; i < 3; i++) {
+		if (given[i] != NULL) {
+			memcpy(&to->sets[i], given[i], size_of_set(bound));
+		}
+	}
+}
+
+static void copy_back(int bound, const weft_sets *from, fd_set *const given[3])
+{
+	for (int i = 0; i < 3; i++) {
+		if (given[i] != NULL) {
+			memcpy(given[i], &from->sets[i], size_of_set(bound));
+		}
+	}
+}
+
+/* `select` leaves in the sets what is ready, so each attempt has copies. */
 static int select_at_once(int bound, fd_set *const given[3], const weft_sets *wanted)
 {
 	struct timeval none = {0, 0};
@@ -124,11 +166,7 @@ static int select_at_once(int bound, fd_set *const given[3], const weft_sets *wa
 	}
 	int ready = select(bound, arguments[0], arguments[1], arguments[2], &none);
 	if (ready >= 0) {
-		for (int i = 0; i < 3; i++) {
-			if (given[i] != NULL) {
-				*given[i] = sets.sets[i];
-			}
-		}
+		copy_back(bound, &sets, given);
 	}
 	return ready;
 }
@@ -157,11 +195,7 @@ static size_t to_poll(int bound, fd_set *const given[3], const weft_sets *wanted
 static int select_until(int bound, fd_set *const given[3], weft_deadline deadline, weft_mode mode)
 {
 	weft_sets wanted;
-	for (int i = 0; i < 3; i++) {
-		if (given[i] != NULL) {
-			wanted.sets[i] = *given[i];
-		}
-	}
+	copy_sets(bound, given, &wanted);
 	struct pollfd descriptors[FD_SETSIZE];
 	size_t count = to_poll(bound, given, &wanted, descriptors);
 	while (true) {
@@ -177,11 +211,7 @@ static int select_until(int bound, fd_set *const given[3], weft_deadline deadlin
 			case WEFT_UNAVAILABLE: {
 				int64_t left = deadline == WEFT_FOREVER ? 0 : weft_time_left(deadline);
 				struct timeval timeout = {left / 1000000000, left % 1000000000 / 1000};
-				for (int i = 0; i < 3; i++) {
-					if (given[i] != NULL) {
-						*given[i] = wanted.sets[i];
-					}
-				}
+				copy_back(bound, &wanted, given);
 				return select(bound, given[0], given[1], given[2], deadline == WEFT_FOREVER ? NULL : &timeout);
 			}
 			case WEFT_CLOSED:
@@ -194,12 +224,20 @@ static int select_until(int bound, fd_set *const given[3], weft_deadline deadlin
 	}
 }
 
+static bool waits(const struct timeval *timeout)
+{
+	return timeout->tv_sec >= 0 && timeout->tv_usec >= 0 && (timeout->tv_sec != 0 || timeout->tv_usec != 0);
+}
+
 /* Linux leaves in the time-out what is left of it. */
 int weft_select(int bound, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
 {
-	bool waits = timeout == NULL || timeout->tv_sec != 0 || timeout->tv_usec != 0;
-	weft_mode mode = waits ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
-	if (mode == WEFT_BLOCK || bound > FD_SETSIZE || (timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_usec < 0))) {
+	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if (!weft_give_way(mode)) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (mode == WEFT_BLOCK || bound < 0 || bound > FD_SETSIZE || (timeout != NULL && !waits(timeout))) {
 		return select(bound, read, write, except, timeout);
 	}
 	weft_deadline deadline = timeout == NULL ? WEFT_FOREVER : weft_deadline_in(timeout->tv_sec, timeout->tv_usec * INT64_C(1000));
@@ -215,7 +253,7 @@ int weft_select(int bound, fd_set *read, fd_set *write, fd_set *except, struct t
 int weft_pselect(int bound, fd_set *read, fd_set *write, fd_set *except, const struct timespec *timeout, const sigset_t *mask)
 {
 	weft_mode mode = mask == NULL ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
-	if (mode == WEFT_BLOCK || bound > FD_SETSIZE) {
+	if (mode == WEFT_BLOCK || bound < 0 || bound > FD_SETSIZE) {
 		return pselect(bound, read, write, except, timeout, mask);
 	}
 	fd_set *given[3] = {read, write, except};
@@ -227,8 +265,12 @@ int weft_pselect(int bound, fd_set *read, fd_set *write, fd_set *except, const s
 /* An epoll instance is ready to read when one of its descriptors is ready. */
 int weft_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeout)
 {
-	weft_mode mode = timeout != 0 ? weft_mode_here(WEFT_SOCKETS) : WEFT_BLOCK;
-	if (mode == WEFT_BLOCK) {
+	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if (!weft_give_way(mode)) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (mode == WEFT_BLOCK || timeout == 0) {
 		return epoll_wait(epoll, events, limit, timeout);
 	}
 	weft_deadline deadline = timeout < 0 ? WEFT_FOREVER : weft_deadline_in(0, timeout * INT64_C(1000000));

@@ -58,6 +58,11 @@ weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadl
 		if (mode == WEFT_BLOCK) { \
 			return CALL(0); \
 		} \
+		if (!weft_give_way(mode)) { \
+			weft_break_connection(socket, __builtin_return_address(0)); \
+			errno = ECANCELED; \
+			return -1; \
+		} \
 		weft_deadline deadline = 0; \
 		while (true) { \
 			ssize_t result = CALL(MSG_DONTWAIT); \

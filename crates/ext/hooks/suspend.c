@@ -25,6 +25,9 @@ typedef enum {
 	WEFT_FIBER_INTERRUPTED,
 } weft_fiber_state;
 
+/* A library that always finds something, or asks without waiting, lets other tasks run after so many calls. */
+#define CALLS_IN_A_ROW 128
+
 static struct {
 	/* The groups of calls that suspend. */
 	unsigned groups;
@@ -36,6 +39,8 @@ static struct {
 	/* PHP frees garbage: the heap is in no state in which other code may run. */
 	unsigned collecting;
 	int (*collect_cycles)(void);
+	/* Calls since the last suspension that found something at once. */
+	unsigned calls_in_a_row;
 } hooks = {.slot = -1};
 
 static weft_fiber_state fiber_state(void)
@@ -125,6 +130,7 @@ int64_t weft_time_left(weft_deadline deadline)
 static weft_end await_operation(int64_t operation)
 {
 	weft_engine_state state;
+	hooks.calls_in_a_row = 0;
 	weft_engine_save(&state);
 	zval argument, outcome;
 	ZVAL_LONG(&argument, operation);
@@ -156,6 +162,14 @@ weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline
 	}
 	errno = error;
 	return end;
+}
+
+bool weft_give_way(weft_mode mode)
+{
+	if (mode != WEFT_SUSPEND || ++hooks.calls_in_a_row < CALLS_IN_A_ROW) {
+		return true;
+	}
+	return weft_wait(NULL, 0, weft_deadline_in(0, 0)) != WEFT_INTERRUPTED;
 }
 
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline)

@@ -8,7 +8,7 @@
 void *weft_dlopen(const char *file, int mode)
 {
 	void *library = dlopen(file, mode);
-	if (library != NULL) {
+	if (library != NULL && weft_hooks_apply()) {
 		weft_scan_libraries();
 	}
 	return library;
