@@ -39,6 +39,7 @@ enum handle {
 	HANDLE_MYSQLI_STMT,  /* that of its statement */
 	HANDLE_MYSQLI_RESULT,/* that of its result */
 	HANDLE_PDO,          /* the connection of a PDO, which persistent connections share */
+	HANDLE_PDO_NEW,      /* as before, and the object may have methods of its driver */
 	HANDLE_PDO_STATEMENT,/* that of its statement */
 	HANDLE_AMQP,         /* the connection of a channel, queue or exchange */
 	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
@@ -68,6 +69,7 @@ static const struct rule rules[] = {
 	{"pdo", "quote", HANDLE_EXEMPT, 0},
 	{"pdo", "getavailabledrivers", HANDLE_EXEMPT, 0},
 	{"pdo", "connect", HANDLE_NONE, 0},
+	{"pdo", "__construct", HANDLE_PDO_NEW, ALL},
 	{"pdo", "*", HANDLE_PDO, ALL},
 	{"pdostatement", "errorcode", HANDLE_EXEMPT, 0},
 	{"pdostatement", "errorinfo", HANDLE_EXEMPT, 0},
@@ -314,6 +316,8 @@ struct wrapped {
 	zif_handler original;
 	unsigned char handle;
 	unsigned char side;
+	/* Exceptions of this module are the library's own. */
+	const zend_module_entry *module;
 	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
 	uint32_t property;
 };
@@ -373,6 +377,10 @@ static bool is_describing;
 static bool is_abandoning;
 
 static zend_result (*next_post_startup)(void);
+static zend_object_get_method_t next_get_pdo_method;
+static const zend_module_entry *pdo;
+/* The methods that drivers of PDO add, by their handlers. */
+static HashTable driver_methods;
 
 static void weft_calls_wrap(void);
 
@@ -474,6 +482,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 	switch (function->handle) {
 		case HANDLE_INNER:
 		case HANDLE_PDO:
+		case HANDLE_PDO_NEW:
 			return follow(object, 1);
 		case HANDLE_MYSQLI:
 			return follow(object, 4); /* MYSQLI_RESOURCE, MY_MYSQL, MYSQLND, MYSQLND_CONN_DATA */
@@ -768,7 +777,7 @@ static void describe_handle(zval *value, zval *target, zend_execute_data *execut
 			ZVAL_COPY(value, &statement->database_object_handle);
 		}
 	}
-	if (Z_TYPE_P(value) == IS_OBJECT && (function->handle == HANDLE_PDO || function->handle == HANDLE_PDO_STATEMENT)) {
+	if (Z_TYPE_P(value) == IS_OBJECT && function->handle >= HANDLE_PDO && function->handle <= HANDLE_PDO_STATEMENT) {
 		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));
 		if (connection->driver != NULL && connection->data_source != NULL) {
 			ZVAL_STR(target, zend_strpprintf(0, "%s:%.*s", connection->driver->driver_name, (int) connection->data_source_len, connection->data_source));
@@ -963,7 +972,7 @@ static void throw_instead(zend_object *exception)
 static bool is_of_library(struct frame *frame, zend_object *exception)
 {
 	return exception->ce->type == ZEND_INTERNAL_CLASS && instanceof_function(exception->ce, zend_ce_throwable)
-		&& exception->ce->info.internal.module == frame->execute_data->func->internal_function.module;
+		&& exception->ce->info.internal.module == frame->function->module;
 }
 
 /* The cancellation of a callback that the library has wrapped. */
@@ -1078,6 +1087,8 @@ static ZEND_NAMED_FUNCTION(call_pgsql_connect)
 	}
 }
 
+static ZEND_NAMED_FUNCTION(call_pdo_construct);
+
 static zif_handler original_dl;
 
 static ZEND_NAMED_FUNCTION(call_dl)
@@ -1150,20 +1161,73 @@ static const struct rule *rule_of(const char *class, const zend_string *name)
 	return NULL;
 }
 
+static struct wrapped *wrapped_function(const zend_internal_function *function, const struct rule *rule, const zend_module_entry *module)
+{
+	struct wrapped *wrapped = pecalloc(1, sizeof(*wrapped), true);
+
+	wrapped->original = function->handler;
+	wrapped->handle = rule->handle;
+	wrapped->side = rule->side;
+	wrapped->module = module;
+	return wrapped;
+}
+
+static zif_handler wrapper_of(const struct rule *rule)
+{
+	switch (rule->handle) {
+		case HANDLE_PGSQL_OPENED:
+			return call_pgsql_connect;
+		case HANDLE_PDO_NEW:
+			return call_pdo_construct;
+		default:
+			return call;
+	}
+}
+
 static void wrap(zend_function *function, const struct rule *rule)
 {
-	struct wrapped *wrapped;
-
 	if (rule == NULL || rule->handle == HANDLE_EXEMPT || function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == NULL
 			|| function->internal_function.reserved[slot] != NULL) {
 		return;
 	}
-	wrapped = pecalloc(1, sizeof(*wrapped), true);
-	wrapped->original = function->internal_function.handler;
-	wrapped->handle = rule->handle;
-	wrapped->side = rule->side;
+	function->internal_function.reserved[slot] = wrapped_function(&function->internal_function, rule, function->internal_function.module);
+	function->internal_function.handler = wrapper_of(rule);
+}
+
+/*
+ * Methods of PDO that a driver adds, such as PDO::pgsqlCopyToArray(). PDO makes them anew for each connection, so they are wrapped when they are
+ * looked up.
+ */
+static zend_function *get_pdo_method(zend_object **object, zend_string *name, const zval *key)
+{
+	static const struct rule rule = {"pdo", "*", HANDLE_PDO, ALL};
+	zend_function *function = next_get_pdo_method(object, name, key);
+	struct wrapped *wrapped;
+
+	if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION || !(function->common.fn_flags & ZEND_ACC_NEVER_CACHE)
+			|| function->internal_function.module != NULL || function->internal_function.reserved[slot] != NULL) {
+		return function;
+	}
+	wrapped = zend_hash_index_find_ptr(&driver_methods, (zend_ulong) function->internal_function.handler);
+	if (wrapped == NULL) {
+		wrapped = wrapped_function(&function->internal_function, &rule, pdo);
+		zend_hash_index_add_new_ptr(&driver_methods, (zend_ulong) function->internal_function.handler, wrapped);
+	}
 	function->internal_function.reserved[slot] = wrapped;
-	function->internal_function.handler = rule->handle == HANDLE_PGSQL_OPENED ? call_pgsql_connect : call;
+	function->internal_function.handler = call;
+	return function;
+}
+
+static ZEND_NAMED_FUNCTION(call_pdo_construct)
+{
+	zend_object_handlers *handlers = (zend_object_handlers *) Z_OBJ(EX(This))->handlers;
+
+	if (handlers->get_method != get_pdo_method) {
+		pdo = EX(func)->internal_function.module;
+		next_get_pdo_method = handlers->get_method;
+		handlers->get_method = get_pdo_method;
+	}
+	call(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
 static bool has_rules(const char *class)
@@ -1240,6 +1304,7 @@ bool weft_calls_startup(void)
 	}
 	zend_hash_init(&claims, 8, NULL, NULL, true);
 	zend_hash_init(&waiters, 8, NULL, NULL, true);
+	zend_hash_init(&driver_methods, 8, NULL, NULL, true);
 	zend_observer_fiber_init_register(fiber_initialized);
 	zend_observer_fiber_switch_register(fiber_switches);
 	zend_observer_fiber_destroy_register(fiber_destroyed);
