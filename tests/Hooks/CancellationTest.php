@@ -56,10 +56,94 @@ final class CancellationTest extends TestCase
             return [static fn(): mixed => $pdo->query('SELECT SLEEP(120)'), static fn(): mixed => $pdo->query('SELECT 7')->fetchColumn()];
         }];
         yield 'mysqli' => ['mysqli', static function (): array {
-            $url = self::server('WEFT_MYSQL_DSN');
-            $connection = new \mysqli($url['host'], $url['user'], $url['pass'], 'weft', $url['port']);
+            $connection = self::mysqli();
 
             return [static fn(): mixed => $connection->query('SELECT SLEEP(120)'), static fn(): mixed => $connection->query('SELECT 7')->fetch_row()[0]];
+        }];
+        yield 'mysqli, prepared' => ['mysqli', static function (): array {
+            $connection = self::mysqli();
+            $sleep = $connection->prepare('SELECT SLEEP(120)');
+            $ask = $connection->prepare('SELECT 7');
+
+            return [static fn(): mixed => $sleep->execute(), static function () use ($connection, $ask): mixed {
+                $connection->real_query('DO 6');
+                $ask->execute();
+
+                return $ask->get_result()->fetch_row()[0];
+            }];
+        }];
+        yield 'PDO mysql, an unbuffered result' => ['pdo_mysql', static function (): array {
+            $pdo = self::pdo('WEFT_MYSQL_DSN', 'mysql');
+            $pdo->setAttribute(\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, false);
+
+            return [static function () use ($pdo): void {
+                $rows = $pdo->query("SELECT 6, REPEAT('x', 100000) UNION ALL SELECT 6, SLEEP(120)");
+                while ($rows->fetch() !== false) {
+                }
+            }, static fn(): mixed => $pdo->query('SELECT 7')->fetchColumn()];
+        }];
+        yield 'mysqli, an unbuffered result' => ['mysqli', static function (): array {
+            $connection = self::mysqli();
+
+            return [static function () use ($connection): void {
+                $rows = $connection->query("SELECT 6, REPEAT('x', 100000) UNION ALL SELECT 6, SLEEP(120)", \MYSQLI_USE_RESULT);
+                while ($rows->fetch_row() !== null) {
+                }
+            }, static fn(): mixed => $connection->query('SELECT 7')->fetch_row()[0]];
+        }];
+        yield 'PDO pgsql, a copy from the server' => ['pdo_pgsql', static function (): array {
+            $pdo = self::pdo('DATABASE_URL', 'pgsql');
+
+            return [
+                static fn(): mixed => $pdo->pgsqlCopyToArray('(SELECT 6 UNION ALL SELECT length(pg_sleep(120)::text)) '),
+                static fn(): mixed => $pdo->query('SELECT 7')->fetchColumn(),
+            ];
+        }];
+        yield 'PDO pgsql, a copy to the server' => ['pdo_pgsql', static function (): array {
+            $pdo = self::pdo('DATABASE_URL', 'pgsql');
+            $pdo->exec('CREATE TEMPORARY TABLE slow (n int CHECK (pg_sleep(n) IS NOT NULL))');
+
+            return [static fn(): mixed => $pdo->pgsqlCopyFromArray('slow', ['120']), static fn(): mixed => $pdo->query('SELECT 7')->fetchColumn()];
+        }];
+        yield 'memcached' => ['memcached', static function (): array {
+            $server = \stream_socket_server('tcp://127.0.0.1:0');
+            $cache = new \Memcached();
+            $cache->setOption(\Memcached::OPT_POLL_TIMEOUT, 120_000);
+            [$host, $port] = \explode(':', (string) \stream_socket_get_name($server, false));
+            $cache->addServer($host, (int) $port);
+            $serve = static function () use ($server): void {
+                while (true) {
+                    $peer = \stream_socket_accept($server, 120);
+                    async(static function () use ($peer): void {
+                        // Each connection gets the answer to its first request late, and then one to each.
+                        for ($first = true; ($line = \fgets($peer)) !== false; $first = false) {
+                            $key = \explode(' ', \rtrim($line))[1] ?? '';
+                            $first && $key === 'slow' && delay(0.2);
+                            \fwrite($peer, $key === 'slow' ? "VALUE slow 0 1\r\n6\r\nEND\r\n" : "VALUE ask 0 1\r\n7\r\nEND\r\n");
+                        }
+                    });
+                }
+            };
+            detach($serve);
+
+            return [static fn(): mixed => $cache->get('slow'), static fn(): mixed => $cache->get('ask') ?: throw new \RuntimeException($cache->getResultMessage())];
+        }];
+        yield 'AMQP' => ['amqp', static function (): array {
+            $url = self::server('AMQP_URL');
+            $connection = new \AMQPConnection(['host' => $url['host'], 'port' => $url['port'], 'login' => $url['user'], 'password' => $url['pass']]);
+            $connection->connect();
+            $channel = new \AMQPChannel($connection);
+            $queue = new \AMQPQueue($channel);
+            $queue->setFlags(\AMQP_EXCLUSIVE);
+            $queue->declareQueue();
+
+            return [static fn(): mixed => $queue->consume(static fn(): bool => true), static function () use ($channel, $queue): mixed {
+                (new \AMQPExchange($channel))->publish('7', $queue->getName());
+                for ($message = $queue->get(\AMQP_AUTOACK); $message === false; $message = $queue->get(\AMQP_AUTOACK)) {
+                }
+
+                return $message->getBody();
+            }];
         }];
         yield 'phpredis' => ['redis', static function (): array {
             self::$redis ??= Redis::start() ?? self::markTestSkipped('redis-server is not installed');
@@ -137,6 +221,32 @@ final class CancellationTest extends TestCase
     }
 
     /** @requires extension curl */
+    public function testATransactionThatWasCancelledIsNotCommitted(): void
+    {
+        foreach (['pgsql' => 'DATABASE_URL', 'mysql' => 'WEFT_MYSQL_DSN'] as $driver => $variable) {
+            \extension_loaded("pdo_$driver") || self::markTestSkipped("ext-pdo_$driver is not loaded");
+            $pdo = self::pdo($variable, $driver);
+            $table = 'cancelled_' . \bin2hex(\random_bytes(4));
+            $pdo->exec("CREATE TABLE $table (n INT)");
+            $session = (int) $pdo->query($driver === 'pgsql' ? 'SELECT pg_backend_pid()' : 'SELECT CONNECTION_ID()')->fetchColumn();
+            $pdo->beginTransaction();
+            $pdo->exec("INSERT INTO $table VALUES (1)");
+            self::assertTimesOut(static fn(): mixed => $pdo->exec($driver === 'pgsql' ? 'SELECT pg_sleep(120)' : 'SELECT SLEEP(120)'));
+            $failure = null;
+            try {
+                $pdo->commit();
+            } catch (\PDOException $failure) {
+            }
+
+            $other = self::pdo($variable, $driver);
+            self::assertNotNull($failure, $driver);
+            self::assertSame(0, (int) $other->query("SELECT COUNT(*) FROM $table")->fetchColumn(), $driver);
+            // The server goes on sleeping, and holds its locks.
+            $other->exec($driver === 'pgsql' ? "SELECT pg_terminate_backend($session)" : "KILL $session");
+            $other->exec("DROP TABLE $table");
+        }
+    }
+
     public function testACurlHandleIsUsedAgainAfterItsTransferWasCancelled(): void
     {
         $silent = \stream_socket_server('tcp://127.0.0.1:0');
@@ -255,6 +365,13 @@ final class CancellationTest extends TestCase
         $url = self::server($variable);
 
         return new \PDO("$driver:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass']);
+    }
+
+    private static function mysqli(): \mysqli
+    {
+        $url = self::server('WEFT_MYSQL_DSN');
+
+        return new \mysqli($url['host'], $url['user'], $url['pass'], 'weft', $url['port']);
     }
 
     /** @return array{host: string, port: int, user: string, pass: string} */

@@ -26,6 +26,13 @@ final class HandleInUseTest extends TestCase
 {
     use InTask;
 
+    private static bool $isOpen = false;
+
+    protected function setUp(): void
+    {
+        self::$isOpen = false;
+    }
+
     protected function tearDown(): void
     {
         Native\queueForHandles(false);
@@ -34,13 +41,13 @@ final class HandleInUseTest extends TestCase
     public function testTheSecondTaskGetsAnErrorAndTheFirstItsResult(): void
     {
         $pdo = self::database();
-        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02) + 1')->fetchColumn());
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
         self::waits($first);
 
         $error = self::refusal(static fn(): mixed => $pdo->query('SELECT 2'));
 
         self::assertNotNull($error);
-        self::assertSame(1, (int) $first->await());
+        self::assertSame(1, (int) self::end($first));
         self::assertSame(3, (int) $pdo->query('SELECT 3')->fetchColumn());
     }
 
@@ -48,7 +55,7 @@ final class HandleInUseTest extends TestCase
     {
         $pdo = self::database();
         $first = async(static function () use ($pdo): mixed {
-            return $pdo->query('SELECT pause(0.02)');
+            return $pdo->query('SELECT gate()');
         })->named('report');
         $line = __LINE__ - 2;
         self::waits($first);
@@ -64,14 +71,14 @@ final class HandleInUseTest extends TestCase
             $error->getMessage(),
         );
         self::assertSame(__FILE__, $error->getFile());
-        $first->await();
+        self::end($first);
     }
 
     public function testAStatementBelongsToItsConnection(): void
     {
         $pdo = self::database();
         $statement = $pdo->prepare('SELECT 1');
-        $other = $pdo->prepare('SELECT pause(0.02)');
+        $other = $pdo->prepare('SELECT gate()');
         $first = async(static fn(): bool => $other->execute());
         self::waits($first);
 
@@ -79,30 +86,30 @@ final class HandleInUseTest extends TestCase
 
         self::assertStringStartsWith('PDO #' . spl_object_id($pdo), $error->handle);
         self::assertSame('PDOStatement::execute()', $error->call);
-        self::assertTrue($first->await());
+        self::assertTrue(self::end($first));
         self::assertTrue($statement->execute());
     }
 
     public function testCallsThatOnlyReadMemoryAreLetThrough(): void
     {
         $pdo = self::database();
-        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02)'));
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate()'));
         self::waits($first);
 
         self::assertFalse($pdo->inTransaction());
         self::assertSame("'it''s'", $pdo->quote("it's"));
-        $first->await();
+        self::end($first);
     }
 
     public function testOtherHandlesAreNotAffected(): void
     {
         $pdo = self::database();
         $other = self::database();
-        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.02)'));
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate()'));
         self::waits($first);
 
         self::assertSame(2, (int) $other->query('SELECT 2')->fetchColumn());
-        $first->await();
+        self::end($first);
     }
 
     public function testATaskMayUseAHandleInACallbackOfTheSameHandle(): void
@@ -133,28 +140,31 @@ final class HandleInUseTest extends TestCase
     {
         $pdo = new class ('sqlite::memory:') extends \PDO {
         };
-        $pdo->sqliteCreateFunction('pause', static fn(float $seconds): int => self::pause($seconds));
+        $pdo->sqliteCreateFunction('pause', self::pause(...));
+        $pdo->sqliteCreateFunction('gate', self::gate(...));
         $query = $pdo->query(...);
-        $first = async(static fn(): mixed => $query('SELECT pause(0.02)'));
+        $first = async(static fn(): mixed => $query('SELECT gate()'));
         self::waits($first);
 
         self::assertSame('PDO::query()', self::refusal(static fn(): mixed => $query('SELECT 2'))->call);
-        $first->await();
+        self::end($first);
     }
 
     public function testOneTaskMayReadAStreamWhileAnotherWritesIt(): void
     {
-        $stream = SuspendingStream::open(0.02);
+        $stream = SuspendingStream::open(self::gate(...));
         $reader = async(static fn(): mixed => fgets($stream));
         self::waits($reader);
 
-        self::assertSame(2, fwrite($stream, 'ab'));
-        self::assertSame("line\n", $reader->await());
+        $writer = async(static fn(): mixed => fwrite($stream, 'ab'));
+        self::waits($writer);
+        self::assertSame("line\n", self::end($reader));
+        self::assertSame(2, $writer->await());
     }
 
     public function testTwoReadersOfAStreamAreNotAllowed(): void
     {
-        $stream = SuspendingStream::open(0.02);
+        $stream = SuspendingStream::open(self::gate(...));
         $reader = async(static fn(): mixed => fgets($stream));
         self::waits($reader);
 
@@ -162,24 +172,24 @@ final class HandleInUseTest extends TestCase
 
         self::assertSame('fgets()', $error->call);
         self::assertSame('stream #' . get_resource_id($stream), $error->handle);
-        self::assertSame("line\n", $reader->await());
+        self::assertSame("line\n", self::end($reader));
         self::assertSame("line\n", fgets($stream));
     }
 
     public function testAStreamInWhichATaskWaitsIsNotClosed(): void
     {
-        $stream = SuspendingStream::open(0.02);
+        $stream = SuspendingStream::open(self::gate(...));
         $reader = async(static fn(): mixed => fgets($stream));
         self::waits($reader);
 
         self::assertNotNull(self::refusal(static fn(): bool => fclose($stream)));
-        self::assertSame("line\n", $reader->await());
+        self::assertSame("line\n", self::end($reader));
         self::assertTrue(fclose($stream));
     }
 
     public function testACopyReadsOneStreamAndWritesTheOther(): void
     {
-        $from = SuspendingStream::open(0.02);
+        $from = SuspendingStream::open(self::gate(...));
         $to = fopen('php://memory', 'r+');
         $copy = async(static fn(): mixed => stream_copy_to_stream($from, $to, null));
         self::waits($copy);
@@ -187,13 +197,13 @@ final class HandleInUseTest extends TestCase
         self::assertNotNull(self::refusal(static fn(): mixed => fgets($from)));
         self::assertNotNull(self::refusal(static fn(): mixed => fwrite($to, 'x')));
         self::assertSame('', fread($to, 1));
-        self::assertSame(15, $copy->await());
+        self::assertSame(15, self::end($copy));
     }
 
     public function testATransferOfCurlBelongsToOneTask(): void
     {
         self::needs('curl');
-        $curl = self::transfer(static fn(): int => self::pause(0.02));
+        $curl = self::transfer(self::gate(...));
         $first = async(static fn(): mixed => curl_exec($curl));
         self::waits($first);
 
@@ -202,7 +212,7 @@ final class HandleInUseTest extends TestCase
         self::assertSame('curl_exec()', $error->call);
         self::assertStringEndsWith('(file://' . __FILE__ . ')', $error->handle);
         self::assertSame(0, curl_errno($curl));
-        self::assertTrue($first->await());
+        self::assertTrue(self::end($first));
     }
 
     public function testASoapClientBelongsToOneTask(): void
@@ -211,7 +221,7 @@ final class HandleInUseTest extends TestCase
         $client = new class (null, ['location' => 'http://localhost/', 'uri' => 'urn:test']) extends \SoapClient {
             public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
             {
-                delay(0.02);
+                HandleInUseTest::gate();
 
                 return '<?xml version="1.0"?><E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/"><E:Body><r><return>7</return></r></E:Body></E:Envelope>';
             }
@@ -220,7 +230,7 @@ final class HandleInUseTest extends TestCase
         self::waits($first);
 
         self::assertStringStartsWith('SoapClient@anonymous', self::refusal(static fn(): mixed => $client->__soapCall('number', []))->handle);
-        self::assertSame('7', $first->await());
+        self::assertSame('7', self::end($first));
     }
 
     public function testTasksCanQueueForAHandle(): void
@@ -246,7 +256,7 @@ final class HandleInUseTest extends TestCase
     {
         Native\queueForHandles(true);
         $pdo = self::database();
-        $first = async(static fn(): mixed => $pdo->query('SELECT pause(0.05) + 1')->fetchColumn());
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
         self::waits($first);
         $second = async(static fn(): mixed => $pdo->query('SELECT 2')->fetchColumn());
         $third = async(static fn(): mixed => $pdo->query('SELECT 3')->fetchColumn());
@@ -257,7 +267,7 @@ final class HandleInUseTest extends TestCase
         self::assertStringStartsWith(__FILE__, (string) $wait->place);
 
         $second->cancel();
-        self::assertSame([1, 3], [(int) $first->await(), (int) $third->await()]);
+        self::assertSame([1, 3], [(int) self::end($first), (int) $third->await()]);
         self::assertTrue($second->isDone());
     }
 
@@ -267,7 +277,7 @@ final class HandleInUseTest extends TestCase
         $pdo = self::database();
         $order = [];
         $first = async(static function () use ($pdo, &$order): void {
-            $pdo->exec('SELECT pause(0.01)');
+            $pdo->exec('SELECT gate()');
             $order[] = 'first';
             // The second task was given its turn but has not run yet.
             $pdo->exec('SELECT 1');
@@ -278,7 +288,7 @@ final class HandleInUseTest extends TestCase
             $pdo->exec('SELECT pause(0.001)');
             $order[] = 'second';
         });
-        $first->await();
+        self::end($first);
         $second->await();
 
         self::assertSame(['first', 'second', 'first again'], $order);
@@ -302,6 +312,16 @@ final class HandleInUseTest extends TestCase
         yield ['mysql:host=db;dbname=app', 'mysql:host=db;dbname=app'];
     }
 
+    /** Waits until the test opens the gate. */
+    public static function gate(): int
+    {
+        while (!self::$isOpen) {
+            delay(0.001);
+        }
+
+        return 0;
+    }
+
     public static function pause(float $seconds): int
     {
         delay($seconds);
@@ -312,7 +332,8 @@ final class HandleInUseTest extends TestCase
     private static function database(): \PDO
     {
         $pdo = new \PDO('sqlite::memory:');
-        $pdo->sqliteCreateFunction('pause', static fn(float $seconds): int => self::pause($seconds));
+        $pdo->sqliteCreateFunction('pause', self::pause(...));
+        $pdo->sqliteCreateFunction('gate', self::gate(...));
 
         return $pdo;
     }
@@ -327,6 +348,14 @@ final class HandleInUseTest extends TestCase
         });
 
         return $curl;
+    }
+
+    /** Opens the gate and returns the result of the task that has waited for it. */
+    private static function end(Task $task): mixed
+    {
+        self::$isOpen = true;
+
+        return $task->await();
     }
 
     /** Lets the task run until it waits. */

@@ -7,41 +7,40 @@ namespace Weft\Tests\Hooks\Support;
 // PHP calls the methods of a stream by these names.
 // phpcs:disable PSR1.Methods.CamelCapsMethodName
 
-/** A stream whose reads and writes suspend the task: `suspending://seconds`. */
+/** A stream of three lines that calls a function before each read and write, which may suspend the task. */
 final class SuspendingStream
 {
     /** @var resource|null */
     public $context;
-    private float $seconds;
     private int $left = 3;
+    private static ?\Closure $before = null;
 
     /** @return resource */
-    public static function open(float $seconds)
+    public static function open(\Closure $before)
     {
+        self::$before = $before;
         if (!in_array('suspending', stream_get_wrappers(), true)) {
             stream_wrapper_register('suspending', self::class);
         }
 
-        return fopen("suspending://$seconds", 'r+');
+        return fopen('suspending://', 'r+');
     }
 
-    public function stream_open(string $path): bool
+    public function stream_open(): bool
     {
-        $this->seconds = (float) substr($path, strlen('suspending://'));
-
         return true;
     }
 
     public function stream_read(int $count): string
     {
-        \Weft\delay($this->seconds);
+        (self::$before)();
 
         return $this->left-- > 0 ? "line\n" : '';
     }
 
     public function stream_write(string $data): int
     {
-        \Weft\delay($this->seconds);
+        (self::$before)();
 
         return strlen($data);
     }
