@@ -8,18 +8,21 @@ namespace Weft\Bus;
 final class MessageOptions
 {
     /**
-     * @param list<class-string> $classes message classes without a handler in this program. Their events are acknowledged instead of
-     *                                    dead-lettered as unknown, replies of these classes are decoded, and properties that cannot be
-     *                                    encoded are reported when the bus connects
-     * @param ClaimCheck|null    $claims  stores large bodies outside the broker. Set it where bodies exceed about 64 KiB
-     * @param KeyRing|null       $keys    encrypts properties marked {@see Encrypted}
-     * @param array<string, Serializer> $serializers formats of the messages that are sent, by message class, type name, interface, base
-     *                                    class, or pattern of type names (`shop.*`); instead of {@see SerializedBy}. Set them where other
-     *                                    programs receive the messages; default: JSON
-     * @param array<string, Route> $routes exchanges of the messages that are sent, by the same; instead of the attribute {@see Route}
+     * A rule for several classes has as its key an interface, a base class, or a pattern of type names such as `shop.*`. The rule for a class
+     * or its type name wins over these; two others that fit a class and differ are an {@see InvalidMessageClassError}.
+     *
+     * @param list<class-string>        $classes     message classes without a handler in this program. Their events are acknowledged instead
+     *                                               of dead-lettered as unknown, replies of these classes are decoded, listeners of
+     *                                               interfaces and patterns hear them, and properties that cannot be encoded are reported
+     *                                               when the bus connects
+     * @param ClaimCheck|null           $claims      stores large bodies outside the broker. Set it where bodies exceed about 64 KiB
+     * @param KeyRing|null              $keys        encrypts properties marked {@see Encrypted}
+     * @param array<string, Serializer> $serializers formats of the messages that are sent, by rule; instead of {@see SerializedBy}. Set them
+     *                                               where other programs receive the messages; default: JSON
+     * @param array<string, Route>      $routes      exchanges of the messages that are sent, by rule; instead of the attribute {@see Route}
      * @param array<string, Serializer|list<Serializer>> $queueSerializers formats of the messages in a queue, by its name. Several are tried
-     *                                    in order; a message in none of them is read as the bus's own. Set them where other programs send
-     *                                    the messages
+     *                                               in order; a message in none of them is read as the bus's own. Set them where other
+     *                                               programs send the messages
      */
     public function __construct(
         public readonly array $classes = [],

@@ -230,6 +230,73 @@ final class SerializerTest extends BusTestCase
         yield 'a format that returns something else' => [[new HeaderMapping(new Other())], '{}', []];
     }
 
+    /** @dataProvider envelopes */
+    public function testDamagedMessagesOfOthersAreRefusedAndNothingElseHappens(EnvelopeSerializer $format, Envelope $envelope): void
+    {
+        \mt_srand(7);
+        $opened = $refused = 0;
+        for ($round = 0; $round < 3_000; $round++) {
+            $body = self::damage($envelope->body);
+            $headers = \array_map(static fn(string $value): string => \mt_rand(0, 3) === 0 ? self::damage($value) : $value, $envelope->headers);
+            if (\mt_rand(0, 4) === 0) {
+                unset($headers[\array_rand($headers)]);
+            }
+            try {
+                $opened += $format->open(new Envelope('key', $body, $headers)) === null ? 0 : 1;
+            } catch (MessageDecodingException $exception) {
+                $refused++;
+                self::assertLessThan(400, \strlen($exception->getMessage()));
+            }
+        }
+        self::assertGreaterThan(0, $opened);
+        self::assertLessThan(3_000, $opened + $refused, 'some are in no format at all');
+    }
+
+    /** @return iterable<string, array{EnvelopeSerializer, Envelope}> */
+    public static function envelopes(): iterable
+    {
+        $event = ['specversion' => '1.0', 'id' => self::ID, 'source' => '/erp', 'type' => 'shop.order.placed', 'data' => ['id' => '1', 'nested' => [[[1]]]]];
+        yield 'CloudEvents, structured' => [new CloudEvents('/shop'), new Envelope('', (string) \json_encode($event), [Header::CONTENT_TYPE => 'application/cloudevents+json'])];
+        yield 'CloudEvents, binary' => [new CloudEvents('/shop'), new Envelope('', '{}', ['cloudEvents_specversion' => '1.0', 'cloudEvents_id' => '1', 'cloudEvents_source' => '/', 'cloudEvents_type' => 't'])];
+        yield 'Symfony' => [new SymfonyMessenger(), new Envelope('', '{}', ['type' => 'App\\Order', Header::CONTENT_TYPE => 'application/json'])];
+        yield 'php-service-bus 4' => [new PhpServiceBus(), new Envelope('', '{"message":{"id":"1"},"namespace":"App\\\\Order"}', ['X-SERVICE-BUS-TRACE-ID' => self::ID])];
+        yield 'php-service-bus 5' => [new PhpServiceBus(), new Envelope('', '{"id":"1"}', ['x-message-type' => 'App\\Order', 'x-trace-id' => self::ID])];
+        yield 'mapped' => [new HeaderMapping(new CloudEvents('/shop'), types: ['a' => OrderPlaced::class], headers: [Header::MESSAGE_ID => 'x-id']), new Envelope('', (string) \json_encode($event), [Header::CONTENT_TYPE => 'application/cloudevents+json', 'x-id' => '1'])];
+    }
+
+    private static function damage(string $text): string
+    {
+        for ($times = \mt_rand(0, 3); $times > 0; $times--) {
+            $at = \mt_rand(0, \strlen($text));
+            $text = match (\mt_rand(0, 3)) {
+                0 => \substr($text, 0, $at),
+                1 => \substr_replace($text, \chr(\mt_rand(0, 255)), $at, 1),
+                2 => \substr_replace($text, \str_repeat('[', \mt_rand(1, 600)), $at, 0),
+                default => \substr_replace($text, \chr(\mt_rand(0, 255)) . \chr(\mt_rand(0, 255)), $at, 0),
+            };
+        }
+
+        return $text;
+    }
+
+    /** @dataProvider invalid */
+    public function testSettingsThatMakeNoSenseAreRefused(\Closure $make, string $why): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($why);
+        $make();
+    }
+
+    /** @return iterable<string, array{\Closure, string}> */
+    public static function invalid(): iterable
+    {
+        yield 'CloudEvents without a source' => [static fn(): object => new CloudEvents(''), 'The source of CloudEvents must not be empty'];
+        yield 'an unknown version' => [static fn(): object => new PhpServiceBus(version: 3), 'Messages are written for version 4 or 5 of php-service-bus, got 3'];
+        yield 'a long exchange' => [static fn(): object => new Route(\str_repeat('x', 128)), 'has 128'];
+        yield 'a long routing key' => [static fn(): string => (new Route('shop', \str_repeat('x', 256)))->keyOf(new CustomerRelocated('1'), 't'), 'has 256'];
+        yield 'a listener of nothing' => [static fn(): object => new EventListener(''), 'must not be empty'];
+    }
+
     public function testARequestAndItsReplyMayBeInAnotherFormat(): void
     {
         $this->inRuntime(function (): void {

@@ -14,7 +14,7 @@ use Weft\Protobuf\InvalidSchemaException;
 
 /**
  * Protocol Buffers. The format of every generated class, without being chosen: `$bus->publish($order)` with a class of `weft
- * generate:proto` is enough. Its type name is that of the .proto file, such as `shop.v1.OrderPlaced`.
+ * proto:generate` is enough. Its type name is that of the .proto file, such as `shop.v1.OrderPlaced`.
  */
 final class Protobuf implements Serializer
 {
