@@ -187,6 +187,13 @@ bench-clients: ## measure the native AMQP and PostgreSQL clients beside lapin an
 	@scripts/setup demo services bench
 	@bench/clients/run $(SHORT_FLAG)
 
+.PHONY: bench-hooks
+bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside blocking PHP, PHP-FPM, and Swoole where SWOOLE_EXTENSION names it (SHORT=1: three minutes)
+	@scripts/setup demo services test bench
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/hooks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
 	@scripts/setup demo services bench
