@@ -79,7 +79,7 @@ final class ClusterTest extends BusTestCase
             self::assertLessThan(self::TOTAL, $at, 'messages were under way');
             self::assertSame(self::TOTAL, $confirmed);
             self::assertCount(self::TOTAL, $seen, 'lost');
-            self::assertSame(0, $receiver->queue(self::QUEUE)->depth());
+            self::assertSame(0, $receiver->depth(self::QUEUE));
             $publisher->close();
             $receiver->close();
         }, deadline: 240.0);

@@ -330,6 +330,7 @@ final class PoolTest extends TestCase
             'leases' => [Leases::class, 'leakThreshold'],
         ];
         foreach ($groups as $group => $times) {
+            /** @var class-string $class */
             $class = \array_shift($times);
             foreach ($times as $time) {
                 foreach (['negative' => -0.1, 'NaN' => \NAN, 'infinite' => \INF] as $what => $value) {
