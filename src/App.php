@@ -13,6 +13,7 @@ use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
 use Weft\Http\Tls;
+use Weft\Http\TrustedProxies;
 use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HandlerTable;
 use Weft\Internal\App\HealthChecks;
@@ -45,7 +46,7 @@ final class App
 
     private readonly LoggerInterface $logger;
     private readonly bool $debug;
-    /** @var list<array{string, Router, Limits|null, bool, Tls|null}> */
+    /** @var list<array{string, Router, Limits|null, bool, Tls|null, TrustedProxies|null}> */
     private array $http = [];
     /** @var list<Server> while it runs */
     private array $servers = [];
@@ -86,11 +87,12 @@ final class App
      *
      * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 selects a free port
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
+     * @param TrustedProxies|null $proxies in front of the server; null believes none
      */
-    public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null): Router
+    public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null, ?TrustedProxies $proxies = null): Router
     {
         $router = new Router();
-        $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls];
+        $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls, $proxies];
 
         return $router;
     }
@@ -319,11 +321,11 @@ final class App
         return $routers;
     }
 
-    /** @param array{string, Router, Limits|null, bool, Tls|null} $http */
+    /** @param array{string, Router, Limits|null, bool, Tls|null, TrustedProxies|null} $http */
     private function open(array $http): Server
     {
-        [$address, $router, $limits, $cancelOnDisconnect, $tls] = $http;
-        $server = new Server($router, $limits, $this->logger, $this->debug, $cancelOnDisconnect);
+        [$address, $router, $limits, $cancelOnDisconnect, $tls, $proxies] = $http;
+        $server = new Server($router, $limits, $this->logger, $this->debug, $cancelOnDisconnect, $proxies);
         $server->listen($address, tls: $tls);
 
         return $server;

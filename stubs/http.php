@@ -7,8 +7,12 @@ namespace Weft\Native;
 /** An HTTP server of the extension: accepts and parses by itself, whatever PHP is doing between two polls. */
 final class HttpServer
 {
-    /** @param array<string, int|float|null> $limits the properties of `Weft\Http\Limits`; times in seconds */
-    public static function open(array $limits): HttpServer
+    /**
+     * @param array<string, int|float|null> $limits the properties of `Weft\Http\Limits`; times in seconds
+     * @param list<string> $proxies addresses and networks, or `unix`; none is nobody
+     * @param string $fields `x-forwarded`, `forwarded` or `none`
+     */
+    public static function open(array $limits, array $proxies, string $fields, bool $proxy_protocol): HttpServer
     {
     }
 
@@ -134,12 +138,12 @@ class HttpRequest
     {
     }
 
-    /** `http` or `https`: of the connection, whatever a proxy in front of it says. */
+    /** `http` or `https`: of the connection, or as a trusted proxy says ({@see \Weft\Http\TrustedProxies}). */
     public function scheme(): string
     {
     }
 
-    /** Host and port the client asked for, as it was sent: the authority of the target where that has one, which `host` is then too. */
+    /** Host and port the client asked for: as it was sent (the authority of the target, or `host`), or as a trusted proxy says. */
     public function host(): string
     {
     }
@@ -149,7 +153,7 @@ class HttpRequest
     {
     }
 
-    /** IP address of the other end of the connection; null on a Unix socket. */
+    /** IP address of the other end of the connection, or of the client of a trusted proxy; null on a Unix socket. */
     public function clientAddress(): ?string
     {
     }
@@ -159,6 +163,7 @@ class HttpRequest
     {
     }
 
+    /** Null on a Unix socket, and where a trusted proxy names no port. */
     public function clientPort(): ?int
     {
     }

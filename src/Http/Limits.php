@@ -24,7 +24,7 @@ final class Limits
      * @param int $queue requests that wait to be handled, or whose small body is still being read; further ones are answered 503. Lower it
      *     where clients give up soon
      * @param float $clientShare the part of `connections`, `inFlight`, `queue` and `longLived` that one client address (of IPv6 a network
-     *     of 64 bits) may take, above 0 and up to 1; connections beyond it are closed. Set 1.0 behind a proxy, which is one address.
+     *     of 64 bits) may take, above 0 and up to 1; connections beyond it are closed. Set 1.0 behind a proxy, which is one address, unless it is one of {@see TrustedProxies}.
      *     Clients of a Unix socket have no address, and no such limit
      * @param float|null $deadline seconds from the end of a request's header to the response; then the task is cancelled and the
      *     response is 503. Null is unlimited. A streamed body is not limited once it has begun. Raise it for slow reports

@@ -188,13 +188,11 @@ final class Router
      * @param callable $handler receives the WebSocket by its type, and the arguments of other handlers
      * @param list<string> $subprotocols the server selects the first one that the client offers
      * @param list<string>|null $origins origins that may connect (`https://example.org`), `*` allows any; null allows the scheme and
-     *     host of the request. Requests without an Origin, which browsers never send, are allowed.
+     *     host of the request (behind a proxy that terminates TLS, those of {@see TrustedProxies}). Requests without an Origin, which browsers never send, are allowed.
      * @param int $messageBytes of a message from the client; a longer one closes the WebSocket with 1009
      * @param float $pingInterval in seconds, 0 disables it. A client that has sent nothing by the next ping is disconnected.
      * @param bool $compress compresses messages of 256 bytes or more if the client supports it (RFC 7692); `$messageBytes`
      *     also limits the decompressed size
-     * @param string|null $publicScheme the scheme that browsers use, compared with the scheme of the Origin: `https` behind a
-     *     proxy that terminates TLS; null is the scheme of the request
      *
      * @throws \ValueError
      */
@@ -206,18 +204,14 @@ final class Router
         int $messageBytes = 1 << 20,
         float $pingInterval = 30.0,
         bool $compress = false,
-        ?string $publicScheme = null,
         callable ...$middleware,
     ): self {
-        if ($publicScheme !== null && $publicScheme !== 'http' && $publicScheme !== 'https') {
-            throw new \ValueError("publicScheme must be http or https, got \"$publicScheme\"");
-        }
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
             throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
         }
         $pattern = PathPattern::of($this->prefix() . $path);
         $arguments = HandlerCompiler::ofWebSocket($handler(...), $pattern->path, $pattern->names);
-        $conversation = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
+        $conversation = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
 
         $this->add(['GET'], $path, $conversation->open(...), \array_values($middleware), isDocumented: false);
 

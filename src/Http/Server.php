@@ -31,6 +31,7 @@ final class Server
      * @param LoggerInterface|null $logger logs failed handlers; by default to stderr
      * @param bool $debug error pages show the exception and its trace
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
+     * @param TrustedProxies|null $proxies in front of the server; null believes none
      */
     public function __construct(
         Router|\Closure $handler,
@@ -38,8 +39,14 @@ final class Server
         ?LoggerInterface $logger = null,
         bool $debug = false,
         bool $cancelOnDisconnect = true,
+        ?TrustedProxies $proxies = null,
     ) {
-        $this->native = HttpServer::open(($limits ?? new Limits())->native());
+        $this->native = HttpServer::open(
+            ($limits ?? new Limits())->native(),
+            $proxies === null ? [] : $proxies->addresses,
+            ($proxies === null ? ForwardedFields::None : $proxies->fields)->value,
+            $proxies !== null && $proxies->proxyProtocol,
+        );
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
         $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::fromEnvironment(), $debug, $cancelOnDisconnect);
     }

@@ -179,11 +179,12 @@ final class WebSocketTest extends HttpTestCase
 
     public function testAPageOfTheSameHostAndAnotherSchemeMayNotConnect(): void
     {
-        $server = $this->serve(self::ECHO . '$routes->websocket("/proxied", static fn(WebSocket $socket) => null, publicScheme: "https");');
+        $server = $this->serve(self::ECHO, ', proxies: new Weft\Http\TrustedProxies(["127.0.0.1"])');
 
-        $answers = array_map(static fn(array $try): string => substr(WebSocketClient::open($server, $try[0], "Origin: $try[1]\r\n")->answer, 9, 3), [
-            ['/', 'http://weft.test'], ['/', 'http://WEFT.test:80'], ['/', 'https://weft.test'], ['/', 'http://weft.test:443'], ['/', 'http://weft.test:8080'], ['/', 'null'], ['/', 'weft.test'],
-            ['/proxied', 'https://weft.test'], ['/proxied', 'https://weft.test:443'], ['/proxied', 'http://weft.test'], ['/proxied', 'https://other.test'],
+        $tls = "X-Forwarded-Proto: https\r\n";
+        $answers = array_map(static fn(array $try): string => substr(WebSocketClient::open($server, more: "$try[0]Origin: $try[1]\r\n")->answer, 9, 3), [
+            ['', 'http://weft.test'], ['', 'http://WEFT.test:80'], ['', 'https://weft.test'], ['', 'http://weft.test:443'], ['', 'http://weft.test:8080'], ['', 'null'], ['', 'weft.test'],
+            [$tls, 'https://weft.test'], [$tls, 'https://weft.test:443'], [$tls, 'http://weft.test'], [$tls, 'https://other.test'],
         ]);
 
         self::assertSame(['101', '101', '403', '403', '403', '403', '403', '101', '101', '403', '403'], $answers);

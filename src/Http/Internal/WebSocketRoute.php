@@ -36,7 +36,6 @@ final class WebSocketRoute
         private readonly int $messageBytes,
         private readonly float $pingInterval,
         private readonly bool $compress,
-        private readonly ?string $publicScheme,
     ) {
     }
 
@@ -93,9 +92,8 @@ final class WebSocketRoute
         if ($this->origins !== null) {
             return \in_array('*', $this->origins, true) || \in_array($origin, $this->origins, true);
         }
-        $scheme = $this->publicScheme ?? $request->scheme();
 
-        return self::withoutPort($origin) === self::withoutPort("$scheme://{$request->host()}");
+        return self::withoutPort($origin) === self::withoutPort("{$request->scheme()}://{$request->host()}");
     }
 
     /** An origin as browsers write it: in lower case, without the port that its scheme has by default (RFC 6454 §6.2). */

@@ -70,10 +70,13 @@ impl Shared {
         tls: Option<Rc<TlsAcceptor>>,
     ) {
         let server = &self.context;
-        let Ok(place) = server.admission.connect(address) else {
+        let proxies = server.trusted(address);
+        // A proxy stands for many clients, and has no share.
+        let sharer = address.filter(|_| proxies.is_none());
+        let Ok(place) = server.admission.connect(sharer) else {
             return;
         };
-        let peer = Peer::new(address, tls.is_some(), None);
+        let peer = Peer::new(address, tls.is_some(), proxies, None);
         let connection = self.insert(|id| Connection::new(id, Rc::clone(server), place, peer));
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {

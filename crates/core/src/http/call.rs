@@ -1,4 +1,4 @@
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -11,6 +11,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode, header};
 
 use super::body::Body;
 use super::error_response::{closing_response, text_response};
+use super::forwarded::Client;
 use super::limits::LONG_LIVED;
 use super::multipart::MultipartLimits;
 use super::peer::Peer;
@@ -30,6 +31,8 @@ pub struct Call {
     head: Parts,
     pub(super) body: Rc<RequestBody>,
     peer: Rc<Peer>,
+    /// Read from the header when it is first asked for.
+    client: OnceCell<Client>,
     /// `None` in a process that serves no metrics.
     began: Option<Instant>,
     timer: RefCell<Option<Arc<metrics::Histogram>>>,
@@ -55,6 +58,7 @@ impl Call {
             head,
             body,
             peer,
+            client: OnceCell::new(),
             began: workers::loop_watchdog::is_measured().then(Instant::now),
             timer: RefCell::default(),
             admission: Rc::clone(admission),
@@ -85,6 +89,14 @@ impl Call {
 
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// The client, if a trusted proxy has sent the request; otherwise it is the [`peer`](Self::peer).
+    pub fn client(&self) -> Option<&Client> {
+        let proxies = self.peer.proxies.as_ref()?;
+        let peer = &self.peer;
+        let read = || proxies.client(peer.address, peer.is_tls, &self.head.headers);
+        Some(self.client.get_or_init(read))
     }
 
     /// The whole body if it has arrived. May be called any number of times.

@@ -12,6 +12,7 @@ use super::floods::Allowances;
 use super::http1_framing::Http1Framing;
 use super::keepalive::{Frame, Keepalive, KeepaliveAction};
 use super::peer::Peer;
+use super::proxy_protocol::Proxied;
 use super::refusal::Cause;
 use super::websocket::{STOPPING, Upgrade, WebSocket};
 use crate::net::idle_hook::OnIdle;
@@ -147,8 +148,22 @@ impl Connection {
 
     /// Records the certificate (DER) that the client has proved to hold.
     pub(super) fn set_certificate(&self, certificate: &[u8]) {
-        let address = self.peer().address;
-        let peer = Peer::new(address, true, Some(certificate.to_vec()));
+        let peer = self.peer();
+        let peer = Peer::new(
+            peer.address,
+            true,
+            peer.proxies.clone(),
+            Some(certificate.to_vec()),
+        );
+        self.peer.replace(Rc::new(peer));
+    }
+
+    /// Records the client that the PROXY protocol has named.
+    pub(super) fn set_proxied(&self, proxied: Proxied) {
+        let peer = self.peer();
+        let address = proxied.client.or(peer.address);
+        let proxies = self.server.trusted(address);
+        let peer = Peer::new(address, peer.is_tls || proxied.is_tls, proxies, None);
         self.peer.replace(Rc::new(peer));
     }
 

@@ -1,5 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::body::{Pipe, StreamBody};
 use super::call::Admission;
 use super::clock::Clock;
 use super::date::Date;
+use super::forwarded::TrustedProxies;
 use super::limits::Limits;
 use super::request_body::RequestBody;
 use super::service::Service;
@@ -18,6 +20,7 @@ use crate::server::{Admission as Server, Id};
 /// Shared by all connections and requests of a server.
 pub(super) struct Context {
     pub(super) limits: Limits,
+    proxies: Option<Rc<TrustedProxies>>,
     pub(super) clock: Rc<Clock>,
     pub(super) date: Date,
     pub(super) admission: Rc<Admission>,
@@ -31,10 +34,11 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, proxies: Option<TrustedProxies>) -> Self {
         Self {
             admission: Server::new(limits.capacity()),
             limits,
+            proxies: proxies.map(Rc::new),
             clock: Rc::default(),
             date: Date::default(),
             service: RefCell::default(),
@@ -42,6 +46,12 @@ impl Context {
             event_streams: RefCell::default(),
             lingering: Cell::default(),
         }
+    }
+
+    /// The proxies, if the address is that of one of them.
+    pub(super) fn trusted(&self, address: Option<SocketAddr>) -> Option<Rc<TrustedProxies>> {
+        let proxies = self.proxies.as_ref();
+        proxies.filter(|proxies| proxies.trusts(address)).cloned()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

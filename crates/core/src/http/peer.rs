@@ -4,13 +4,16 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use super::call_stats::CallStats;
+use super::forwarded::TrustedProxies;
 
 /// The client at the other end of a connection.
 #[derive(Debug)]
 pub struct Peer {
-    /// `None` on a Unix socket.
+    /// `None` on a Unix socket. If the connection begins with a header of the PROXY protocol, that of its client.
     pub address: Option<SocketAddr>,
     pub is_tls: bool,
+    /// The proxies of the server, if the peer is one of them: what it says about its client is believed.
+    pub(super) proxies: Option<Rc<TrustedProxies>>,
     /// The certificate that the client has shown and proved to hold, in DER.
     pub certificate: Option<Vec<u8>>,
     /// Counts the gRPC calls of the connection.
@@ -23,11 +26,13 @@ impl Peer {
     pub(crate) fn new(
         address: Option<SocketAddr>,
         is_tls: bool,
+        proxies: Option<Rc<TrustedProxies>>,
         certificate: Option<Vec<u8>>,
     ) -> Self {
         Self {
             address,
             is_tls,
+            proxies,
             certificate,
             call_stats: CallStats::default(),
             service_state: ServiceState::default(),

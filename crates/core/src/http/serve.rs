@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::dispatch::dispatch;
 use super::lingering_close::lingering_close;
+use super::proxy_protocol::read_header;
 use super::refusal::Cause;
 use super::socket::Socket;
 use super::websocket::drive;
@@ -68,6 +69,7 @@ async fn establish(
     tls: Option<Rc<TlsAcceptor>>,
 ) -> Option<(Stream, Bytes, bool)> {
     let mut establishing = pin!(async {
+        let stream = read_proxy_header(connection, stream).await?;
         let tls_stream = accept_tls(connection, stream, tls.as_deref()).await;
         let stream = tls_stream.inspect_err(|error| {
             if !is_disconnect(error) {
@@ -84,6 +86,24 @@ async fn establish(
         establishing.as_mut().poll(context).map(Result::ok)
     })
     .await
+}
+
+/// Reads the header of the PROXY protocol, where the connection has one.
+async fn read_proxy_header(connection: &Connection, mut stream: Stream) -> io::Result<Stream> {
+    let has_header = connection
+        .peer()
+        .proxies
+        .as_ref()
+        .is_some_and(|proxies| proxies.has_proxy_protocol);
+    if has_header {
+        let proxied = read_header(&mut stream).await.inspect_err(|error| {
+            if !is_disconnect(error) {
+                connection.refused(Cause::Protocol, &error.to_string());
+            }
+        })?;
+        connection.set_proxied(proxied);
+    }
+    Ok(stream)
 }
 
 /// The client has disconnected, as a health check does that only connects.

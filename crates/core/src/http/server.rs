@@ -4,6 +4,7 @@ use std::rc::Rc;
 use super::accept::{accept, accept_from_peer};
 use super::call::Call;
 use super::connection::Command;
+use super::forwarded::TrustedProxies;
 use super::limits::Limits;
 use super::peer::Peer;
 use super::refusal::Cause;
@@ -24,8 +25,13 @@ pub struct Server {
 
 impl Server {
     pub fn new(limits: Limits) -> Self {
+        Self::behind(None, limits)
+    }
+
+    /// A server that believes what these proxies say about their clients.
+    pub fn behind(proxies: Option<TrustedProxies>, limits: Limits) -> Self {
         Self {
-            shared: Rc::new(Shared::new(limits)),
+            shared: Rc::new(Shared::new(limits, proxies)),
         }
     }
 

@@ -3,6 +3,7 @@ use std::rc::Rc;
 
 use super::connection::Connection;
 use super::context::Context;
+use super::forwarded::TrustedProxies;
 use super::limits::Limits;
 use super::memory_trim::MemoryTrim;
 use crate::server::{Id, Slab};
@@ -15,9 +16,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, proxies: Option<TrustedProxies>) -> Self {
         Self {
-            context: Rc::new(Context::new(limits)),
+            context: Rc::new(Context::new(limits, proxies)),
             connections: RefCell::default(),
             memory_trim: MemoryTrim::default(),
         }

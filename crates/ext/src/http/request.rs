@@ -69,14 +69,17 @@ impl HttpRequest {
     }
 
     pub fn scheme(&self) -> &'static str {
-        if self.call.peer().is_tls {
-            "https"
-        } else {
-            "http"
+        let client = self.call.client();
+        match client.map_or(self.call.peer().is_tls, |client| client.is_https) {
+            true => "https",
+            false => "http",
         }
     }
 
     pub fn host(&self) -> Zval {
+        if let Some(host) = self.call.client().and_then(|client| client.host.as_deref()) {
+            return text(host);
+        }
         // Core has put the authority of the target there.
         joined(&self.call.head().headers, "host").unwrap_or_else(|| text(""))
     }
@@ -90,10 +93,11 @@ impl HttpRequest {
     }
 
     pub fn client_address(&self) -> Option<String> {
-        self.call
-            .peer()
-            .address
-            .map(|address| address.ip().to_string())
+        let address = match self.call.client() {
+            Some(client) => client.address,
+            None => self.call.peer().address.map(|address| address.ip()),
+        };
+        address.map(|address| address.to_string())
     }
 
     pub fn client_certificate(&self) -> Option<Zval> {
@@ -101,10 +105,11 @@ impl HttpRequest {
     }
 
     pub fn client_port(&self) -> Option<i64> {
-        self.call
-            .peer()
-            .address
-            .map(|address| address.port().into())
+        let port = match self.call.client() {
+            Some(client) => client.port,
+            None => self.call.peer().address.map(|address| address.port()),
+        };
+        port.map(i64::from)
     }
 
     pub fn header(&self, name: &str) -> Option<Zval> {

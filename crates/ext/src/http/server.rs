@@ -8,7 +8,9 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
-use weft_core::http::{Cause, Event, Limits, RefusalReport, Server, Service};
+use weft_core::http::{
+    Cause, Event, ForwardedFields, Limits, RefusalReport, Server, Service, TrustedProxies,
+};
 use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
 
 use super::long;
@@ -37,8 +39,14 @@ pub struct HttpServer {
 
 #[php_impl]
 impl HttpServer {
-    pub fn open(limits: &ZendHashTable) -> PhpResult<Self> {
-        let server = Server::new(self::limits(limits));
+    pub fn open(
+        limits: &ZendHashTable,
+        proxies: &ZendHashTable,
+        fields: &str,
+        proxy_protocol: bool,
+    ) -> PhpResult<Self> {
+        let proxies = trusted_proxies(proxies, fields, proxy_protocol)?;
+        let server = Server::behind(proxies, self::limits(limits));
         let process = Process::current()?;
         process.reactor.spawn_background(server.keep_time());
         Ok(Self {
@@ -228,6 +236,37 @@ fn tls(
     };
     let acceptor = TlsAcceptor::new(options).map_err(tls_failure)?;
     Ok(Some(Rc::new(acceptor)))
+}
+
+/// None is no proxies. `unix` is what connects to a Unix socket.
+fn trusted_proxies(
+    ranges: &ZendHashTable,
+    fields: &str,
+    has_proxy_protocol: bool,
+) -> PhpResult<Option<TrustedProxies>> {
+    if ranges.is_empty() {
+        return Ok(None);
+    }
+    let mut proxies = TrustedProxies {
+        fields: match fields {
+            "x-forwarded" => ForwardedFields::XForwarded,
+            "forwarded" => ForwardedFields::Rfc7239,
+            _ => ForwardedFields::None,
+        },
+        has_proxy_protocol,
+        ..TrustedProxies::default()
+    };
+    for range in values(ranges) {
+        match range.str().unwrap_or_default() {
+            "unix" => proxies.trusts_unix = true,
+            range => {
+                let range = range.parse();
+                let range = range.map_err(|reason: String| Failure::new("usage", reason))?;
+                proxies.ranges.push(range);
+            }
+        }
+    }
+    Ok(Some(proxies))
 }
 
 fn tls_failure(reason: String) -> Failure {
