@@ -44,6 +44,7 @@ final class Request extends HttpRequest implements TraceSource
      * @var list<\Closure(): void>
      */
     public array $afterResponse = [];
+    private ?Session $session = null;
 
     /** The value of a query parameter; the last one of several. Null if there is none, or if it is an array (`a[]=1`). */
     public function queryParameter(string $name): ?string
@@ -195,6 +196,22 @@ final class Request extends HttpRequest implements TraceSource
     public function afterResponse(\Closure $work): void
     {
         $this->afterResponse[] = $work;
+    }
+
+    /**
+     * The session of the browser.
+     *
+     * @throws \Error the route is not inside the middleware {@see Sessions}
+     */
+    public function session(): Session
+    {
+        return $this->session ?? throw new \Error('The request has no session: add the middleware Weft\Http\Sessions to its routes');
+    }
+
+    /** @internal */
+    public function useSession(Session $session): void
+    {
+        $this->session = $session;
     }
 
     /** A value that a middleware has set for the handlers after it. */

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Postgres\Tables as PostgresTables;
 use Weft\Bus\Internal\Saga\Tables as SagaTables;
 use Weft\Bus\Internal\Sqlite\Tables as SqliteTables;
 use Weft\EventSourcing\Internal\Tables as EventTables;
+use Weft\Http\Internal\SessionTables;
 use Weft\Lock\Internal\Tables as LockTables;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Component;
@@ -22,7 +23,7 @@ use Weft\Sql\Internal\Schema\Component;
  */
 final class Components
 {
-    public const NAMES = 'bus, sagas, claim checks, transport, locks, event store';
+    public const NAMES = 'bus, sagas, claim checks, transport, locks, sessions of HTTP, event store';
 
     /** @return array<string, Component> by name */
     public static function of(Driver $driver): array
@@ -31,7 +32,7 @@ final class Components
             Driver::Postgres => [PostgresTables::component()],
             Driver::Sqlite => [SqliteTables::component()],
             Driver::Mysql => [],
-        }, LockTables::component(), EventTables::component()];
+        }, LockTables::component(), SessionTables::component(), EventTables::component()];
 
         return \array_combine(\array_map(static fn(Component $component): string => $component->name, $components), $components);
     }

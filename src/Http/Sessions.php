@@ -1,0 +1,151 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Http\Internal\ErrorPage;
+use Weft\Http\Internal\KeptSession;
+
+/**
+ * Middleware with sessions: `$routes->use(new Sessions(new Sessions\FileStore('/var/lib/app/sessions')))`, then `$request->session()` in handlers.
+ *
+ * The cookie has a random id of 256 bits; the store has its hash. A session begins when a handler sets its first value. It is kept when
+ * the handler has returned, before the response is sent: what a streamed body sets is lost. An unknown id is never used for a new session.
+ */
+final class Sessions
+{
+    private const CREATED = "\0created";
+    /** A session is kept again, for it to live on, after this part of its idle time. */
+    private const REFRESH = 0.1;
+    private const TOUCHED = "\0touched";
+    /** One in so many writes deletes what has expired. */
+    private const PRUNE = 1_000;
+    private const ATTEMPTS = 20;
+
+    /**
+     * @param float $idle seconds without a request after which a session ends, above 0
+     * @param float $lifetime seconds after which it ends in any case, above 0
+     * @param string|null $cookie its name; by default `__Host-session`, or `session` if not secure
+     * @param bool $secure sends the cookie over TLS only; false is for development
+     *
+     * @throws \ValueError
+     */
+    public function __construct(
+        private readonly SessionStore $store,
+        private readonly float $idle = 7_200.0,
+        private readonly float $lifetime = 604_800.0,
+        private readonly ?string $cookie = null,
+        private readonly bool $secure = true,
+        private readonly SameSite $sameSite = SameSite::Lax,
+    ) {
+        if (!($idle > 0.0) || !($lifetime > 0.0)) {
+            throw new \ValueError("idle and lifetime of sessions must be above 0 seconds, got $idle and $lifetime");
+        }
+        $this->cookie('', 0);
+    }
+
+    public function __invoke(Request $request, \Closure $next): mixed
+    {
+        $id = $request->cookie($this->name());
+        $id = $id !== null && \preg_match('/^[\w-]{43}$/D', $id) === 1 ? $id : null;
+        $kept = new KeptSession(null, []);
+        $session = new Session(function () use ($id, &$kept): array {
+            $kept = $this->read($id);
+
+            return \array_filter($kept->values, static fn(string $name): bool => !\str_starts_with($name, "\0"), \ARRAY_FILTER_USE_KEY);
+        });
+        $request->useSession($session);
+        try {
+            $response = $next($request);
+        } catch (HttpException $error) {
+            $response = ErrorPage::ofException($error, $request);
+        }
+        if ($session->isRenewed()) {
+            $session->values();
+        }
+        $cookie = $session->isDestroyed() ? $this->destroy($id) : ($session->isLoaded() ? $this->keep($session, $id, $kept) : null);
+        if (!$response instanceof Response || !$session->isLoaded() && $cookie === null) {
+            return $response;
+        }
+        // What depends on a session is nobody else's.
+        $response = $response->withHeader('cache-control', $response->header('cache-control') ?? 'private, no-cache');
+
+        return $cookie === null ? $response : $response->withCookie($cookie);
+    }
+
+    private function read(?string $id): KeptSession
+    {
+        $stored = $id === null ? null : $this->store->read(self::hash($id));
+        $values = $stored === null ? null : \json_decode($stored->data, true);
+
+        /** @var array<string, mixed> $values */
+        return \is_array($values) ? new KeptSession($stored, $values) : new KeptSession(null, []);
+    }
+
+    /** @return Cookie|null null keeps the browser's */
+    private function keep(Session $session, ?string $id, KeptSession $kept): ?Cookie
+    {
+        $changes = $session->changes();
+        $isNew = $kept->stored === null;
+        $now = \microtime(true);
+        $isDue = $now - (float) ($kept->values[self::TOUCHED] ?? 0.0) > $this->idle * self::REFRESH;
+        if ($isNew ? \array_filter($changes, static fn(mixed $value): bool => $value !== null) === [] : $changes === [] && !$session->isRenewed() && !$isDue) {
+            return null;
+        }
+        $ownId = $isNew || $session->isRenewed() || $id === null ? self::randomId() : $id;
+        for ($attempt = 0; $attempt < self::ATTEMPTS; $attempt++) {
+            $created = (float) ($kept->values[self::CREATED] ?? $now);
+            $left = \min($this->idle, $created + $this->lifetime - $now);
+            if ($left <= 0.0) {
+                return $this->destroy($id);
+            }
+            $values = \array_filter(\array_replace($kept->values, $changes), static fn(mixed $value): bool => $value !== null);
+            $data = \json_encode([self::CREATED => $created, self::TOUCHED => $now] + $values, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
+            if ($this->store->write(self::hash($ownId), $data, $ownId === $id ? $kept->stored->version ?? 0 : 0, $left)) {
+                \mt_rand(1, self::PRUNE) === 1 && $this->store->prune();
+                $ownId === $id || $id === null || $isNew || $this->store->delete(self::hash($id));
+
+                return $ownId === $id ? null : $this->cookie($ownId, null);
+            }
+            // Another request of the session was first: its values stay, save those that this one has changed.
+            $kept = $this->read($id);
+            if ($kept->stored === null) {
+                // It was destroyed meanwhile, and must not come back.
+                return $this->cookie('', 0);
+            }
+        }
+        throw new \RuntimeException('A session could not be kept: other requests have changed it ' . self::ATTEMPTS . ' times in a row');
+    }
+
+    /** @return Cookie|null deletes the browser's, if it has one */
+    private function destroy(?string $id): ?Cookie
+    {
+        if ($id === null) {
+            return null;
+        }
+        $this->store->delete(self::hash($id));
+
+        return $this->cookie('', 0);
+    }
+
+    private function cookie(string $id, ?int $maxAge): Cookie
+    {
+        return new Cookie($this->name(), $id, $maxAge, secure: $this->secure, sameSite: $this->sameSite);
+    }
+
+    private function name(): string
+    {
+        return $this->cookie ?? ($this->secure ? '__Host-session' : 'session');
+    }
+
+    private static function randomId(): string
+    {
+        return \rtrim(\strtr(\base64_encode(\random_bytes(32)), '+/', '-_'), '=');
+    }
+
+    private static function hash(string $id): string
+    {
+        return \hash('sha256', $id);
+    }
+}

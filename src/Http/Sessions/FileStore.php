@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Sessions;
+
+use Weft\Http\SessionStore;
+
+/**
+ * Sessions in files of a folder, which only this user may read: for the processes of one machine.
+ */
+final class FileStore implements SessionStore
+{
+    /** @throws \ValueError the folder cannot be made or written */
+    public function __construct(private readonly string $folder)
+    {
+        if (!\is_dir($folder) && !@\mkdir($folder, 0o700, true) && !\is_dir($folder) || !\is_writable($folder)) {
+            throw new \ValueError("The folder for sessions \"$folder\" cannot be written");
+        }
+    }
+
+    public function read(string $id): ?StoredSession
+    {
+        $contents = @\file_get_contents($this->file($id));
+        $parts = $contents === false ? [] : \explode("\n", $contents, 3);
+
+        return isset($parts[2]) && (float) $parts[0] > \microtime(true) ? new StoredSession($parts[2], (int) $parts[1]) : null;
+    }
+
+    public function write(string $id, string $data, int $version, float $seconds): bool
+    {
+        // Nothing below suspends the task, so the lock waits for other processes alone.
+        $lock = \fopen("{$this->folder}/.lock", 'c');
+        if ($lock === false || !\flock($lock, \LOCK_EX)) {
+            throw new \RuntimeException("The sessions in \"{$this->folder}\" cannot be locked");
+        }
+        try {
+            if (($this->read($id)->version ?? 0) !== $version) {
+                return false;
+            }
+            $temporary = "{$this->folder}/." . \bin2hex(\random_bytes(8));
+            $contents = \sprintf("%.6F\n%d\n%s", \microtime(true) + $seconds, $version + 1, $data);
+            if (@\file_put_contents($temporary, $contents) !== \strlen($contents) || !\chmod($temporary, 0o600) || !\rename($temporary, $this->file($id))) {
+                @\unlink($temporary);
+                throw new \RuntimeException("A session cannot be written to \"{$this->folder}\"");
+            }
+
+            return true;
+        } finally {
+            \fclose($lock);
+        }
+    }
+
+    public function delete(string $id): void
+    {
+        @\unlink($this->file($id));
+    }
+
+    public function prune(): void
+    {
+        foreach (\glob("{$this->folder}/*") ?: [] as $file) {
+            if ((float) @\file_get_contents($file, length: 20) < \microtime(true)) {
+                @\unlink($file);
+            }
+        }
+    }
+
+    private function file(string $id): string
+    {
+        return "{$this->folder}/$id";
+    }
+}

@@ -1,0 +1,282 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use Weft\Http\Sessions;
+use Weft\Http\Sessions\FileStore;
+
+final class SessionTest extends HttpTestCase
+{
+    private const ROUTES = <<<'PHP'
+        $routes->get("/plain", static fn() => Response::text("plain"))
+            ->get("/see", static fn(Request $request) => $request->session()->values())
+            ->post("/set/{name}/{value}", static function (Request $request, string $name, string $value): void { $request->session()->set($name, $value); })
+            ->post("/slow/{name}", static function (Request $request, string $name): void { $request->session()->values(); touch("FOLDER/at-$name"); gate($name); $request->session()->set($name, 1); })
+            ->post("/remove/{name}", static function (Request $request, string $name): void { $request->session()->remove($name); })
+            ->post("/login", static function (Request $request): void { $request->session()->renew()->set("user", 7); })
+            ->post("/fail", static function (Request $request): void { $request->session()->set("failures", 1); throw new HttpException(401, "no"); })
+            ->post("/logout", static function (Request $request): void { $request->session()->destroy(); });
+        PHP;
+
+    private Folder $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = new Folder();
+    }
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        $redis = (int) @file_get_contents("{$this->folder->path}/redis.pid");
+        $redis > 0 && posix_kill($redis, SIGTERM);
+        while ($redis > 0 && posix_kill($redis, 0)) {
+            usleep(5_000);
+        }
+        $this->folder->remove();
+    }
+
+    /** @dataProvider stores */
+    public function testValuesAreThereInTheNextRequestOfTheSameBrowser(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+
+        self::assertSame('', self::field($server->get('/plain'), 'set-cookie'));
+        self::assertSame('', self::field($server->get('/see'), 'set-cookie'));
+        $first = $server->get('/set/a/1', '-X', 'POST');
+        self::assertMatchesRegularExpression('/^session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/', self::field($first, 'set-cookie'));
+        $cookie = self::cookie($first);
+        self::assertSame('', self::field($server->get('/set/b/2', '-X', 'POST', '-b', $cookie), 'set-cookie'));
+        self::assertSame(['a' => '1', 'b' => '2'], self::seen($server, $cookie));
+        $server->get('/remove/a', '-X', 'POST', '-b', $cookie);
+        self::assertSame(['b' => '2'], self::seen($server, $cookie));
+        self::assertSame([], self::seen($server, 'session=' . str_repeat('x', 43)));
+        self::assertSame('private, no-cache', self::field($server->get('/see', '-b', $cookie), 'cache-control'));
+    }
+
+    /** @dataProvider stores */
+    public function testRequestsAtTheSameTimeKeepTheValuesOfEachOther(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+
+        $slow = array_map(static fn(string $name): Curl => $server->follow("/slow/$name", '-i', '-X', 'POST', '-b', $cookie), ['x', 'y', 'z']);
+        array_map($this->awaitArrival(...), ['x', 'y', 'z']);
+        array_map($server->open(...), ['x', 'y', 'z']);
+        array_map(static fn(Curl $curl): mixed => $curl->end(), $slow);
+
+        $seen = self::seen($server, $cookie);
+        ksort($seen);
+        self::assertSame(['a' => '1', 'x' => 1, 'y' => 1, 'z' => 1], $seen);
+    }
+
+    /** @dataProvider stores */
+    public function testALoginHasANewIdAndALogoutEndsIt(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $before = self::cookie($server->get('/set/cart/1', '-X', 'POST'));
+
+        $after = self::cookie($server->get('/login', '-X', 'POST', '-b', $before));
+
+        self::assertNotSame($before, $after);
+        self::assertSame(['cart' => '1', 'user' => 7], self::sorted(self::seen($server, $after)));
+        self::assertSame([], self::seen($server, $before));
+        $unknown = 'session=' . str_repeat('f', 43);
+        self::assertNotSame($unknown, self::cookie($server->get('/login', '-X', 'POST', '-b', $unknown)));
+        $logout = $server->get('/logout', '-X', 'POST', '-b', $after);
+        self::assertStringContainsString('Max-Age=0', self::field($logout, 'set-cookie'));
+        self::assertSame([], self::seen($server, $after));
+    }
+
+    public function testASessionThatEndsWhileARequestRunsDoesNotComeBack(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+        $slow = $server->follow('/slow/late', '-i', '-X', 'POST', '-b', $cookie);
+        $this->awaitArrival('late');
+
+        $server->get('/logout', '-X', 'POST', '-b', $cookie);
+        $server->open('late');
+        $slow->end();
+
+        self::assertSame([], self::seen($server, $cookie));
+    }
+
+    public function testAFailureThatIsAResponseKeepsTheSession(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+
+        $failed = $server->get('/fail', '-X', 'POST');
+
+        self::assertStatus(401, $failed);
+        self::assertSame(['failures' => 1], self::seen($server, self::cookie($failed)));
+    }
+
+    public function testAnIdleSessionEndsAndAnOldOneToo(): void
+    {
+        foreach (['idle: 0.2', 'idle: 60.0, lifetime: 0.2'] as $limits) {
+            $server = $this->withSessions($this->prepared('file'), ", $limits");
+            $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+            $deadline = microtime(true) + 60.0;
+            while (($seen = self::seen($server, $cookie)) !== [] && str_contains($limits, 'lifetime') && microtime(true) < $deadline) {
+                usleep(20_000);
+            }
+            if ($seen !== []) {
+                usleep(400_000);
+                $seen = self::seen($server, $cookie);
+            }
+            self::assertSame([], $seen, $limits);
+        }
+    }
+
+    public function testFilesOfSessionsAreForTheirUserAloneAndHaveNoIds(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+
+        $files = glob("{$this->folder->path}/sessions/*");
+
+        self::assertCount(1, $files);
+        self::assertSame(0o600, fileperms($files[0]) & 0o777);
+        self::assertStringNotContainsString(substr($cookie, 8), $files[0] . file_get_contents($files[0]));
+        $store = new FileStore("{$this->folder->path}/sessions");
+        $store->write(str_repeat('a', 64), 'old', 0, 0.001);
+        usleep(2_000);
+        $store->prune();
+        self::assertCount(1, glob("{$this->folder->path}/sessions/*"));
+    }
+
+    public function testARouteOutsideOfSessionsSaysSo(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(Request $request) => $request->session()->values());');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('add the middleware Weft\Http\Sessions'));
+    }
+
+    public function testWrongArgumentsAreRefused(): void
+    {
+        $store = new FileStore($this->folder->path);
+        foreach ([['idle' => 0.0], ['lifetime' => -1.0], ['idle' => NAN], ['cookie' => 'a b'], ['cookie' => '__Host-a', 'secure' => false]] as $arguments) {
+            try {
+                new Sessions($store, ...$arguments);
+                self::fail('it was taken: ' . print_r($arguments, true));
+            } catch (\ValueError) {
+                $this->addToAssertionCount(1);
+            }
+        }
+        $this->expectException(\ValueError::class);
+        (new \Weft\Http\Session(static fn(): array => []))->set('a', new \DateTime());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function stores(): iterable
+    {
+        yield 'files' => ['file'];
+        yield 'SQLite' => ['sqlite'];
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mysql'];
+        yield 'Redis' => ['redis'];
+    }
+
+    /** @return string PHP code that makes the store */
+    private function prepared(string $store): string
+    {
+        if ($store === 'redis') {
+            return $this->redis();
+        }
+        $dsn = match ($store) {
+            'postgres' => (string) getenv('WEFT_POSTGRES_DSN'),
+            'mysql' => (string) getenv('WEFT_MYSQL_DSN'),
+            default => "sqlite:{$this->folder->path}/sessions.sqlite",
+        };
+        if ($dsn === '') {
+            self::markTestSkipped("$store is not running: make services");
+        }
+
+        return $store === 'file' ? "new Weft\\Http\\Sessions\\FileStore('{$this->folder->path}/sessions')" : 'new Weft\Http\Sessions\SqlStore(Weft\Sql\Database::connect(' . var_export($dsn, true) . '))';
+    }
+
+    /** A server of the test's own on a Unix socket, and a client of a few lines. */
+    private function redis(): string
+    {
+        $binary = trim((string) shell_exec('command -v redis-server'));
+        if ($binary === '') {
+            self::markTestSkipped('redis-server is not installed');
+        }
+        $socket = "{$this->folder->path}/redis.sock";
+        exec("$binary --port 0 --unixsocket $socket --daemonize yes --save '' --dir {$this->folder->path} --pidfile {$this->folder->path}/redis.pid --logfile {$this->folder->path}/redis.log");
+        for ($deadline = microtime(true) + 60.0; @stream_socket_client("unix://$socket") === false && microtime(true) < $deadline;) {
+            usleep(5_000);
+        }
+        $client = <<<'PHP'
+            (static function () {
+                $send = static function (object $client, array $command): mixed {
+                    fwrite($client->stream, '*' . count($command) . "\r\n" . implode('', array_map(static fn(string $one): string => '$' . strlen($one) . "\r\n$one\r\n", $command)));
+                    return ($client->reply)();
+                };
+                $pool = new Weft\Pool\Pool(static function (): object {
+                    $client = new stdClass();
+                    $client->stream = stream_socket_client('unix://SOCKET');
+                    $client->reply = static function () use ($client): mixed {
+                        $line = rtrim(fgets($client->stream));
+                        $rest = substr($line, 1);
+                        return match ($line[0]) {
+                            ':' => (int) $rest,
+                            '+' => $rest,
+                            '$' => $rest === '-1' ? null : substr(stream_get_contents($client->stream, (int) $rest + 2), 0, -2),
+                            '*' => array_map(static fn(): mixed => ($client->reply)(), range(1, (int) $rest)),
+                            default => throw new RuntimeException($line),
+                        };
+                    };
+                    return $client;
+                });
+                return new Weft\Http\Sessions\RedisStore($pool, send: $send);
+            })()
+            PHP;
+
+        return str_replace('SOCKET', $socket, $client);
+    }
+
+    private function withSessions(string $store, string $options = ''): ServerProcess
+    {
+        return $this->serve("\$routes->use(new Weft\\Http\\Sessions($store, secure: false$options));" . str_replace('FOLDER', $this->folder->path, self::ROUTES));
+    }
+
+    /** Waits until the request has read its session. */
+    private function awaitArrival(string $name): void
+    {
+        for ($deadline = microtime(true) + 60.0; !is_file("{$this->folder->path}/at-$name") && microtime(true) < $deadline;) {
+            usleep(2_000);
+            clearstatcache();
+        }
+    }
+
+    private static function cookie(string $response): string
+    {
+        return strstr(self::field($response, 'set-cookie'), ';', true) ?: throw new \RuntimeException("no cookie in: $response");
+    }
+
+    /** @return array<string, mixed> */
+    private static function seen(ServerProcess $server, string $cookie): array
+    {
+        $response = $server->get('/see', '-b', $cookie);
+        self::assertStatus(200, $response);
+
+        return json_decode(self::bodyOf($response), true, flags: JSON_THROW_ON_ERROR);
+    }
+
+    /**
+     * @param array<string, mixed> $values
+     *
+     * @return array<string, mixed>
+     */
+    private static function sorted(array $values): array
+    {
+        ksort($values);
+
+        return $values;
+    }
+}
