@@ -2,7 +2,7 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.js";
 
-const client = createClient<paths>({ baseUrl: process.argv[2] });
+const client = createClient<paths>({ baseUrl: process.argv[2], headers: { authorization: `Bearer ${process.argv[3]}` } });
 
 const added = await client.POST("/books", {
     body: { title: "Weaving", genre: "craft", pages: 320, authors: [{ name: "Ada" }], published: "2026-01-02T03:04:05Z" },
