@@ -6,6 +6,7 @@ namespace Weft\Tests\Http;
 
 use Weft\Http\Sessions;
 use Weft\Http\Sessions\FileStore;
+use Weft\Tests\Sql\Support\EmptyDatabase;
 
 final class SessionTest extends HttpTestCase
 {
@@ -21,6 +22,7 @@ final class SessionTest extends HttpTestCase
         PHP;
 
     private Folder $folder;
+    private ?EmptyDatabase $database = null;
 
     protected function setUp(): void
     {
@@ -36,6 +38,7 @@ final class SessionTest extends HttpTestCase
             usleep(5_000);
         }
         $this->folder->remove();
+        $this->database?->drop();
     }
 
     /** @dataProvider stores */
@@ -177,7 +180,7 @@ final class SessionTest extends HttpTestCase
         yield 'files' => ['file'];
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mysql'];
+        yield 'MariaDB' => ['mariadb'];
         yield 'Redis' => ['redis'];
     }
 
@@ -187,16 +190,12 @@ final class SessionTest extends HttpTestCase
         if ($store === 'redis') {
             return $this->redis();
         }
-        $dsn = match ($store) {
-            'postgres' => (string) getenv('WEFT_POSTGRES_DSN'),
-            'mysql' => (string) getenv('WEFT_MYSQL_DSN'),
-            default => "sqlite:{$this->folder->path}/sessions.sqlite",
-        };
-        if ($dsn === '') {
-            self::markTestSkipped("$store is not running: make services");
+        if ($store === 'file') {
+            return "new Weft\\Http\\Sessions\\FileStore('{$this->folder->path}/sessions')";
         }
+        $this->database = new EmptyDatabase($store);
 
-        return $store === 'file' ? "new Weft\\Http\\Sessions\\FileStore('{$this->folder->path}/sessions')" : 'new Weft\Http\Sessions\SqlStore(Weft\Sql\Database::connect(' . var_export($dsn, true) . '))';
+        return 'new Weft\Http\Sessions\SqlStore(Weft\Sql\Database::connect(' . var_export($this->database->dsn(), true) . '))';
     }
 
     /** A server of the test's own on a Unix socket, and a client of a few lines. */
