@@ -19,7 +19,8 @@ final class Local
     /** @var array<int, mixed> */
     private static array $outside = [];
 
-    private readonly int $key;
+    /** @internal among the variables of a task */
+    public readonly int $key;
 
     /** @param T $default */
     public function __construct(private readonly mixed $default = null)

@@ -113,6 +113,12 @@ final class Trace
         self::local()->set($current);
     }
 
+    /** @internal the current span's key among the variables of a task */
+    public static function key(): int
+    {
+        return self::local()->key;
+    }
+
     /** @return Local<self|TraceSource|null> */
     private static function local(): Local
     {

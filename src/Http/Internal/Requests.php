@@ -19,7 +19,6 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Trace;
 
 use function Weft\scope;
 
@@ -86,7 +85,6 @@ final class Requests implements ServerTaskHandler
     public function handle(object $request, int $id): void
     {
         $response = $error = null;
-        Trace::enter($request);
         try {
             $response = ($this->handler)($request);
         } catch (\Throwable $error) {

@@ -9,6 +9,7 @@ use Weft\Internal\Preload;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TaskState;
+use Weft\Runtime\Trace;
 
 use function Weft\shield;
 
@@ -34,6 +35,8 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
+    /** The key of the current span among the variables of a task. */
+    private readonly int $trace;
 
     /**
      * @param \Closure(int): (int|array<int, object|int>) $next returns at most that many new requests by id, or the
@@ -43,6 +46,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
+        $this->trace = Trace::key();
     }
 
     /**
@@ -101,7 +105,10 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     {
         foreach ($batch as $id => $request) {
             if (\is_object($request)) {
-                $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
+                $task = $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
+                if ($request instanceof TraceSource) {
+                    $task->locals[$this->trace] = $request;
+                }
             } elseif (isset($this->tasks[$id])) {
                 $this->handler->interrupt($this->tasks[$id], $request);
             }

@@ -24,6 +24,7 @@ pub(super) struct Inbound {
     limit: usize,
     /// The status for a broken stream.
     broken: fn(&hyper::Error) -> Status,
+    is_closed: bool,
     /// Boxed, as the trailers are: most calls have neither.
     failure: Option<Box<Status>>,
     trailers: Option<Box<HeaderMap>>,
@@ -50,6 +51,7 @@ impl Inbound {
             whole: None,
             limit,
             broken,
+            is_closed: false,
             failure: None,
             trailers: None,
             was_compressed: false,
@@ -93,6 +95,10 @@ impl Inbound {
     ) -> Poll<Result<Option<Frame>, Status>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(Status::clone(failure)));
+        }
+        if self.is_closed {
+            let status = Status::new(Code::CANCELLED, "the call has ended");
+            return Poll::Ready(Err(status));
         }
         let result = ready!(self.poll_next(context, reserve));
         Poll::Ready(result.map_err(|status| self.fail(status)))
@@ -144,8 +150,7 @@ impl Inbound {
     /// Drops the body; later reads fail.
     pub(super) fn close(&mut self) {
         self.body = None;
-        let ended = || Box::new(Status::new(Code::CANCELLED, "the call has ended"));
-        self.failure.get_or_insert_with(ended);
+        self.is_closed = true;
     }
 
     fn poll_next(
@@ -163,7 +168,7 @@ impl Inbound {
             let Some(body) = &mut self.body else {
                 return Poll::Ready(self.end());
             };
-            match ready!(Pin::new(body).poll_frame(context)) {
+            match ready!(Pin::new(&mut *body).poll_frame(context)) {
                 None => {
                     self.body = None;
                     if let Some(whole) = self.whole.take() {
@@ -172,7 +177,13 @@ impl Inbound {
                 }
                 Some(Err(error)) => return Poll::Ready(Err((self.broken)(&error))),
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.push(data)?,
+                    Ok(data) => {
+                        // Asking costs less than polling for the end.
+                        if self.whole.is_none() && body.is_end_stream() {
+                            self.body = None;
+                        }
+                        self.push(data)?;
+                    }
                     Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
                 },
             }

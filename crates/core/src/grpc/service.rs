@@ -37,15 +37,7 @@ const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 
 impl Service for Calls {
     fn takes(&self, request: &Request<Incoming>) -> bool {
-        match Protocol::of(content_type(request.headers())) {
-            Some(Protocol::Grpc) => request.version() == Version::HTTP_2,
-            Some(Protocol::Web | Protocol::WebText) => true,
-            Some(Protocol::Json) | None => {
-                let routes = &self.shared.routes;
-                let path = request.uri().path();
-                routes.find(request.method(), path).is_some() || self.is_preflight(request)
-            }
-        }
+        self.takes_protocol(Protocol::of(content_type(request.headers())), request)
     }
 
     fn write_timeout(&self) -> Option<Duration> {
@@ -53,19 +45,8 @@ impl Service for Calls {
     }
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
-        let mut fields = Fields::of(request.headers());
-        let origin = fields.origin.take();
-        let allowed = origin.filter(|origin| self.shared.allows(origin));
-        let (head, body) = request.into_parts();
-        let answer = answer(&self.shared, head, &fields, body, peer);
-        match allowed {
-            None => answer,
-            Some(origin) => Box::pin(async move {
-                let mut response = answer.await;
-                share(&mut response, origin);
-                response
-            }),
-        }
+        let fields = Fields::of(request.headers());
+        self.call_with(fields, request, peer)
     }
 }
 
@@ -83,8 +64,9 @@ impl Service for Exclusive {
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
         let Self(calls) = self;
-        if calls.takes(&request) {
-            return calls.call(request, peer);
+        let fields = Fields::of(request.headers());
+        if calls.takes_protocol(fields.protocol, &request) {
+            return calls.call_with(fields, request, peer);
         }
         let message = format!("{} {} is not gRPC", request.method(), request.uri().path());
         let admission = &calls.shared.admission;
@@ -110,6 +92,38 @@ impl Calls {
     /// The service for a server that serves gRPC alone: other requests get 415.
     pub fn exclusive(&self) -> Rc<dyn Service> {
         Rc::new(Exclusive(self.clone()))
+    }
+
+    fn takes_protocol(&self, protocol: Option<Protocol>, request: &Request<Incoming>) -> bool {
+        match protocol {
+            Some(Protocol::Grpc) => request.version() == Version::HTTP_2,
+            Some(Protocol::Web | Protocol::WebText) => true,
+            Some(Protocol::Json) | None => {
+                let routes = &self.shared.routes;
+                let path = request.uri().path();
+                routes.find(request.method(), path).is_some() || self.is_preflight(request)
+            }
+        }
+    }
+
+    fn call_with(
+        &self,
+        mut fields: Fields,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> ServiceFuture {
+        let origin = fields.origin.take();
+        let allowed = origin.filter(|origin| self.shared.allows(origin));
+        let (head, body) = request.into_parts();
+        let answer = answer(&self.shared, head, &fields, body, peer);
+        match allowed {
+            None => answer,
+            Some(origin) => Box::pin(async move {
+                let mut response = answer.await;
+                share(&mut response, origin);
+                response
+            }),
+        }
     }
 
     /// Whether the request is a CORS preflight for a method.
@@ -457,7 +471,7 @@ fn open(
         deadline: admitted.deadline,
         ..Arrival::default()
     };
-    let make = |id, (head, body)| {
+    let make = |id, (head, body): (Parts, Incoming)| {
         let protocol = admitted.protocol;
         let is_text = protocol == Protocol::WebText;
         let limit = served.message_bytes;
