@@ -44,3 +44,12 @@ function hookedFunctions(): array
 function hookCounters(): array
 {
 }
+
+/**
+ * Sleeps on a helper thread while the task is suspended, to prove that such calls are waited for and abandoned. Debug builds only.
+ *
+ * @return int `weft_end` of hooks.h
+ */
+function nap(int $microseconds): int
+{
+}

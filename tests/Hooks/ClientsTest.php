@@ -40,6 +40,12 @@ final class ClientsTest extends TestCase
 
             return (string) \curl_exec($curl);
         }];
+        yield 'curl, whose thread looks the name up' => ['ext-curl', static function (string $url): string {
+            $curl = \curl_init(\strtr($url, ['127.0.0.1' => 'localhost']));
+            \curl_setopt($curl, \CURLOPT_RETURNTRANSFER, true);
+
+            return (string) \curl_exec($curl);
+        }];
         yield 'curl multi' => ['ext-curl', static function (string $url): string {
             $multi = \curl_multi_init();
             $curl = \curl_init($url);

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Native;
 use Weft\Runtime\Hook;
+use Weft\Runtime\TimeoutException;
 use Weft\Tests\Timing;
 
 use function Weft\all;
@@ -13,6 +15,7 @@ use function Weft\async;
 use function Weft\current;
 use function Weft\delay;
 use function Weft\run;
+use function Weft\timeout;
 
 /** PHP's own pauses suspend the task. */
 final class SleepTest extends TestCase
@@ -171,6 +174,30 @@ final class SleepTest extends TestCase
         });
 
         self::assertSame(['destroyed', 'collected', 'other'], $log);
+    }
+
+    public function testACallOnAHelperThreadSuspendsAndIsAbandonedWhenItsTaskIsCancelled(): void
+    {
+        \function_exists('Weft\Native\nap') || self::markTestSkipped('Only debug builds have the call.');
+        $order = [];
+
+        run(static function () use (&$order): void {
+            foreach ([400, 1, 200] as $time) {
+                async(static function () use ($time, &$order): void {
+                    self::assertSame(1, Native\nap($time * 1_000));
+                    $order[] = $time;
+                });
+            }
+            try {
+                timeout(0.01, static fn(): int => Native\nap(300_000));
+                self::fail('It was not cancelled');
+            } catch (TimeoutException) {
+                $order[] = 'cancelled';
+            }
+        });
+
+        self::assertSame([200, 400], \array_values(\array_diff($order, [1, 'cancelled'])));
+        self::assertSame(5, Native\nap(1), 'Outside of tasks nothing is called.');
     }
 
     public function testAShortPauseIsShort(): void

@@ -21,6 +21,11 @@ final class StreamsTest extends TestCase
 {
     use InTask;
 
+    protected function tearDown(): void
+    {
+        \array_map(unlink(...), \glob(\sys_get_temp_dir() . '/weft-streams-*') ?: []);
+    }
+
     /** More than the kernel buffers. */
     private const LARGE = 16 << 20;
 
@@ -28,7 +33,7 @@ final class StreamsTest extends TestCase
     public static function addresses(): iterable
     {
         yield 'TCP' => ['tcp://127.0.0.1:0'];
-        yield 'Unix' => ['unix://' . \sys_get_temp_dir() . '/weft-' . \bin2hex(\random_bytes(6))];
+        yield 'Unix' => ['unix://' . \sys_get_temp_dir() . '/weft-streams-' . \bin2hex(\random_bytes(6))];
         yield 'TLS' => ['tls://127.0.0.1:0'];
     }
 

@@ -12,6 +12,8 @@ unsafe extern "C" {
     fn weft_hooks_groups() -> u32;
     fn weft_hooks_enter_fiber();
     fn weft_calls_queue(queue: bool);
+    #[cfg(debug_assertions)]
+    fn weft_nap(microseconds: u32) -> i32;
 }
 
 /// Which groups of calls suspend tasks from now on, as `weft_group` of hooks.h. Returns those that did before.
@@ -78,7 +80,18 @@ pub fn hook_counters() -> PhpResult<Zval> {
     Ok(zval)
 }
 
+/// Lets a test wait for a call on a helper thread, as name look-ups do. Returns `weft_end` of hooks.h.
+#[cfg(debug_assertions)]
+#[php_function]
+#[php(name = "Weft\\Native\\nap")]
+pub fn nap(microseconds: i64) -> i64 {
+    // SAFETY: PHP's own thread.
+    unsafe { weft_nap(microseconds as u32) }.into()
+}
+
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    #[cfg(debug_assertions)]
+    let module = module.function(wrap_function!(nap));
     module
         .function(wrap_function!(switch_hooks))
         .function(wrap_function!(hook_fiber))
