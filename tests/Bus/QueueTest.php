@@ -28,10 +28,10 @@ final class QueueTest extends BusTestCase
 
     public static function buses(): iterable
     {
-        yield 'memory' => [static fn(): Bus => Bus::connect(new Memory())];
-        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect($test->dsn())];
-        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
-        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+        yield 'memory' => [static fn(self $test, BusOptions $options): Bus => Bus::connect(new Memory(), options: $options)];
+        yield 'SQLite' => [static fn(self $test, BusOptions $options): Bus => Bus::connect($test->dsn(), options: $options)];
+        yield 'PostgreSQL' => [static fn(self $test, BusOptions $options): Bus => Bus::connect($test->databaseDsn(), $test->database(), $options)];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test, BusOptions $options): Bus => Bus::connect($test->brokerDsn(), $test->database(), $options)];
     }
 
     /** @dataProvider buses */
@@ -82,7 +82,7 @@ final class QueueTest extends BusTestCase
     /** @dataProvider buses */
     public function testAPausedQueueIsNotConsumedUntilItIsResumed(\Closure $connect): void
     {
-        $this->with($connect, function (Bus $bus): void {
+        $this->with($connect, function (Bus $bus, RecordingLogger $logger): void {
             $seen = [];
             $bus->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, $bus): void {
                 $seen[] = $command->id;
@@ -95,9 +95,7 @@ final class QueueTest extends BusTestCase
             self::assertSame([false, false], [$queue->isPaused(), $queue->resume()]);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(limit: 5, prefetch: 1, signals: false)));
             $bus->sendAll(self::customers(5));
-            while (\count($seen) < 2 || $queue->depth() !== 5 - \count($seen)) {
-                delay(0.01);
-            }
+            self::until(static fn(): bool => $logger->hasRecord('notice', 'Queue {queue} is paused'));
             $before = \count($seen);
             self::assertTrue($queue->isPaused());
             self::assertSame(0, $bus->consume(self::QUEUE, options: new ConsumeOptions(stopWhenEmpty: true)));
@@ -176,15 +174,16 @@ final class QueueTest extends BusTestCase
     }
 
     /**
-     * @param \Closure(self): Bus  $connect
-     * @param \Closure(Bus): void $test
+     * @param \Closure(self, BusOptions): Bus        $connect
+     * @param \Closure(Bus, RecordingLogger): void $test
      */
     private function with(\Closure $connect, \Closure $test): void
     {
         $this->inRuntime(function () use ($connect, $test): void {
-            $bus = $connect($this);
+            $logger = new RecordingLogger();
+            $bus = $connect($this, new BusOptions(logger: $logger));
             try {
-                $test($bus);
+                $test($bus, $logger);
             } finally {
                 $bus->close();
             }
