@@ -7,8 +7,8 @@ namespace Weft\Bus;
 /**
  * Sets the priority of messages of a class; {@see Bus::send()} can set it for one message. The default is 4.
  *
- * Of the messages that the consumer has prefetched, the highest priority starts first, equal priorities in their order. Messages that
- * are still in the queue are not overtaken, so the prefetch limits how far a message can jump ahead.
+ * A consumer starts its prefetched messages by priority, messages of the same priority in their order. A message does not overtake those that
+ * are still in the queue, so the prefetch limits how far it can move ahead.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class Priority

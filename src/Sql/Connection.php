@@ -7,7 +7,7 @@ namespace Weft\Sql;
 use Weft\UsageError;
 
 /**
- * What a {@see Database} and a {@see Transaction} have in common: code that takes a Connection works in both.
+ * The methods that a {@see Database} and a {@see Transaction} share. Code that takes a Connection works with both.
  */
 interface Connection
 {
@@ -25,72 +25,72 @@ interface Connection
     public function execute(string $sql, array $params = []): Result;
 
     /**
-     * Runs one statement once for each item, with the item's parameters: as if in a loop, but many items share a round trip.
-     * All of them take effect or none does; in a {@see Transaction} they belong to it.
+     * Runs one statement for each item, with the item's parameters. Many items share a round trip. All items take effect or none; in a
+     * {@see Transaction} they belong to it.
      *
-     * Items are taken as they are needed: about a thousand, or 8 MiB of parameters, are in memory at a time.
+     * The iterable is read as needed: about a thousand items, or 8 MiB of parameters, are in memory at a time.
      *
      * @param iterable<array<int|string, mixed>> $items the parameters of each execution, as {@see execute()} takes them
      *
-     * @return list<int> the rows each item has affected
+     * @return list<int> number of rows that each item affected
      *
-     * @throws SqlException with the failed item's place in {@see SqlException::$item}
+     * @throws SqlException with the index of the failed item in {@see SqlException::$item}
      */
     public function executeMany(string $sql, iterable $items): array;
 
     /**
-     * Takes data into a table by PostgreSQL's `COPY … FROM STDIN`, as it is: in the text, CSV or binary format the statement
-     * names. All of it is stored or nothing; what `$chunks` throws is passed on.
+     * Loads data into a table by PostgreSQL's `COPY … FROM STDIN`, unchanged, in the format that the statement names: text, CSV or binary. All of it
+     * is stored or nothing. An exception of `$chunks` is passed on.
      *
-     * @param iterable<string> $chunks the data, cut anywhere; more is taken when the server has taken what is there
+     * @param iterable<string> $chunks the data, split anywhere; read as fast as the server accepts it
      *
-     * @return int rows stored
+     * @return int number of stored rows
      *
-     * @throws SqlException with the line in its message, where a line is wrong
-     * @throws UsageError for another database than PostgreSQL
+     * @throws SqlException when a line is invalid; the message names it
+     * @throws UsageError when the database is not PostgreSQL
      */
     public function copyIn(string $sql, iterable $chunks): int;
 
     /**
-     * Takes rows into a table by PostgreSQL's `COPY`, the fastest way in.
+     * Loads rows into a table by PostgreSQL's `COPY`, the fastest way to load rows.
      *
      * @param string $table its name, or schema and name with a dot between, not quoted
      * @param list<string> $columns not quoted; none: all columns of the table in their order
      * @param iterable<array<int|string, mixed>> $rows lists in the order of the columns, or arrays with the columns as keys;
      *     values as {@see execute()} takes them, except that a list is an array, not JSON
      *
-     * @return int rows stored: all or nothing
+     * @return int number of stored rows; all or nothing
      *
-     * @throws InvalidParameterException for a row that does not fit the columns
-     * @throws SqlException with the line, which is the number of the row, in its message
-     * @throws UsageError for another database than PostgreSQL
+     * @throws InvalidParameterException when a row does not fit the columns
+     * @throws SqlException when the server refuses a row; the message names its number as the line
+     * @throws UsageError when the database is not PostgreSQL
      */
     public function copyRows(string $table, array $columns, iterable $rows): int;
 
     /**
-     * Returns data by PostgreSQL's `COPY … TO STDOUT`, as it is: in the text, CSV or binary format the statement names. For
-     * rows use {@see stream()}.
+     * Exports data by PostgreSQL's `COPY … TO STDOUT`, unchanged, in the format that the statement names: text, CSV or binary. For rows use
+     * {@see stream()}.
      *
-     * @return iterable<int, string> pieces of about 64 KiB, cut between rows; leaving the loop early ends the query
+     * @return iterable<int, string> chunks of about 64 KiB, split between rows; leaving the loop early ends the query
      *
      * @throws SqlException
-     * @throws UsageError for another database than PostgreSQL
+     * @throws UsageError when the database is not PostgreSQL
      */
     public function copyOut(string $sql): iterable;
 
     /**
-     * Sends a notification to those who listen to a channel of PostgreSQL; in a {@see Transaction} when it commits.
+     * Sends a notification to the listeners of a channel of PostgreSQL; in a {@see Transaction}, when it commits.
      *
      * @param string $channel at most 63 bytes
      * @param string $payload shorter than 8000 bytes
      *
-     * @throws DataException for a name or payload that is too long
-     * @throws UsageError for another database than PostgreSQL
+     * @throws DataException when the name or the payload is too long
+     * @throws UsageError when the database is not PostgreSQL
      */
     public function notify(string $channel, string $payload = ''): void;
 
     /**
-     * Runs a query and yields its rows while they arrive, so that a result of any size needs little memory.
+     * Runs a query and yields its rows as they arrive, so that a result of any size needs little memory.
      *
      * Leaving the loop early ends the query on the server.
      *
@@ -104,8 +104,8 @@ interface Connection
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable;
 
     /**
-     * Runs `$work` in a transaction: commits when it returns, rolls back when it throws, and passes on what it
-     * returned or threw. Inside a transaction it is a savepoint.
+     * Runs `$work` in a transaction, commits when it returns and rolls back when it throws. Returns or throws what `$work` did. Inside a
+     * transaction it is a savepoint.
      *
      * @template T
      *

@@ -19,7 +19,12 @@ use Weft\UsageError;
 use function Weft\delay;
 
 /**
- * A pooled SQL database. Share one per DSN: any number of tasks may use it at once.
+ * A pooled SQL database. Share one per DSN: any number of tasks may use it at the same time.
+ *
+ * ```php
+ * $database = Database::connect('postgres://app@localhost/app');
+ * $names = $database->execute('SELECT name FROM customers WHERE id > ?', [7])->column();
+ * ```
  */
 final class Database implements Connection
 {
@@ -33,7 +38,7 @@ final class Database implements Connection
     }
 
     /**
-     * For a server nothing is opened yet: the first statement connects. An SQLite file is opened, and made if missing.
+     * Opens an SQLite file, and creates it if it is missing. A server is contacted by the first statement.
      *
      * - `postgres://user:password@host:5432/database?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=5`
      * - `mysql://user:password@host:3306/database?sslmode=verify-full&sslrootcert=ca.pem`, `mariadb://` as well
@@ -45,7 +50,7 @@ final class Database implements Connection
      *
      * @throws InvalidDsnError
      * @throws ConnectionException when the SQLite file cannot be opened
-     * @throws UsageError for hooks of SQLite, which has no pool
+     * @throws UsageError when hooks are passed for SQLite, which has no pool
      */
     public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks(), bool $createTables = true): self
     {
@@ -53,7 +58,7 @@ final class Database implements Connection
 
         $driver = Driver::from($native->driver());
         if ($driver === Driver::Sqlite && $hooks->names() !== []) {
-            throw new UsageError('SQLite has no pool of connections: the hooks ' . \implode(', ', $hooks->names()) . ' would never be called');
+            throw new UsageError('SQLite has no connection pool, so these hooks would never be called: ' . \implode(', ', $hooks->names()));
         }
         $attended = $hooks->names() !== [] || $pool->leases->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
 
@@ -77,7 +82,7 @@ final class Database implements Connection
         return $this->name;
     }
 
-    /** Whether Weft creates and upgrades its own tables in this database, as {@see connect()} was told. */
+    /** Whether Weft creates and upgrades its own tables in this database, see {@see connect()}. */
     public function createsTables(): bool
     {
         return $this->createTables;
@@ -91,7 +96,7 @@ final class Database implements Connection
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
     {
         if ($chunk < 1) {
-            throw new \ValueError("A chunk must have at least 1 row, got {$chunk}");
+            throw new \ValueError("The chunk size must be at least 1 row, got {$chunk}");
         }
 
         return $this->fetch($sql, $params, $chunk);
@@ -124,20 +129,20 @@ final class Database implements Connection
     }
 
     /**
-     * Subscribes to channels of PostgreSQL. When it returns, the server has confirmed: what is sent from now on is told.
+     * Subscribes to channels of PostgreSQL. When it returns, the server has confirmed the subscription: no later notification is missed.
      *
-     * The subscription has a connection of its own, which does not count as one of the pool.
+     * The subscription has its own connection, outside the pool.
      *
      * @param string|list<string> $channels each at most 63 bytes
-     * @param float $check seconds of silence after which a round trip shows whether the server is still there
+     * @param float $check seconds without a notification after which a round trip checks the connection; above 0
      *
      * @throws ConnectionException
-     * @throws UsageError for another database than PostgreSQL, and for a name of a channel that is empty or too long
+     * @throws UsageError when the database is not PostgreSQL, or the name of a channel is empty or too long
      */
     public function listen(string|array $channels, float $check = 30.0): Listener
     {
         if (!($check > 0.0)) {
-            throw new \ValueError("The silence after which a connection is checked must be longer than 0 s, got {$check}");
+            throw new \ValueError("The interval after which a listener checks its connection must be above 0 s, got {$check}");
         }
 
         return new Listener(Scheduler::await($this->native->listen((array) $channels, $check)));
@@ -158,8 +163,8 @@ final class Database implements Connection
     }
 
     /**
-     * A transaction whose end is up to the caller. It borrows no connection before its first statement travels; one
-     * that is dropped unfinished is rolled back.
+     * Begins a transaction that the caller commits or rolls back. It borrows a connection when its first statements are sent. A transaction that
+     * is dropped is rolled back.
      */
     public function begin(): Transaction
     {
@@ -176,23 +181,23 @@ final class Database implements Connection
         Scheduler::await($this->native->waitForChange());
     }
 
-    /** @return array<string, int|float|array<string, int>> the pool's numbers, see docs/pool.md; none for SQLite */
+    /** @return array<string, int|float|array<string, int>> the pool's statistics, see docs/pool.md; empty for SQLite */
     public function stats(): array
     {
         return $this->native->stats();
     }
 
-    /** @return list<Leak> who holds a connection now, the oldest first; none of them need be a leak */
+    /** @return list<Leak> the tasks that hold a connection now, the longest first; not only leaks */
     public function holders(): array
     {
         return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
     }
 
     /**
-     * Changes the most and the least connections. What is too much is closed when it is idle.
+     * Changes the limits of the pool. Surplus connections are closed when they are idle.
      *
-     * @param positive-int $size
-     * @param non-negative-int $minimumIdle
+     * @param positive-int     $size        maximum number of connections
+     * @param non-negative-int $minimumIdle connections that are kept open in advance
      */
     public function resize(int $size, int $minimumIdle = 0): void
     {
@@ -200,7 +205,7 @@ final class Database implements Connection
         $this->native->resize($size, $minimumIdle);
     }
 
-    /** From now on no connection is lent or opened; statements wait, at most the borrow timeout, until {@see resume()}. */
+    /** Lends and opens no connection until {@see resume()}. Statements wait, at most for the borrow timeout. */
     public function suspend(): void
     {
         $this->native->suspend();
@@ -211,21 +216,21 @@ final class Database implements Connection
         $this->native->resume();
     }
 
-    /** Replaces every connection: the idle ones now, the others when they come back. */
+    /** Replaces every connection: idle ones now, the others when they are returned. */
     public function reset(): void
     {
         $this->native->reset();
     }
 
     /**
-     * Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosedException}.
+     * Waits for running statements, then closes every connection. Later statements throw {@see PoolClosedException}.
      *
-     * @throws UsageError when this task holds a connection itself, by a transaction or a stream; the database stays open
+     * @throws UsageError when the current task holds a connection itself, by a transaction or a stream; the database stays open
      */
     public function close(): void
     {
         if ($this->heldHere() !== null) {
-            // What has just been cancelled lets go with the next turn of the loop.
+            // An operation that was just cancelled returns its connection in the next turn of the loop.
             delay(0.0);
         }
         $held = $this->heldHere();
@@ -241,7 +246,7 @@ final class Database implements Connection
         return HookRunner::through($this->hookRunner, $op);
     }
 
-    /** What this task holds. */
+    /** The connection that the current task holds. */
     private function heldHere(): ?Leak
     {
         foreach ($this->holders() as $holder) {
@@ -253,7 +258,7 @@ final class Database implements Connection
         return null;
     }
 
-    /** Who borrows. */
+    /** The id of the current task; 0 outside of `Weft\run()`. */
     private static function task(): int
     {
         return Scheduler::$current?->running?->id ?? 0;

@@ -12,16 +12,16 @@ use Weft\UsageError;
 /**
  * A subscription to channels of PostgreSQL, made by {@see Database::listen()}.
  *
- * A loop over it never ends by itself: leave it, close it, or cancel its task. What has come is handed out in order and once,
- * also after a cancelled wait. It is not read ahead: what is not asked for waits in the server.
+ * A loop over a listener does not end by itself: leave it, close the listener, or cancel its task. Each notification is delivered once and in
+ * order, also after a cancelled wait. Notifications are read on demand; the others wait in the server.
  *
- * It has a connection of its own beside the pool, and ends it when it is dropped.
+ * A listener has its own connection, outside the pool, and closes it when it is dropped.
  *
  * @implements \IteratorAggregate<int, Notification|NotificationsMissed>
  */
 final class Listener implements \IteratorAggregate
 {
-    /** @var list<Notification|NotificationsMissed> taken and not handed out yet, the last one first */
+    /** @var list<Notification|NotificationsMissed> received and not delivered yet, the newest first */
     private array $ready = [];
 
     private bool $closed = false;
@@ -32,11 +32,11 @@ final class Listener implements \IteratorAggregate
     }
 
     /**
-     * Waits for the next notification. A lost connection is made again, for as long as it takes, and then told once.
+     * Waits for the next notification. A lost connection is restored, however long that takes, and reported once as {@see NotificationsMissed}.
      *
-     * @throws UsageError when it is closed
-     * @throws ConnectionException when the server does not let us in any more
-     * @throws PoolClosedException when the connection is lost and the database was closed meanwhile
+     * @throws UsageError when the listener is closed
+     * @throws ConnectionException when the server refuses the log-in
+     * @throws PoolClosedException when the connection is lost after the database was closed
      */
     public function next(): Notification|NotificationsMissed
     {
@@ -48,14 +48,14 @@ final class Listener implements \IteratorAggregate
                     : new NotificationsMissed($fields[0]),
                 $this->native->take(),
             );
-            // Somebody else may have waited too, and have taken meanwhile.
+            // Another task may have waited too, and received notifications in the meantime.
             $this->ready = [...\array_reverse($news), ...$this->ready];
         }
 
         return \array_pop($this->ready);
     }
 
-    /** Ends the subscription and its connection. Loops over it end, and whoever waits in {@see next()} gets a {@see UsageError}. */
+    /** Ends the subscription and closes its connection. Loops over the listener end; {@see next()} throws {@see UsageError} in tasks that wait. */
     public function close(): void
     {
         $this->closed = true;

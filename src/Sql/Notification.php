@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** What {@see Connection::notify()} or PostgreSQL's `NOTIFY` sent. */
+/** A notification sent by {@see Connection::notify()} or PostgreSQL's `NOTIFY`. */
 final class Notification
 {
     /**

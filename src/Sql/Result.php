@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /**
- * What a statement returned.
+ * The result of a statement.
  *
  * In a {@see Transaction} a result is lazy: the statement travels to the database when somebody asks for the result or
  * the transaction ends, together with everything else that waits by then.

@@ -21,22 +21,29 @@ use function Weft\shield;
 /**
  * One transaction.
  *
- * Statements are deferred: {@see execute()} only notes them, and they travel together, `BEGIN` with the first and the
- * commit with the last (in MySQL after it), when a result is asked for, when a thousand statements or 8 MiB wait, or when the transaction ends.
- * So a failing statement is reported by the first call that needs an answer, at the latest by {@see commit()}; the
- * exception names the statement, and the file and line where it was given ({@see SqlException::$givenAt}). After it only leaving the nested transaction it belongs to, or rolling back, helps.
+ * Statements are deferred: {@see execute()} queues them. They are sent together when a result is read, when a thousand statements or 8 MiB are
+ * queued, or when the transaction ends; `BEGIN` travels with the first and `COMMIT` with the last (in MySQL after it). The first call that needs an
+ * answer throws the error of a deferred statement, at the latest {@see commit()}. The exception names the statement, and the file and line that
+ * issued it ({@see SqlException::$givenAt}). After an error, leave the nested transaction or roll back.
  *
- * It belongs to one task. Should several use it, they take turns in the order of their calls, and an error or a cancelled
- * wait of one ends the work of all.
+ * A transaction belongs to one task. If several tasks use it, their calls take turns in the order in which they came, and an error or a
+ * cancelled wait of one ends the work of all.
+ *
+ * ```php
+ * $database->transaction(function (Transaction $transaction): void {
+ *     $transaction->execute('UPDATE accounts SET cents = cents - ? WHERE id = ?', [500, 1]);
+ *     $transaction->execute('UPDATE accounts SET cents = cents + ? WHERE id = ?', [500, 2]);
+ * });
+ * ```
  */
 final class Transaction implements Connection
 {
-    /** How many nested transactions are open; the savepoint of each is named by its number. */
+    /** Number of open nested transactions; each names its savepoint by its number. */
     private int $depth = 0;
 
     private readonly Cursors $cursors;
 
-    /** Ended by a successful call of its user. */
+    /** Whether the user has committed or rolled back. */
     private bool $ended = false;
 
     /** @internal made by {@see Database} */
@@ -59,7 +66,7 @@ final class Transaction implements Connection
     public function executeMany(string $sql, iterable $items): array
     {
         if ($this->native->isWaiting()) {
-            // So that its errors are not taken for an item's.
+            // Otherwise an error of an earlier statement would be taken for one of an item.
             $this->flush();
         }
         /** @var list<list<int>> $affected */
@@ -69,7 +76,7 @@ final class Transaction implements Connection
             $index = $this->native->pushItem($sql, $params, $done + $count);
             $number = \max($index, ~$index);
             if ($count > 0 && $number !== $first + $count) {
-                // Whoever makes the items has used the transaction meanwhile.
+                // The generator of the items has used the transaction.
                 $affected[] = $this->await($this->native->flushItems($first, $count, $done));
                 $done += $count;
                 $count = 0;
@@ -111,13 +118,13 @@ final class Transaction implements Connection
     }
 
     /**
-     * Rows as the transaction sees them. A server hands those of a query over in chunks, from a cursor, and other statements
-     * may run meanwhile; SQLite, and a statement that writes, all at once.
+     * Streams rows as the transaction sees them. A server sends the rows of a query in chunks, from a cursor, and other statements may run in the
+     * loop. SQLite, and statements that write, read all rows first.
      */
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
     {
         if ($chunk < 1) {
-            throw new \ValueError("A chunk must have at least 1 row, got {$chunk}");
+            throw new \ValueError("The chunk size must be at least 1 row, got {$chunk}");
         }
         $reads = \preg_match('/^[\s(]*(?:SELECT|VALUES|TABLE|WITH\b(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b))\b/is', $sql) === 1;
 
@@ -129,8 +136,8 @@ final class Transaction implements Connection
     }
 
     /**
-     * Runs `$work` behind a savepoint. Statements of `$work` have been answered when this returns, so what fails in
-     * `$work` is thrown here and leaves the outer transaction usable; an error deferred before is thrown first.
+     * Runs `$work` in a savepoint. All statements of `$work` are answered when this returns, so their errors are thrown here and leave the outer
+     * transaction usable. The error of an earlier deferred statement is thrown first.
      */
     public function transaction(callable $work): mixed
     {
@@ -153,20 +160,20 @@ final class Transaction implements Connection
         return $returned;
     }
 
-    /** Sends what is deferred and waits for its answers. */
+    /** Sends the deferred statements and waits for their answers. */
     public function flush(): void
     {
         $this->await($this->native->flush());
     }
 
     /**
-     * Sends what is deferred and commits. When it returns, the transaction is durable.
+     * Sends the deferred statements and commits. When it returns, the transaction is durable.
      *
-     * @throws SqlException when a statement or the commit failed: nothing took effect
-     * @throws TransactionOutcomeUnknownException when the connection broke after the commit was sent; later calls and results throw it
-     *         also after a wait that was cancelled then, whose `CancelledException` has it as previous exception
-     * @throws ConnectionLostException when the connection broke before
-     * @throws UsageError when it had ended before, or inside a nested transaction
+     * @throws SqlException when a statement or the commit failed; nothing took effect
+     * @throws TransactionOutcomeUnknownException when the connection broke after the commit was sent. If the wait is cancelled then, the
+     *         `CancelledException` has it as its previous exception, and later calls and results throw it
+     * @throws ConnectionLostException when the connection broke before the commit was sent
+     * @throws UsageError when the transaction has already ended, or inside a nested transaction
      */
     public function commit(): void
     {
@@ -180,7 +187,7 @@ final class Transaction implements Connection
     }
 
     /**
-     * Undoes everything. Deferred statements are never sent. Does nothing when it had ended before.
+     * Rolls back. Deferred statements are not sent. Does nothing when the transaction has already ended.
      *
      * @throws UsageError inside a nested transaction
      */
@@ -193,14 +200,14 @@ final class Transaction implements Connection
         $this->ended = true;
     }
 
-    /** Whether it can still be used: false after its end, and after its connection was lost or its wait cancelled. */
+    /** Whether the transaction can be used: false after its end, after its connection was lost, and after a wait was cancelled. */
     public function isOpen(): bool
     {
         return $this->native->isOpen();
     }
 
     /**
-     * Commits, unless the closure it was made for has ended it.
+     * Commits, unless the closure of {@see Database::transaction()} has ended the transaction.
      *
      * @internal
      */
@@ -212,8 +219,7 @@ final class Transaction implements Connection
     }
 
     /**
-     * Rolls back because something else failed: a second failure must not hide the first, and a cancelled task must not
-     * leave the transaction open.
+     * Rolls back after a failure. A second failure must not hide the first, and a cancelled task must not leave the transaction open.
      *
      * @internal
      */
@@ -222,7 +228,7 @@ final class Transaction implements Connection
         try {
             shield($this->rollback(...));
         } catch (PoolException | SqlException | ForkedProcessError) {
-            // The server rolls back what it cannot be told to roll back, and a forked child has nothing to end.
+            // Without a connection the server rolls back by itself, and a forked child has nothing to end.
         }
     }
 
@@ -247,10 +253,10 @@ final class Transaction implements Connection
         return HookRunner::through($this->hookRunner, $op);
     }
 
-    /** The cancellation itself, for the scopes that asked for it, which says so if nobody knows what became of the commit. */
+    /** The cancellation, which scopes recognise as theirs; if the commit was sent, with the unknown outcome as its previous exception. */
     private function withOutcome(CancelledException $cancelled): CancelledException
     {
-        // The loop drops the cancelled call in its next turn, and only then it is known whether the commit was sent.
+        // The loop drops the cancelled call in its next turn; only then is it known whether the commit was sent.
         shield(static fn () => delay(0.0));
         try {
             $this->native->checkOutcome();
@@ -273,14 +279,14 @@ final class Transaction implements Connection
         try {
             shield($this->flush(...));
         } catch (PoolException | SqlException) {
-            // The transaction stays failed, and says so at its next use; what is on its way up is the reason.
+            // The transaction remains failed and throws at its next use; the exception that is being thrown is the cause.
         }
     }
 
     private function refuseInside(string $call): void
     {
         if ($this->depth > 0) {
-            throw new UsageError("{$call}() inside a nested transaction: that ends with its closure, the outer one after it");
+            throw new UsageError("{$call}() cannot be called inside a nested transaction, which ends with its closure");
         }
     }
 
@@ -323,7 +329,7 @@ final class Transaction implements Connection
         try {
             $this->native->push("CLOSE {$cursor}", []);
         } catch (ForkedProcessError) {
-            // The cursor is the parent's, who still reads from it.
+            // The cursor belongs to the parent process, which still reads from it.
         }
     }
 }

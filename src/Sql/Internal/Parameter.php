@@ -40,7 +40,7 @@ final class Parameter
         }
     }
 
-    /** What is not a date of the ISO calendar in four-digit years, such as `infinity` or `now`, stays text. */
+    /** A text that is not an ISO date with a four-digit year, such as `infinity` or `now`, stays text. */
     public static function timestamp(string $text): \DateTimeImmutable|string
     {
         return \preg_match(self::TIMESTAMP, $text) === 1 ? \date_create_immutable($text) ?: $text : $text;

@@ -111,7 +111,7 @@ final class DeliveryScheduler
     }
 
     /**
-     * What arrives meanwhile may come first.
+     * Starts deliveries so that tenants take turns. A delivery that arrives meanwhile may start first.
      *
      * @param list<Delivery> $deliveries
      */

@@ -186,7 +186,7 @@ final class Dispatcher
         if ($failed === []) {
             $this->settle($delivery, $publish);
         } elseif ($publish !== []) {
-            // What the successful listeners sent is published: their effects are committed.
+            // The effects of the successful listeners are committed, so their messages are published.
             $this->publish($publish);
         }
         $this->stats->sent += \count($publish);

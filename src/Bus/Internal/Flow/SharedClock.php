@@ -34,7 +34,7 @@ final class SharedClock
         $passed = $this->shared === null ? \PHP_INT_MAX : $own - $this->own;
         $candidates = [$now - $seen];
         if ($this->shared !== null) {
-            // What the clock would show if it had not been set since the last reading of this process.
+            // The time if nobody had set the clock since this process read it last.
             $candidates[] = (int) ($this->shared + $passed) - $seen;
         }
         $this->shared = $now;

@@ -79,10 +79,10 @@ final class Parameters
     }
 
     /**
-     * What the parameters behind the message get.
+     * Resolves the parameters after the message.
      *
-     * @param list<class-string> $given what is there anew with each call
-     * @return list<string|\Closure(?Context): mixed> one of `$given`, or what makes the argument
+     * @param list<class-string> $given classes of arguments that each call provides
+     * @return list<string|\Closure(?Context): mixed> one of `$given`, or a closure that creates the argument
      * @throws InvalidHandlerError
      */
     public function others(\ReflectionMethod $method, array $given): array

@@ -36,7 +36,7 @@ final class WideListener
             && ($this->pattern === null || MessageRules::fits($this->pattern, $class->type));
     }
 
-    /** What it listens to, for messages. */
+    /** Describes the messages it handles, for exceptions and logs. */
     public function target(): string
     {
         return \implode(' of type ', \array_filter([$this->bound ?? 'messages', $this->pattern === null ? null : "\"{$this->pattern}\""]));

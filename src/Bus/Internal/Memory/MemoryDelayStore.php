@@ -40,7 +40,7 @@ final class MemoryDelayStore implements DelayStore
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
-        // Of two messages with one id none must be lost.
+        // Two messages may have the same id; neither must be lost.
         $id = ($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}@" . \hash('xxh3', "{$message->type}\0{$message->body}");
         $this->add($id, $message, $queue, Clock::now() + $seconds);
     }

@@ -84,7 +84,7 @@ final class DelayedMessages implements DelayStore
     /** Stores a failed message for a delayed retry as part of a transaction. */
     public function addRetry(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
     {
-        // Two services that share the database may both retry one event, and of two messages with one id none must be lost.
+        // Two services that share the database may both retry one event. Two messages may therefore have the same id, and neither must be lost.
         $id = Persistence::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }

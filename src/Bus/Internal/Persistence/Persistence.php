@@ -116,7 +116,7 @@ final class Persistence
     /**
      * Counts a redelivery before the message is handled again.
      *
-     * @return int how often whoever handled it has gone away
+     * @return int number of workers that ended while they handled it
      * @throws CrashedTooOftenException when that is enough
      */
     public function countRedelivery(Delivery $delivery, string $queue): int

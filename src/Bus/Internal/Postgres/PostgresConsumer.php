@@ -36,7 +36,7 @@ final class PostgresConsumer implements TransactionalConsumer
     private int $session = 0;
 
     /**
-     * Of deliveries that are not settled, by tag: the message's id, and its own when it took it.
+     * For each unsettled delivery, by tag: the id of the message, and the id of this consumer when it took the message.
      *
      * @var array<int, array{int, int}>
      */

@@ -39,8 +39,8 @@ final class Store
         . self::INSERT . '(SELECT q.id AS queue_id, r.* FROM q, ' . self::ROWS_GIVEN . ' ORDER BY r.place) m';
 
     /**
-     * The consumer's own row is locked first: whoever takes it for dead and gives its messages to others waits until this
-     * is over, and after that this finds it gone and takes nothing.
+     * Locks the consumer's own row first. A process that considers the consumer dead and releases its messages waits for this lock; if the
+     * consumer was released before, its row is missing and it takes nothing.
      */
     private const CLAIM = 'WITH me AS MATERIALIZED (SELECT id FROM weft_consumers WHERE id = ?::int FOR UPDATE),
         ready AS MATERIALIZED (SELECT id FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL AND EXISTS (SELECT 1 FROM me)
@@ -51,13 +51,13 @@ final class Store
             FROM (SELECT min(id) AS first, max(id) AS last FROM ready HAVING count(*) > 0) t WHERE c.id = ?::int)
         SELECT id, type, headers, body, redelivered FROM taken ORDER BY id';
 
-    /** Fails, and with it the transaction, if another consumer owns the message by now. */
+    /** Makes the transaction fail if another consumer owns the message now. */
     private const SETTLE = "WITH gone AS (DELETE FROM weft_messages WHERE id = ? AND consumer_id = ?::int RETURNING 1)
         SELECT CASE count(*) WHEN 1 THEN 0 ELSE ('the message belongs to another consumer, rows: ' || count(*))::int END FROM gone";
 
     /**
-     * How a transaction begins that need not survive a crash of the server. Few rows are looked for by their key, however many the
-     * planner believes there are.
+     * Begins a transaction that need not survive a crash of the server. The planner must use the primary key also when its statistics suggest
+     * that many rows match.
      */
     private const LAZILY = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
@@ -75,7 +75,7 @@ final class Store
         $this->shared = new \WeakMap();
     }
 
-    /** @throws SqlException when the other cannot be asked */
+    /** @throws SqlException when the other database cannot be queried */
     public function sharesDatabase(Database $other): bool
     {
         return $this->shared[$other] ??= $other === $this->database || ($other->driver() === $this->database->driver() && self::identityOf($other) === $this->identity());
@@ -94,7 +94,7 @@ final class Store
     }
 
     /**
-     * The same for all messages or none.
+     * Publishes all messages to all bound queues, or none.
      *
      * @param list<Outgoing> $messages
      */
@@ -119,11 +119,11 @@ final class Store
     }
 
     /**
-     * Takes up to `$max` messages, those of the highest priority first and then the oldest.
+     * Takes up to `$max` messages, the highest priority first, then the oldest.
      *
-     * @param int|null $first the smallest id of those the consumer has
+     * @param int|null $first the smallest id of the messages that the consumer holds
      * @return list<array{id: int, type: string, headers: string, body: string, redelivered: bool}> empty also when the consumer
-     *         counts as dead
+     *         was released as dead
      */
     public function claim(int $queue, int $consumer, int $max, ?int $first): array
     {
@@ -133,7 +133,7 @@ final class Store
     }
 
     /**
-     * Deletes what the consumer has handled. What is another's by now stays.
+     * Deletes messages that the consumer has handled. Messages that belong to another consumer now stay.
      *
      * @param list<int> $ids
      */
@@ -144,9 +144,9 @@ final class Store
     }
 
     /**
-     * Gives back what the consumer has taken in a transaction of which it never heard that it had committed.
+     * Returns messages to the queue that the consumer took in a transaction whose commit was never confirmed to it.
      *
-     * @param list<int> $known what it knows that it has
+     * @param list<int> $known ids of the messages that it knows it holds
      */
     public function giveBackUnknown(int $consumer, array $known): void
     {
@@ -162,7 +162,7 @@ final class Store
     }
 
     /**
-     * Moves a message into another queue. Does nothing when it is another consumer's by now.
+     * Moves a message to another queue. Does nothing when the message belongs to another consumer now.
      *
      * @param array<string, string> $headers
      */
@@ -175,7 +175,7 @@ final class Store
         );
     }
 
-    /** The transaction fails if another consumer owns the message by now. */
+    /** Makes the transaction fail if another consumer owns the message now. */
     public function settleIn(Transaction $transaction, int $consumer, int $id): void
     {
         $transaction->execute(self::SETTLE, [$id, $consumer]);
@@ -187,7 +187,7 @@ final class Store
         $this->lazily(static fn(Transaction $transaction) => self::releaseIn($transaction, [$consumer]));
     }
 
-    /** @return int how many dead consumers there were */
+    /** @return int number of dead consumers */
     public function releaseDead(): int
     {
         return $this->lazily(static function (Transaction $transaction): int {
@@ -211,7 +211,8 @@ final class Store
     }
 
     /**
-     * For what a server that crashes may forget: it takes the consumers' connections along, and then nobody has taken anything.
+     * Runs `$work` without waiting for the disk. A crash of the server may undo it, but also ends the connections of all consumers, so that nobody
+     * holds a message.
      *
      * @template T
      * @param \Closure(Transaction): T $work
@@ -256,7 +257,7 @@ final class Store
         return $this->identity ??= self::identityOf($this->database);
     }
 
-    /** Equal for two connections if they reach the same tables of the same running server. */
+    /** The same for two connections if they use the same tables of the same running server. */
     private static function identityOf(Database $database): string
     {
         return (string) $database->execute("SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), current_database(), to_regclass('weft_messages')::oid)")->value();

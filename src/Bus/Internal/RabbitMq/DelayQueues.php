@@ -55,7 +55,7 @@ final class DelayQueues implements DelayStore
 
     private const PRECONDITION_FAILED = 406;
 
-    /** Of a queue whose name can follow `weft.retry.` */
+    /** Longest name of a queue that can follow `weft.retry.` */
     private const NAME_BYTES = 244;
 
     private bool $isDeclared = false;
@@ -71,7 +71,7 @@ final class DelayQueues implements DelayStore
     }
 
     /**
-     * What lets a queue get its messages back, and those of its types that were put off.
+     * The bindings by which a queue gets its retried messages and the delayed messages of its types.
      *
      * @param list<string> $types
      * @return list<array{exchange: string, queue: string, routingKey: string}>

@@ -35,8 +35,8 @@ final class Properties
     private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
 
     /**
-     * What the broker writes on its way through queues. A message that took it along when it is sent again would be taken for one that
-     * goes round in a circle, and such ones RabbitMQ drops.
+     * Headers that the broker adds when a message passes through queues. A message must not be sent again with them: RabbitMQ would take it
+     * for a message in a cycle and drop it.
      */
     private const OF_THE_WAY = [
         'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
@@ -47,7 +47,7 @@ final class Properties
     private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
 
     /**
-     * Of a message that goes through the exchange of its kind, routed by its type, or through that of its {@see \Weft\Bus\Route}.
+     * The headers and properties of a message that is routed by its type, through the exchange of its kind or that of its {@see \Weft\Bus\Route}.
      *
      * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
@@ -66,7 +66,7 @@ final class Properties
     }
 
     /**
-     * Of a message that goes straight into a queue.
+     * The headers and properties of a message that is sent directly to a queue.
      *
      * @param array<string, mixed> $extra of the delivery that is dead-lettered
      * @return array{array<string, mixed>, array<string, string|int>} headers and properties

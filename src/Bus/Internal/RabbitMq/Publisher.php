@@ -198,7 +198,7 @@ final class Publisher
         return $operation;
     }
 
-    /** All headers share one frame, and a body has a limit of the broker's: of a message that keeps neither nobody else is to suffer. */
+    /** A failure that concerns only this message counts as refused: headers beyond one frame, or a body beyond the broker's limit. */
     private static function failed(string $where, AmqpException|UsageError $exception): PublishException
     {
         return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError);

@@ -22,10 +22,9 @@ use Weft\Sql\Transaction;
 /**
  * The broker's tables and every statement on them.
  *
- * A message's id is its queue's id in the upper bits and a running number below: one table without a second index holds
- * all queues, each in order and in one piece. Taking messages does not touch their rows: a queue remembers the last id
- * `taken`, and a claim says that the ids from `first` to `last` belong to a consumer. Rows that are still there when a
- * claim is given up are delivered again.
+ * A message's id is its queue's id in the upper bits and a sequence number below. One table without a second index therefore holds all queues,
+ * each in its order and contiguous. Taking messages does not change their rows: a queue stores the last id that was `taken`, and a claimed
+ * range assigns the ids from `first` to `last` to a consumer. When a range is released, its remaining rows are delivered again.
  *
  * @internal
  */
@@ -48,8 +47,8 @@ final class Store
     private const DELETE = 'DELETE FROM weft_messages WHERE id = ?';
 
     /**
-     * Fails when the message is gone, and takes the transaction along: whoever lost its claim, for whatever reason, must not
-     * commit an effect that has happened. A path that is none is the one way to raise an error with a text of our own.
+     * Makes the transaction fail when the message is missing: a consumer that has lost its claim must not commit an effect that another one has
+     * committed. An invalid JSON path is the only way to raise an error with a text of our own.
      */
     private const SETTLE = "DELETE FROM weft_messages WHERE id = CASE WHEN EXISTS (SELECT 1 FROM weft_messages WHERE id = ?)
         THEN ? ELSE json_extract('{}', 'another consumer has settled the message') END";
@@ -57,7 +56,7 @@ final class Store
     /** Notified when this process may have published to a queue. */
     public readonly Wakeup $arrival;
 
-    /** @var array<string, true> types that have a queue; bindings are never taken away */
+    /** @var array<string, true> types that have a queue; bindings are never deleted */
     private array $routed = [];
 
     private function __construct(
@@ -220,7 +219,7 @@ final class Store
     }
 
     /**
-     * Publishes and acknowledges as part of a transaction whose end is up to the caller.
+     * Publishes and acknowledges in a transaction that the caller ends.
      *
      * @param list<Outgoing> $publish
      * @throws UnroutableMessageException
@@ -293,10 +292,10 @@ final class Store
     }
 
     /**
-     * Takes the oldest claim that was given up, and up to `$max` messages that nobody has taken yet.
+     * Takes the oldest released range, and up to `$max` messages that nobody has taken yet.
      *
-     * @param int       $batch    names the claims made here, among those of the consumer
-     * @param list<int> $finished claims that have no messages left
+     * @param int       $batch    number of this call, by which its ranges are found
+     * @param list<int> $finished ranges that have no messages left
      *
      * @return list<array{id: int, type: string, redelivered: int, headers: string, body: string, claim: int}>
      */
