@@ -12,8 +12,8 @@ use Psr\Http\Message\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
 use Weft\Http\Internal\Psr\Messages;
-use Weft\Http\Internal\Psr\NextHandler;
 use Weft\Http\Internal\ErrorPage;
 use Weft\Http\Internal\Handlers\ReturnValue;
 
@@ -41,7 +41,7 @@ final class PsrMiddleware
     {
         $inner = $placeholder = null;
         $message = $this->messages->request($request);
-        $answer = $this->middleware->process($message, new NextHandler(function (ServerRequestInterface $changed) use ($request, $next, &$inner, &$placeholder): ResponseInterface {
+        $answer = $this->middleware->process($message, self::handler(function (ServerRequestInterface $changed) use ($request, $next, &$inner, &$placeholder): ResponseInterface {
             foreach ($changed->getAttributes() as $name => $value) {
                 $request->setAttribute((string) $name, $value);
             }
@@ -56,6 +56,26 @@ final class PsrMiddleware
         $body = $inner !== null && $answer->getBody() === $placeholder ? $inner->body : Messages::body($answer->getBody());
 
         return new Response($answer->getStatusCode(), $headers, $body);
+    }
+
+    /**
+     * An anonymous class: a class of its own could not be loaded without the package of PSR-15.
+     *
+     * @param \Closure(ServerRequestInterface): ResponseInterface $handle
+     */
+    private static function handler(\Closure $handle): RequestHandlerInterface
+    {
+        return new class ($handle) implements RequestHandlerInterface {
+            /** @param \Closure(ServerRequestInterface): ResponseInterface $handle */
+            public function __construct(private readonly \Closure $handle)
+            {
+            }
+
+            public function handle(ServerRequestInterface $request): ResponseInterface
+            {
+                return ($this->handle)($request);
+            }
+        };
     }
 
     private static function response(Request $request, \Closure $next): Response
