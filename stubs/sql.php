@@ -50,6 +50,11 @@ final class SqlDatabase
     {
     }
 
+    /** Borrows nothing yet. */
+    public function session(): SqlSession
+    {
+    }
+
     /** Data for a `COPY … FROM STDIN`; nothing is sent yet. */
     public function copyIn(string $sql, int $task): SqlCopyIn
     {
@@ -230,6 +235,46 @@ final class SqlTransaction
 
     /** Throws `TransactionOutcomeUnknown` when the commit was sent and never answered. */
     public function checkOutcome(): void
+    {
+    }
+}
+
+/**
+ * A session that holds a connection only while there is something in it: a transaction, settings, temporary tables, locks.
+ * Statements of several tasks take turns. When the wait for one is cancelled, what was in the session is lost, and every call
+ * fails until {@see rollBack()} or {@see reset()}.
+ */
+final class SqlSession
+{
+    /** The server hears of it with the first statement. */
+    public function begin(): void
+    {
+    }
+
+    /**
+     * Outcome: `[list<string> columns, list<list<scalar|null>> rows, int affected, ?int lastInsertId]`; dates, JSON and arrays are
+     * the text the server wrote, booleans are 0 and 1 but for PostgreSQL.
+     *
+     * @param array<int|string, mixed>|null $params null: the text has no placeholders, and goes as it is
+     * @param bool $keep whether the next statement needs the same connection, even if this one leaves nothing in it
+     * @param int $task who borrows the connection, 0 outside of tasks
+     */
+    public function execute(string $sql, ?array $params, bool $keep, int $task): int
+    {
+    }
+
+    /** Outcome: null, once the transaction is durable. */
+    public function commit(): int
+    {
+    }
+
+    /** Outcome: null, once the transaction is undone. */
+    public function rollBack(): int
+    {
+    }
+
+    /** Gives the connection back; the pool undoes what was open and cleans it. */
+    public function reset(): void
     {
     }
 }

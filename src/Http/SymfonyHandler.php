@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Psr\Log\LoggerInterface;
 use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
@@ -14,6 +15,7 @@ use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
 use Weft\Http\Internal\KernelPool;
 use Weft\Http\Internal\ServerParameters;
+use Weft\Log\StreamLogger;
 
 /**
  * Serves a Symfony kernel: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
@@ -36,25 +38,35 @@ final class SymfonyHandler
      *     messages without a kernel: `$lumen->handle(...)`, or
      *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
      * @param float $wait seconds that a request waits for the kernel, at least 0
+     * @param LoggerInterface|null $logger is told who holds the kernel when a request waits for too long; null: stderr
      */
-    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT)
+    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT, ?LoggerInterface $logger = null)
     {
-        $this->kernels = new KernelPool(static fn(): HttpKernelInterface|\Closure => $kernel, 1, $wait);
+        $factory = static fn(): HttpKernelInterface|\Closure => $kernel;
+        $this->kernels = new KernelPool($factory, 1, $wait, new Recycling(), $logger ?? StreamLogger::fromEnvironment());
     }
 
     /**
-     * Uses a pool of kernels, each with one request at a time. A kernel is made when none is idle, and kept. A kernel that has thrown
-     * is replaced.
+     * Uses a pool of kernels, each with one request at a time. A kernel is made when none is idle, and kept; the one that was used last
+     * is lent first, and one that was idle for ten minutes is dropped. A kernel that has thrown is replaced. After each request the
+     * services of a Symfony kernel are reset (`services_resetter`).
      *
      * @param \Closure(): (HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse) $factory makes a new kernel that shares
      *     no request state with others: `fn () => new Kernel('prod', false)`
      * @param int $size the maximum number of kernels, at least 1; each takes the memory of a booted application
      * @param float $wait seconds that a request waits for a kernel, at least 0
+     * @param Recycling $recycling when a kernel is replaced although it works
+     * @param LoggerInterface|null $logger is told who holds the kernels when a request waits for too long; null: stderr
      */
-    public static function pool(\Closure $factory, int $size = 8, float $wait = self::WAIT): self
-    {
+    public static function pool(
+        \Closure $factory,
+        int $size = 8,
+        float $wait = self::WAIT,
+        Recycling $recycling = new Recycling(),
+        ?LoggerInterface $logger = null,
+    ): self {
         $handler = (new \ReflectionClass(self::class))->newInstanceWithoutConstructor();
-        $handler->kernels = new KernelPool(self::fresh($factory), $size, $wait);
+        $handler->kernels = new KernelPool(self::fresh($factory), $size, $wait, $recycling, $logger ?? StreamLogger::fromEnvironment());
 
         return $handler;
     }
@@ -74,11 +86,11 @@ final class SymfonyHandler
         $request->afterResponse(static function () use ($lent, $message, $answer): void {
             try {
                 $lent->kernel instanceof TerminableInterface && $lent->kernel->terminate($message, $answer);
+                $lent->giveBack();
             } catch (\Throwable $thrown) {
                 $lent->discard();
                 throw $thrown;
             }
-            $lent->giveBack();
         });
 
         return $response;

@@ -113,7 +113,7 @@ final class Failures
         $state = self::text($details, 'sqlState') ?? '';
         $class = self::exact($state) ?? self::general($state);
 
-        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details), givenAt: self::text($details, 'givenAt'));
+        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details), givenAt: self::text($details, 'givenAt'), code: (int) ($details['code'] ?? 0));
     }
 
     /** @return class-string<Sql\SqlException>|null */

@@ -13,6 +13,7 @@ use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
+use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\Internal\Rows;
 use Weft\UsageError;
 
@@ -169,6 +170,12 @@ final class Database implements Connection
     public function begin(): Transaction
     {
         return new Transaction($this->native->transaction(self::task()), $this->driver, $this->hookRunner);
+    }
+
+    /** @internal for the bridges to other database libraries */
+    public function plainSession(): PlainSession
+    {
+        return new PlainSession($this->native->session(), $this->hookRunner, $this);
     }
 
     /**

@@ -19,6 +19,7 @@ class SqlException extends \RuntimeException implements Exception
      * @param int|null $item which item of {@see Connection::executeMany()} failed, counted from 0
      * @param string|null $givenAt `file:line` where a deferred statement of a {@see Transaction} was given, which fails later;
      *     the message has it too
+     * @param int $code MySQL's error number, SQLite's extended result code, otherwise 0
      */
     final public function __construct(
         string $message,
@@ -28,7 +29,8 @@ class SqlException extends \RuntimeException implements Exception
         ?\Throwable $previous = null,
         public readonly ?int $item = null,
         public readonly ?string $givenAt = null,
+        int $code = 0,
     ) {
-        parent::__construct($message, 0, $previous);
+        parent::__construct($message, $code, $previous);
     }
 }

@@ -15,6 +15,7 @@ use Weft\Sql\SqlException;
 use Weft\Sql\StatementCancelledException;
 use Weft\Sql\TlsException;
 use Weft\Sql\Transaction;
+use Weft\Sql\UndefinedTableException;
 use Weft\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Proxy;
@@ -163,6 +164,33 @@ class MysqlTest extends ServerConformance
 
         self::assertEquals($prepared, $text);
         self::assertSame(['18446744073709551615', \PHP_INT_MIN, '-838:59:59.999999', 15], [$prepared['u'], $prepared['s'], $prepared['t'], $prepared['b']]);
+    }
+
+    public function testABooleanColumnThatHoldsAnotherNumberTellsIt(): void
+    {
+        $this->db->execute('CREATE TABLE flags (flag TINYINT(1))');
+        $this->db->executeMany('INSERT INTO flags VALUES (?)', [[0], [1], [5], [-1]]);
+
+        self::assertSame([-1, false, true, 5], $this->db->execute('SELECT flag FROM flags ORDER BY flag')->column());
+    }
+
+    public function testADsnMayNameNoDatabase(): void
+    {
+        $dsn = \preg_replace('~/[^/]*$~', '/', $this->dsn());
+        $server = Database::connect((string) $dsn);
+
+        self::assertNull($server->execute('SELECT DATABASE()')->value());
+        $server->close();
+    }
+
+    public function testAnErrorHasTheNumberOfTheServer(): void
+    {
+        try {
+            $this->db->execute('SELECT * FROM nowhere');
+            self::fail('there is such a table');
+        } catch (UndefinedTableException $thrown) {
+            self::assertSame(1146, $thrown->getCode());
+        }
     }
 
     public function testABitFieldBeyondAnIntIsAString(): void

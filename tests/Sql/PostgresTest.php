@@ -44,6 +44,14 @@ class PostgresTest extends ServerConformance
         return "/weft?options=-csearch_path%3D{$this->schema}&application_name={$this->schema}";
     }
 
+    public function testVectorsOfNumbersAreTheirText(): void
+    {
+        $row = $this->db->execute("SELECT '1 2'::int2vector AS columns, '3 4'::oidvector AS types, indkey FROM pg_index LIMIT 1")->first();
+
+        self::assertSame(['1 2', '3 4'], [$row['columns'], $row['types']]);
+        self::assertIsString($row['indkey']);
+    }
+
     protected function running(int $session): string
     {
         return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session} AND query LIKE '%pg_sleep%' AND state = 'active'";

@@ -31,6 +31,7 @@ mod sql_copy;
 mod sql_failure;
 mod sql_listener;
 mod sql_places;
+mod sql_plain;
 mod sql_values;
 mod stack;
 mod text;

@@ -9,7 +9,7 @@ use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use weft_core::sql::{
     Database, Error, HookPoint, Hooks, Params, ParseCache, Pending, PoolChange, PoolEvent,
-    PoolEvents, RowStream, Statement, Transaction, Value,
+    PoolEvents, RowStream, Session, Statement, Transaction, Value,
 };
 
 use crate::array::values;
@@ -24,6 +24,7 @@ use crate::sql_copy::{SqlCopyIn, SqlCopyOut};
 use crate::sql_failure::{failure, item_failure};
 use crate::sql_listener::SqlListener;
 use crate::sql_places::StatementPlaces;
+use crate::sql_plain;
 use crate::sql_values;
 use crate::text::{NotUtf8, Text};
 
@@ -105,6 +106,15 @@ impl SqlDatabase {
             parsed: Rc::clone(&self.parsed),
             waiting: Cell::default(),
             places: Rc::default(),
+        }
+    }
+
+    pub fn session(&self) -> SqlSession {
+        SqlSession {
+            session: Session::new(&self.database),
+            database: self.database.clone(),
+            traces: self.traces,
+            parsed: Rc::clone(&self.parsed),
         }
     }
 
@@ -449,6 +459,62 @@ impl SqlTransaction {
 }
 
 #[php_class]
+#[php(name = "Weft\\Native\\SqlSession")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlSession {
+    session: Session,
+    database: Database,
+    traces: bool,
+    parsed: Rc<RefCell<ParseCache>>,
+}
+
+#[php_impl]
+impl SqlSession {
+    pub fn begin(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
+        Ok(self.session.begin().map_err(failure)?)
+    }
+
+    pub fn execute(
+        &self,
+        sql: Text<'_>,
+        params: Option<&ZendHashTable>,
+        keep: bool,
+        task: i64,
+    ) -> PhpResult<i64> {
+        let statement = match params {
+            Some(params) => statement(&self.parsed, sql, params)?,
+            None => literal(sql)?,
+        };
+        let database = self.database.on_behalf_of(borrower(task, self.traces));
+        let dialect = self.database.dialect();
+        let running = self.session.execute(&database, statement, keep);
+        start(async move {
+            let result = running.await.map_err(failure)?;
+            Ok(Payload::build(move || {
+                sql_plain::result_set(result, dialect)
+            }))
+        })
+    }
+
+    pub fn commit(&self) -> PhpResult<i64> {
+        let committed = self.session.commit();
+        start(async move { committed.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn roll_back(&self) -> PhpResult<i64> {
+        let undone = self.session.roll_back();
+        start(async move { undone.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn reset(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
+        self.session.reset();
+        Ok(())
+    }
+}
+
+#[php_class]
 #[php(name = "Weft\\Native\\SqlCursor")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct SqlCursor {
@@ -540,5 +606,6 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     module
         .class::<SqlDatabase>()
         .class::<SqlTransaction>()
+        .class::<SqlSession>()
         .class::<SqlCursor>()
 }

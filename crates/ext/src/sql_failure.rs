@@ -25,7 +25,8 @@ pub fn failure(error: Error) -> Failure {
         Error::Server(server) => Failure::new("sql.server", message)
             .with("sqlState", Detail::Text(Some(server.sqlstate)))
             .with("statement", Detail::Text(Some(server.statement)))
-            .with("constraint", Detail::Text(server.constraint)),
+            .with("constraint", Detail::Text(server.constraint))
+            .with("code", Detail::Int(server.code.unwrap_or(0).into())),
         Error::Parameter { statement, .. } => {
             Failure::new("sql.parameter", message).with("statement", Detail::Text(Some(statement)))
         }

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Symfony\Component\HttpKernel\HttpKernelInterface;
-use Weft\Runtime\Permit;
+use Symfony\Component\HttpKernel\KernelInterface;
+use Weft\Pool\Lease;
+use Weft\Pool\Pool;
 
 /**
  * A kernel that handles a request. If it is neither returned nor discarded, it is discarded with this object.
@@ -14,24 +16,43 @@ use Weft\Runtime\Permit;
  */
 final class BorrowedKernel
 {
-    /** @param \Closure(HttpKernelInterface|\Closure): void $keep */
-    public function __construct(
-        public readonly HttpKernelInterface|\Closure $kernel,
-        private readonly Permit $permit,
-        private readonly \Closure $keep,
-    ) {
+    public readonly HttpKernelInterface|\Closure $kernel;
+
+    /**
+     * @param Pool<HttpKernelInterface|\Closure> $pool
+     * @param Lease<HttpKernelInterface|\Closure> $lease
+     * @param \Closure(HttpKernelInterface|\Closure): bool $isSpent whether it is to be replaced after this request
+     */
+    public function __construct(private readonly Pool $pool, private readonly Lease $lease, private readonly \Closure $isSpent)
+    {
+        $this->kernel = $lease->resource();
     }
 
-    /** Returns the kernel to the pool. */
+    /** Resets the kernel and returns it to the pool. */
     public function giveBack(): void
     {
-        ($this->keep)($this->kernel);
-        $this->permit->release();
+        if (($this->isSpent)($this->kernel)) {
+            $this->discard();
+
+            return;
+        }
+        if ($this->kernel instanceof KernelInterface) {
+            // Resets the services now and not before the next request: what they keep may be large, or a connection.
+            $this->kernel->boot();
+        }
+        $this->pool->return($this->lease);
     }
 
-    /** Discards the kernel after an exception, which may have left it in an inconsistent state. */
+    /** Discards the kernel, which an exception may have left in an inconsistent state. */
     public function discard(): void
     {
-        $this->permit->release();
+        if ($this->lease->isOpen()) {
+            $this->pool->discard($this->lease);
+        }
+    }
+
+    public function __destruct()
+    {
+        $this->discard();
     }
 }

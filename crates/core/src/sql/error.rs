@@ -172,6 +172,8 @@ pub struct ServerError {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub constraint: Option<String>,
+    /// MySQL's error number, SQLite's extended result code; PostgreSQL has none.
+    pub code: Option<i32>,
     /// The statement's text, cut to 1,000 characters.
     pub statement: String,
 }

@@ -14,6 +14,8 @@ mod pending;
 mod placeholder;
 mod pooled_database;
 pub mod postgres;
+mod server_session;
+mod session;
 pub mod sqlite;
 mod value;
 
@@ -25,4 +27,5 @@ pub use error::{ConnectFailure, Error, ServerError};
 pub use hooks::{HookPoint, Hooks, PoolEvent, PoolEvents};
 pub use pending::Pending;
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
+pub use session::Session;
 pub use value::{Column, ResultSet, Statement, Value};

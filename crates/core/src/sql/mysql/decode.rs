@@ -175,7 +175,7 @@ impl RowShape {
 impl Kind {
     fn binary(self, reader: &mut Reader<'_>) -> Result<Value, Malformed> {
         Ok(match self {
-            Self::Bool => Value::Bool(reader.u8()? != 0),
+            Self::Bool => boolean((reader.u8()? as i8).into()),
             Self::Int { width, unsigned } => read_int(reader, width, unsigned)?,
             Self::Float => float(f32::from_bits(reader.u32()?)),
             Self::Double => Value::Float(f64::from_bits(reader.u64()?)),
@@ -193,7 +193,7 @@ impl Kind {
             text.parse().map_err(|_| Malformed)
         }
         Ok(match self {
-            Self::Bool => Value::Bool(parse::<i64>(bytes)? != 0),
+            Self::Bool => boolean(parse(bytes)?),
             Self::Int { unsigned: true, .. } => unsigned(parse(bytes)?),
             Self::Int { .. } => Value::Int(parse(bytes)?),
             Self::Float | Self::Double => Value::Float(parse(bytes)?),
@@ -250,6 +250,14 @@ fn read_int(reader: &mut Reader<'_>, width: u8, is_unsigned: bool) -> Result<Val
         (_, true) => unsigned(reader.u64()?),
         (_, false) => Value::Int(reader.u64()? as i64),
     })
+}
+
+/// `TINYINT(1)` is what `BOOLEAN` means, and takes any number of a byte.
+fn boolean(number: i64) -> Value {
+    match number {
+        0 | 1 => Value::Bool(number == 1),
+        other => Value::Int(other),
+    }
 }
 
 /// What is beyond 64 bits with a sign stays exact as text.

@@ -67,6 +67,7 @@ impl ServerFailure {
             detail: None,
             hint: LOCAL_INFILE.contains(&self.code).then(|| HINT.to_owned()),
             constraint,
+            code: Some(self.code.into()),
             statement: excerpt(statement),
         }))
     }

@@ -121,6 +121,7 @@ fn refusal(message: String, sql: &str) -> Error {
         detail: None,
         hint: Some(HINT.to_owned()),
         constraint: None,
+        code: None,
         statement: excerpt(sql),
     }))
 }

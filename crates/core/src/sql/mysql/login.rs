@@ -109,7 +109,6 @@ impl Connector {
         let mut wanted = CapabilityFlags::CLIENT_LONG_PASSWORD
             | CapabilityFlags::CLIENT_FOUND_ROWS
             | CapabilityFlags::CLIENT_LONG_FLAG
-            | CapabilityFlags::CLIENT_CONNECT_WITH_DB
             | CapabilityFlags::CLIENT_PROTOCOL_41
             | CapabilityFlags::CLIENT_TRANSACTIONS
             | CapabilityFlags::CLIENT_SECURE_CONNECTION
@@ -120,6 +119,9 @@ impl Connector {
             | CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA
             | CapabilityFlags::CLIENT_SESSION_TRACK
             | CapabilityFlags::CLIENT_DEPRECATE_EOF;
+        if self.config.connect.database.is_some() {
+            wanted |= CapabilityFlags::CLIENT_CONNECT_WITH_DB;
+        }
         if self.config.local_infile {
             wanted |= CapabilityFlags::CLIENT_LOCAL_FILES;
         }

@@ -73,6 +73,7 @@ impl ServerFailure {
             detail,
             hint: self.hint,
             constraint: self.constraint,
+            code: None,
             statement: shorten(statement),
         }))
     }

@@ -277,7 +277,7 @@ impl Transaction {
 }
 
 impl TransactionOptions {
-    fn begin(self) -> Arc<str> {
+    pub(super) fn begin(self) -> Arc<str> {
         thread_local! {
             static PLAIN: Arc<str> = Arc::from("BEGIN");
         }

@@ -30,6 +30,8 @@ const BUILT_IN: &[(&str, Oid, Oid)] = &[
     ("name", 19, 1003),
     ("int8", INT8, 1016),
     ("int2", INT2, 1005),
+    // Of category array, but written as numbers with spaces between them.
+    ("int2vector", 22, 1006),
     ("int4", INT4, 1007),
     ("regproc", 24, 1008),
     ("text", TEXT, 1009),
@@ -37,6 +39,7 @@ const BUILT_IN: &[(&str, Oid, Oid)] = &[
     ("tid", 27, 1010),
     ("xid", 28, 1011),
     ("cid", 29, 1012),
+    ("oidvector", 30, 1013),
     ("json", JSON, 199),
     ("xml", 142, 143),
     ("point", 600, 1017),

@@ -10,7 +10,11 @@ use crate::sql::{ConnectFailure, Error, ServerError};
 /// The error a statement ended with.
 pub(super) fn of_statement(error: &rusqlite::Error, sql: &str) -> Error {
     let (code, message) = code_and_message(error);
-    server(sqlstate(code, &message), message, sql)
+    let mut failure = server(sqlstate(code, &message), message, sql);
+    if let Error::Server(error) = &mut failure {
+        error.code = Some(code);
+    }
+    failure
 }
 
 /// An error with an SQLSTATE that this client, not SQLite, decided on.
@@ -22,6 +26,7 @@ pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> E
         message,
         detail: None,
         hint: None,
+        code: None,
         statement: excerpt(sql),
     }))
 }

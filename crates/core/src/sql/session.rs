@@ -1,0 +1,126 @@
+//! A session as a database library expects it: statements take effect in order, one after the other, on what looks like one
+//! connection, and settings, temporary tables and locks stay until it ends.
+//!
+//! Behind it is a pool. A session holds a connection only while it has something in it that the next borrower must not see or
+//! its own next statement needs: an open transaction, a setting, a temporary table, a lock.
+
+use std::rc::Rc;
+
+use super::database::Database;
+use super::pending::Pending;
+use super::server_session::{ServerSession, usage};
+use super::{Error, ResultSet, Statement, mysql, postgres, sqlite};
+
+/// A session of any kind of database. Statements of several tasks take turns in the order of their calls.
+#[derive(Clone)]
+pub struct Session(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Postgres(Rc<ServerSession<postgres::Postgres>>),
+    Mysql(Rc<ServerSession<mysql::Mysql>>),
+    Sqlite(Rc<sqlite::Session>),
+}
+
+impl Session {
+    pub fn new(database: &Database) -> Self {
+        Self(match database {
+            Database::Postgres(_) => Kind::Postgres(Rc::default()),
+            Database::Mysql(_) => Kind::Mysql(Rc::default()),
+            Database::Sqlite(database) => {
+                Kind::Sqlite(Rc::new(sqlite::Session::new(database.clone())))
+            }
+        })
+    }
+
+    /// Begins a transaction; the server hears of it with the first statement.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] in a transaction, and the error with which the session was lost.
+    pub fn begin(&self) -> Result<(), Error> {
+        match &self.0 {
+            Kind::Postgres(session) => session.begin(),
+            Kind::Mysql(session) => session.begin(),
+            Kind::Sqlite(session) => session.begin(),
+        }
+    }
+
+    /// Runs one statement. An error of the statement leaves the session as the server leaves it.
+    ///
+    /// `keep`: the next statement needs the same connection although nothing of the session can be seen, such as the one that
+    /// asks for `lastval()`. `database` is the one the session was made for, on behalf of who calls.
+    ///
+    /// Dropping the future cancels the statement on the server, and ends the session where there was something in it: then
+    /// every call fails with [`Error::Cancelled`] until [`roll_back`](Self::roll_back) or [`reset`](Self::reset).
+    ///
+    /// # Errors
+    /// As [`Database::execute`], and the error with which the session was lost.
+    pub fn execute(
+        &self,
+        database: &Database,
+        statement: Statement,
+        keep: bool,
+    ) -> Pending<ResultSet> {
+        match (&self.0, database) {
+            (Kind::Postgres(session), Database::Postgres(database)) => {
+                let (session, pool) = (Rc::clone(session), database.pool.clone());
+                Box::pin(async move { session.execute(pool, statement, keep).await })
+            }
+            (Kind::Mysql(session), Database::Mysql(database)) => {
+                let (session, pool) = (Rc::clone(session), database.pool.clone());
+                Box::pin(async move { session.execute(pool, statement, keep).await })
+            }
+            (Kind::Sqlite(session), _) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.execute(statement).await })
+            }
+            _ => Box::pin(async { Err(usage("the session belongs to another database")) }),
+        }
+    }
+
+    /// # Errors
+    /// That of the commit: nothing took effect. [`Error::OutcomeUnknown`] when the connection broke after it was sent.
+    pub fn commit(&self) -> Pending<()> {
+        match &self.0 {
+            Kind::Postgres(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.commit().await })
+            }
+            Kind::Mysql(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.commit().await })
+            }
+            Kind::Sqlite(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.commit().await })
+            }
+        }
+    }
+
+    /// Undoes the transaction, and makes a session that was lost usable again.
+    pub fn roll_back(&self) -> Pending<()> {
+        match &self.0 {
+            Kind::Postgres(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.roll_back().await })
+            }
+            Kind::Mysql(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.roll_back().await })
+            }
+            Kind::Sqlite(session) => {
+                let session = Rc::clone(session);
+                Box::pin(async move { session.roll_back().await })
+            }
+        }
+    }
+
+    /// Makes the session as new without waiting: the pool rolls back and cleans what was in it.
+    pub fn reset(&self) {
+        match &self.0 {
+            Kind::Postgres(session) => session.reset(),
+            Kind::Mysql(session) => session.reset(),
+            Kind::Sqlite(session) => session.reset(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App;
+
+use Symfony\Bundle\FrameworkBundle\FrameworkBundle;
+use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+use Symfony\Bundle\SecurityBundle\SecurityBundle;
+use Symfony\Bundle\TwigBundle\TwigBundle;
+use Symfony\Component\DependencyInjection\Loader\Configurator\ContainerConfigurator;
+use Symfony\Component\HttpKernel\Kernel as BaseKernel;
+use Symfony\Component\Routing\Loader\Configurator\RoutingConfigurator;
+use Weft\Bridge\Symfony\WeftBundle;
+
+final class Kernel extends BaseKernel
+{
+    use MicroKernelTrait;
+
+    /** @return iterable<object> */
+    public function registerBundles(): iterable
+    {
+        return [new FrameworkBundle(), new SecurityBundle(), new TwigBundle(), new WeftBundle()];
+    }
+
+    public function getProjectDir(): string
+    {
+        return \dirname(__DIR__);
+    }
+
+    /** Everything that is written is in one folder, which the tests choose. */
+    public function getCacheDir(): string
+    {
+        return (\getenv('APP_VAR') ?: $this->getProjectDir() . '/var') . "/cache/{$this->environment}";
+    }
+
+    public function getLogDir(): string
+    {
+        return (\getenv('APP_VAR') ?: $this->getProjectDir() . '/var') . '/log';
+    }
+
+    protected function configureContainer(ContainerConfigurator $container): void
+    {
+        $container->import('../config/*.php');
+    }
+
+    protected function configureRoutes(RoutingConfigurator $routes): void
+    {
+        $routes->import('../src/Controller/', 'annotation');
+        $routes->add('logout', '/logout');
+    }
+}

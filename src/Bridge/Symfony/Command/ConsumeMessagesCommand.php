@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Symfony\Command;
+
+use Psr\Log\LoggerInterface;
+use Symfony\Component\Console\Attribute\AsCommand;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
+use Weft\Bridge\Symfony\Internal\BusFactory;
+use Weft\Bridge\Symfony\Messenger\QueueType;
+use Weft\Bus\ConsumeOptions;
+use Weft\Http\Internal\KernelPool;
+use Weft\Http\Recycling;
+use Weft\Log\StreamLogger;
+
+use function Weft\run;
+
+/**
+ * `bin/console weft:messenger:consume orders`: handles the messages that Messenger has sent to `weft://orders`, each in a kernel of its
+ * own, so that handlers that wait do not hold up others and share no services.
+ */
+#[AsCommand(name: 'weft:messenger:consume', description: 'Handle messages of Messenger, many at once, each in a kernel of its own')]
+final class ConsumeMessagesCommand extends Command
+{
+    public function __construct(private readonly BusFactory $buses, private readonly KernelInterface $kernel, private readonly ?LoggerInterface $logger)
+    {
+        parent::__construct();
+    }
+
+    protected function configure(): void
+    {
+        $this
+            ->addArgument('queue', InputArgument::REQUIRED, 'The queue of weft://queue; it is declared if it is missing')
+            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Messages that are handled at the same time, and kernels', '16')
+            ->addOption('kernel-messages', null, InputOption::VALUE_REQUIRED, 'A kernel is replaced after this many messages; 0: never', '0')
+            ->addOption('limit', 'l', InputOption::VALUE_REQUIRED, 'Stop after this many messages')
+            ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Stop when the queue is empty');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $queue = (string) $input->getArgument('queue');
+        $concurrency = \max(1, (int) $input->getOption('concurrency'));
+        $limit = $input->getOption('limit');
+        $recycling = new Recycling((int) $input->getOption('kernel-messages'));
+        $logger = $this->logger ?? StreamLogger::fromEnvironment();
+        $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
+            $kernels = new KernelPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $logger);
+            $handler = QueueType::handler($queue);
+            $bus = $this->buses->create([new $handler($kernels, $queue)]);
+            $bus->queue($queue)->declare();
+            $options = new ConsumeOptions(limit: $limit === null ? null : \max(1, (int) $limit), stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
+
+            return $bus->consume($queue, $concurrency, $options);
+        });
+        $output->writeln("$handled messages handled", OutputInterface::VERBOSITY_VERBOSE);
+
+        return self::SUCCESS;
+    }
+}

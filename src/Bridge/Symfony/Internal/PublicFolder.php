@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Symfony\Internal;
+
+use Weft\Http\Internal\FileBody;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Native\HttpFile;
+use Weft\Native\HttpStaticDir;
+
+/**
+ * Serves the files beside the front controller, as a web server does in front of it; every other request is the application's.
+ *
+ * @internal
+ */
+final class PublicFolder
+{
+    private const HEADERS = ['cache-control' => 'no-cache', 'x-content-type-options' => 'nosniff'];
+
+    private readonly HttpStaticDir $folder;
+
+    /** @param callable(Request): Response $application */
+    public function __construct(string $folder, private readonly mixed $application)
+    {
+        $this->folder = HttpStaticDir::open($folder, false);
+    }
+
+    public function __invoke(Request $request): Response
+    {
+        $file = \in_array($request->method(), ['GET', 'HEAD'], true) ? $this->find($request) : null;
+
+        return $file === null ? ($this->application)($request) : new Response(200, self::HEADERS, new FileBody($file));
+    }
+
+    private function find(Request $request): ?HttpFile
+    {
+        $path = \rawurldecode(\ltrim($request->path(), '/'));
+        // Source code is run, never sent.
+        if ($path === '' || \str_ends_with($path, '/') || \preg_match('/\.ph(?:p\d?|tml|ar|ps)(?:$|\/)/i', $path) === 1) {
+            return null;
+        }
+        $found = $this->folder->find($path, $request->header('accept-encoding') ?? '');
+
+        return $found instanceof HttpFile ? $found : null;
+    }
+}

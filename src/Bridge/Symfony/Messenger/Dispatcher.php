@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Symfony\Messenger;
+
+use Symfony\Component\Messenger\Exception\HandlerFailedException;
+use Symfony\Component\Messenger\MessageBusInterface;
+use Symfony\Component\Messenger\Stamp\ConsumedByWorkerStamp;
+use Symfony\Component\Messenger\Stamp\ReceivedStamp;
+use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
+
+/** Hands a received message to the handlers of one kernel. */
+final class Dispatcher
+{
+    public function __construct(private readonly MessageBusInterface $bus, private readonly SerializerInterface $serializer)
+    {
+    }
+
+    /** @throws \Throwable what the only handler that failed has thrown, or {@see HandlerFailedException} */
+    public function dispatch(Packed $packed, string $transport): void
+    {
+        $envelope = $this->serializer->decode(['body' => $packed->body, 'headers' => $packed->headers]);
+        $this->bus->dispatch($envelope->with(new ReceivedStamp($transport), new ConsumedByWorkerStamp()));
+    }
+}

@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Symfony\Session;
+
+use function Weft\delay;
+
+/**
+ * Keeps sessions in files. A session is locked from its start until it is saved, across tasks and worker processes; a request that waits
+ * for the lock blocks nobody else.
+ */
+final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimestampHandlerInterface
+{
+    /** Seconds between two attempts to lock a session. */
+    private const RETRY = 0.005;
+
+    /** @var resource|null the locked file */
+    private mixed $file = null;
+
+    /** @param string $folder made if it is missing, readable for this user only */
+    public function __construct(private readonly string $folder)
+    {
+    }
+
+    public function open(string $path, string $name): bool
+    {
+        return \is_dir($this->folder) || @\mkdir($this->folder, 0o700, true) || \is_dir($this->folder);
+    }
+
+    public function close(): bool
+    {
+        if ($this->file !== null) {
+            \fclose($this->file);
+            $this->file = null;
+        }
+
+        return true;
+    }
+
+    public function read(string $id): string
+    {
+        $this->close();
+        $path = $this->path($id);
+        while (true) {
+            $file = \fopen($path, 'c+b') ?: throw new \RuntimeException("The session file $path cannot be opened");
+            while (!\flock($file, \LOCK_EX | \LOCK_NB)) {
+                delay(self::RETRY);
+            }
+            \clearstatcache(true, $path);
+            if (@\fileinode($path) === (\fstat($file)['ino'] ?? null)) {
+                break;
+            }
+            // It was deleted while this request waited for it.
+            \fclose($file);
+        }
+        $this->file = $file;
+
+        return (string) \stream_get_contents($file);
+    }
+
+    public function write(string $id, string $data): bool
+    {
+        if ($this->file === null) {
+            return false;
+        }
+        \rewind($this->file);
+
+        return \ftruncate($this->file, 0) && \fwrite($this->file, $data) === \strlen($data) && \fflush($this->file);
+    }
+
+    public function destroy(string $id): bool
+    {
+        @\unlink($this->path($id));
+
+        return true;
+    }
+
+    public function gc(int $max_lifetime): int
+    {
+        $deleted = 0;
+        foreach (\glob("$this->folder/session-*") ?: [] as $path) {
+            if ((int) @\filemtime($path) < \time() - $max_lifetime) {
+                $deleted += (int) @\unlink($path);
+            }
+        }
+
+        return $deleted;
+    }
+
+    public function validateId(string $id): bool
+    {
+        return \is_file($this->path($id));
+    }
+
+    public function updateTimestamp(string $id, string $data): bool
+    {
+        return \touch($this->path($id));
+    }
+
+    public function __clone()
+    {
+        $this->file = null;
+    }
+
+    private function path(string $id): string
+    {
+        if (\preg_match('/^[a-zA-Z0-9,-]+$/D', $id) !== 1) {
+            throw new \ValueError('The id of a session has characters that no id has');
+        }
+
+        return "$this->folder/session-$id";
+    }
+}

@@ -1,0 +1,413 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Doctrine;
+
+use Doctrine\DBAL\Configuration;
+use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\DriverManager;
+use Doctrine\DBAL\Exception\ConnectionException;
+use Doctrine\DBAL\Exception\ForeignKeyConstraintViolationException;
+use Doctrine\DBAL\Exception\InvalidFieldNameException;
+use Doctrine\DBAL\Exception\NotNullConstraintViolationException;
+use Doctrine\DBAL\Exception\SyntaxErrorException;
+use Doctrine\DBAL\Exception\TableExistsException;
+use Doctrine\DBAL\Exception\TableNotFoundException;
+use Doctrine\DBAL\Exception\UniqueConstraintViolationException;
+use Doctrine\DBAL\ParameterType;
+use Doctrine\DBAL\Types\Types;
+use PHPUnit\Framework\TestCase;
+use Weft\Bridge\Doctrine\Connection as WeftConnection;
+use Weft\Bridge\Doctrine\Driver;
+use Weft\Bridge\Doctrine\Middleware;
+use Weft\Runtime\Channel;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\Database;
+use Weft\Tests\Sql\Support\Databases;
+use Weft\UsageError;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\run;
+use function Weft\timeout;
+
+require_once __DIR__ . '/autoload.php';
+
+final class DriverTest extends TestCase
+{
+    use Databases;
+
+    private const ID = [
+        'sqlite' => 'INTEGER PRIMARY KEY AUTOINCREMENT',
+        'postgres' => 'SERIAL PRIMARY KEY',
+        'mariadb' => 'INT AUTO_INCREMENT PRIMARY KEY',
+    ];
+
+    /** @dataProvider databases */
+    public function testValuesGoThroughTheTypesOfDbalAndComeBackTheSame(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        $schema = new \Doctrine\DBAL\Schema\Schema();
+        $table = $schema->createTable('everything');
+        $values = [
+            'a_boolean' => [Types::BOOLEAN, true, []],
+            'a_smallint' => [Types::SMALLINT, -7, []],
+            'a_bigint' => [Types::BIGINT, '9007199254740993', []],
+            'a_float' => [Types::FLOAT, 0.25, []],
+            'a_decimal' => [Types::DECIMAL, '1234.25', ['precision' => 10, 'scale' => 2]],
+            'a_string' => [Types::STRING, "Zoë's 100% \\ \"quote\"", ['length' => 60]],
+            'a_text' => [Types::TEXT, \str_repeat('é', 5_000), []],
+            'a_guid' => [Types::GUID, '3f2504e0-4f89-41d3-9a0c-0305e82c3301', []],
+            'a_date' => [Types::DATE_IMMUTABLE, new \DateTimeImmutable('2024-02-29 00:00:00'), []],
+            'a_datetime' => [Types::DATETIME_IMMUTABLE, new \DateTimeImmutable('2024-02-29 13:14:15'), []],
+            'a_mutable' => [Types::DATETIME_MUTABLE, new \DateTime('1999-12-31 23:59:59'), []],
+            'a_time' => [Types::TIME_IMMUTABLE, new \DateTimeImmutable('1970-01-01 01:02:03'), []],
+            'a_json' => [Types::JSON, ['list' => [1, 2, ['deep' => null]], 'text' => 'ü'], []],
+            'a_list' => [Types::SIMPLE_ARRAY, ['a', 'b'], []],
+            'a_null' => [Types::STRING, null, ['length' => 10]],
+        ];
+        foreach ($values as $name => [$type, , $options]) {
+            $table->addColumn($name, $type, $options + ['notnull' => false]);
+        }
+        $table->addColumn('a_blob', Types::BLOB, ['notnull' => false]);
+        foreach ($schema->toSql($connection->getDatabasePlatform()) as $sql) {
+            $connection->executeStatement($sql);
+        }
+        $blob = \random_bytes(300) . "\0'\\";
+
+        $connection->insert(
+            'everything',
+            ['a_blob' => $blob] + \array_map(static fn(array $value): mixed => $value[1], $values),
+            ['a_blob' => Types::BLOB] + \array_map(static fn(array $value): string => $value[0], $values),
+        );
+        $row = $connection->fetchAssociative('SELECT * FROM everything');
+
+        self::assertIsArray($row);
+        foreach ($values as $name => [$type, $value]) {
+            self::assertEquals($value, $connection->convertToPHPValue($row[$name], $type), $name);
+        }
+        self::assertInstanceOf(\DateTime::class, $connection->convertToPHPValue($row['a_mutable'], Types::DATETIME_MUTABLE));
+        self::assertSame($blob, \stream_get_contents($connection->convertToPHPValue($row['a_blob'], Types::BLOB)));
+    }
+
+    /** @dataProvider databases */
+    public function testParametersAreBoundByPositionAndByNameAndRowsKeepColumnsOfTheSameName(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        $connection->executeStatement('CREATE TABLE words (id INT, word VARCHAR(20))');
+        foreach ([1 => 'one', 2 => 'two', 3 => 'three'] as $id => $word) {
+            $connection->executeStatement('INSERT INTO words VALUES (?, ?)', [$id, $word], [ParameterType::INTEGER, ParameterType::STRING]);
+        }
+
+        self::assertSame('two', $connection->fetchOne('SELECT word FROM words WHERE id = :id', ['id' => 2]));
+        self::assertSame([[1, 'one', 1, 'one']], $connection->fetchAllNumeric('SELECT * FROM words a JOIN words b ON b.id = a.id WHERE a.id = ?', [1]));
+        self::assertSame(['one', 'three'], $connection->fetchFirstColumn('SELECT word FROM words WHERE id IN (?) ORDER BY id', [[1, 3]], [self::integers()]));
+        self::assertSame([1 => 'one', 2 => 'two', 3 => 'three'], $connection->fetchAllKeyValue('SELECT id, word FROM words ORDER BY id'));
+        self::assertSame("it's", $connection->fetchOne('SELECT ' . $connection->quote("it's")));
+        self::assertSame('a\\b', $connection->fetchOne('SELECT ' . $connection->quote('a\\b')));
+        self::assertSame(2, $connection->executeStatement('UPDATE words SET word = ? WHERE id > ?', ['many', 1]));
+    }
+
+    /** @dataProvider databases */
+    public function testAnIdCanBeAskedForAfterAnInsertOutsideOfATransaction(string $kind): void
+    {
+        $database = $this->database($kind);
+        $connection = $this->connect($database);
+        $connection->executeStatement('CREATE TABLE items (id ' . self::ID[$kind] . ', name VARCHAR(20))');
+        $connection->insert('items', ['name' => 'first']);
+        self::assertSame(1, (int) $connection->lastInsertId());
+        $connection->insert('items', ['name' => 'second']);
+        self::assertSame(2, (int) $connection->lastInsertId());
+        $connection->fetchOne('SELECT 1');
+
+        self::assertSame(0, $database->stats()['in_use'] ?? 0);
+    }
+
+    /** @dataProvider databases */
+    public function testErrorsOfTheDatabaseAreTheExceptionsOfDbal(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        if ($kind === 'sqlite') {
+            $connection->executeStatement('PRAGMA foreign_keys = ON');
+        }
+        $connection->executeStatement('CREATE TABLE parents (id INT NOT NULL PRIMARY KEY)');
+        $connection->executeStatement('CREATE TABLE children (id INT NOT NULL, parent INT, FOREIGN KEY (parent) REFERENCES parents (id))');
+        $connection->executeStatement('INSERT INTO parents VALUES (1)');
+
+        $errors = [
+            UniqueConstraintViolationException::class => 'INSERT INTO parents VALUES (1)',
+            NotNullConstraintViolationException::class => 'INSERT INTO children VALUES (NULL, 1)',
+            ForeignKeyConstraintViolationException::class => 'INSERT INTO children VALUES (1, 2)',
+            TableNotFoundException::class => 'SELECT * FROM nowhere',
+            TableExistsException::class => 'CREATE TABLE parents (id INT)',
+            InvalidFieldNameException::class => 'SELECT absent FROM parents',
+            SyntaxErrorException::class => 'SELECT FROM WHERE',
+        ];
+        if ($kind === 'sqlite') {
+            // DBAL does not know SQLite's words for it.
+            unset($errors[InvalidFieldNameException::class]);
+        }
+        foreach ($errors as $expected => $sql) {
+            try {
+                $connection->executeStatement($sql);
+                self::fail("$sql succeeded");
+            } catch (\Doctrine\DBAL\Exception $thrown) {
+                self::assertInstanceOf($expected, $thrown, $thrown->getMessage());
+            }
+        }
+    }
+
+    /** @dataProvider databases */
+    public function testAnErrorInATransactionLeavesItAsTheServerLeavesIt(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        $connection->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+
+        $connection->beginTransaction();
+        $connection->executeStatement('INSERT INTO items VALUES (1)');
+        try {
+            $connection->executeStatement('INSERT INTO items VALUES (1)');
+            self::fail('the duplicate was stored');
+        } catch (UniqueConstraintViolationException) {
+        }
+        if ($kind === 'postgres') {
+            try {
+                $connection->executeStatement('INSERT INTO items VALUES (2)');
+                self::fail('PostgreSQL goes on after an error');
+            } catch (\Doctrine\DBAL\Exception\DriverException $aborted) {
+                self::assertSame('25P02', $aborted->getSQLState());
+            }
+            $connection->rollBack();
+            self::assertSame([], $connection->fetchFirstColumn('SELECT id FROM items ORDER BY id'));
+        } else {
+            $connection->executeStatement('INSERT INTO items VALUES (2)');
+            $connection->commit();
+            self::assertSame([1, 2], $connection->fetchFirstColumn('SELECT id FROM items ORDER BY id'));
+        }
+    }
+
+    /** @dataProvider databases */
+    public function testNestedTransactionsAreSavepoints(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        if (\method_exists($connection, 'setNestTransactionsWithSavepoints')) {
+            $connection->setNestTransactionsWithSavepoints(true);
+        }
+        $connection->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+
+        $connection->transactional(static function (Connection $connection): void {
+            $connection->executeStatement('INSERT INTO items VALUES (1)');
+            try {
+                $connection->transactional(static function (Connection $connection): void {
+                    $connection->executeStatement('INSERT INTO items VALUES (2)');
+                    $connection->executeStatement('INSERT INTO items VALUES (1)');
+                });
+                self::fail('the duplicate was stored');
+            } catch (UniqueConstraintViolationException) {
+            }
+            $connection->transactional(static fn(Connection $connection) => $connection->executeStatement('INSERT INTO items VALUES (3)'));
+        });
+
+        self::assertSame([1, 3], $connection->fetchFirstColumn('SELECT id FROM items ORDER BY id'));
+        self::assertFalse($connection->isTransactionActive());
+    }
+
+    /** @dataProvider databases */
+    public function testATransactionOfOneTaskIsNotSeenByAnother(string $kind): void
+    {
+        $database = $this->database($kind);
+        $this->connect($database)->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+
+        $seen = run(function () use ($database): int {
+            [$inserted, $looked] = [new Channel(1), new Channel(1)];
+            $writer = async(function () use ($database, $inserted, $looked): void {
+                $connection = $this->connect($database);
+                $connection->beginTransaction();
+                $connection->executeStatement('INSERT INTO items VALUES (1)');
+                $inserted->send(true);
+                $looked->receive();
+                $connection->commit();
+            });
+            $inserted->receive();
+            $reader = $this->connect($database);
+            $before = (int) $reader->fetchOne('SELECT count(*) FROM items');
+            $looked->send(true);
+            $writer->await();
+
+            return $before * 10 + (int) $reader->fetchOne('SELECT count(*) FROM items');
+        });
+
+        self::assertSame(1, $seen);
+    }
+
+    /** @dataProvider servers */
+    public function testAConnectionIsBorrowedForAStatementAndHeldForATransaction(string $kind): void
+    {
+        $database = $this->database($kind);
+        $connection = $this->connect($database);
+        $connection->executeStatement('CREATE TABLE items (id INT)');
+        $held = fn(): int => $database->stats()['in_use'];
+
+        $connection->fetchOne('SELECT 1');
+        self::assertSame(0, $held());
+        $connection->beginTransaction();
+        self::assertSame(0, $held(), 'nothing was asked of the server yet');
+        $connection->executeStatement('INSERT INTO items VALUES (1)');
+        self::assertSame(1, $held());
+        $connection->commit();
+        self::assertSame(0, $held());
+
+        $connection->beginTransaction();
+        $connection->commit();
+        self::assertSame(0, $held());
+    }
+
+    /** @dataProvider servers */
+    public function testWhatASessionHoldsStaysUntilTheConnectionIsClosedAndIsGoneThen(string $kind): void
+    {
+        $database = $this->database($kind, size: 1);
+        $connection = $this->connect($database);
+        $connection->executeStatement('CREATE TEMPORARY TABLE drafts (id INT)');
+        $connection->executeStatement('INSERT INTO drafts VALUES (1)');
+        self::assertSame(1, (int) $connection->fetchOne('SELECT count(*) FROM drafts'));
+        self::assertSame(1, $database->stats()['in_use']);
+        $connection->close();
+
+        $this->expectException(TableNotFoundException::class);
+        $this->connect($database)->fetchOne('SELECT count(*) FROM drafts');
+    }
+
+    /** @dataProvider servers */
+    public function testAStatementThatIsCancelledInATransactionEndsItAndRollingBackHelps(string $kind): void
+    {
+        $database = $this->database($kind);
+        $connection = $this->connect($database);
+        $connection->executeStatement('CREATE TABLE items (id INT)');
+        $sleep = $kind === 'postgres' ? 'SELECT pg_sleep(60)' : 'SELECT SLEEP(60)';
+
+        run(static function () use ($connection, $sleep): void {
+            $connection->beginTransaction();
+            $connection->executeStatement('INSERT INTO items VALUES (1)');
+            try {
+                timeout(0.05, static fn() => $connection->fetchOne($sleep));
+                self::fail('the statement was not cancelled');
+            } catch (TimeoutException) {
+            }
+            try {
+                $connection->executeStatement('INSERT INTO items VALUES (2)');
+                self::fail('a statement ran outside of the transaction that it belongs to');
+            } catch (\Doctrine\DBAL\Exception $lost) {
+                self::assertStringContainsString('cancelled', $lost->getMessage());
+            }
+            $connection->rollBack();
+            $connection->executeStatement('INSERT INTO items VALUES (3)');
+        });
+
+        self::assertSame([3], $connection->fetchFirstColumn('SELECT id FROM items'));
+    }
+
+    /** @dataProvider servers */
+    public function testMoreTasksThanConnectionsTakeTurns(string $kind): void
+    {
+        $database = $this->database($kind, size: 3);
+        $this->connect($database)->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+
+        run(function () use ($database): void {
+            all(\array_map(fn(int $id): \Closure => function () use ($database, $id): void {
+                $connection = $this->connect($database);
+                $connection->transactional(static function (Connection $connection) use ($id): void {
+                    $connection->executeStatement('INSERT INTO items VALUES (?)', [$id]);
+                    self::assertSame($id, $connection->fetchOne('SELECT max(id) FROM items WHERE id = ?', [$id]));
+                });
+            }, \range(1, 40)));
+        });
+
+        self::assertSame(40, (int) $this->connect($database)->fetchOne('SELECT count(*) FROM items'));
+        self::assertLessThanOrEqual(3, $database->stats()['total']);
+    }
+
+    /** @dataProvider databases */
+    public function testTheMiddlewareTakesThePlaceOfAnyDriver(string $kind): void
+    {
+        $parameters = $this->parameters($kind);
+        $configuration = new Configuration();
+        $configuration->setMiddlewares([new Middleware()]);
+
+        $first = DriverManager::getConnection($parameters, $configuration);
+        $second = DriverManager::getConnection($parameters, $configuration);
+
+        self::assertSame(42, (int) $first->fetchOne('SELECT 42'));
+        self::assertSame(42, (int) $second->fetchOne('SELECT 42'));
+        self::assertInstanceOf(Database::class, $first->getNativeConnection());
+        self::assertSame($first->getNativeConnection(), $second->getNativeConnection(), 'connections with the same parameters share a pool');
+    }
+
+    public function testAServerThatIsDownIsAConnectionException(): void
+    {
+        $this->expectException(ConnectionException::class);
+        DriverManager::getConnection(['driver' => 'pdo_pgsql', 'driverClass' => Driver::class, 'host' => '127.0.0.1', 'port' => 1, 'user' => 'nobody', 'dbname' => 'none'])->fetchOne('SELECT 1');
+    }
+
+    public function testAnotherCharacterSetThanUtf8IsRefused(): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage('LATIN1');
+        DriverManager::getConnection(['driver' => 'pdo_pgsql', 'driverClass' => Driver::class, 'charset' => 'LATIN1'])->fetchOne('SELECT 1');
+    }
+
+    /** @dataProvider servers */
+    public function testWhatARequestLeavesOpenIsUndoneByReset(string $kind): void
+    {
+        $database = $this->database($kind);
+        $driver = new Driver($database);
+        $connection = $driver->connect([]);
+        self::assertInstanceOf(WeftConnection::class, $connection);
+        $connection->exec('CREATE TABLE items (id INT)');
+        $connection->beginTransaction();
+        $connection->exec('INSERT INTO items VALUES (1)');
+        self::assertTrue($connection->isInTransaction());
+        $connection->reset();
+
+        self::assertFalse($connection->isInTransaction());
+        self::assertSame(0, (int) $connection->query('SELECT count(*) FROM items')->fetchOne());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function servers(): iterable
+    {
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
+    }
+
+    private function connect(Database $database): Connection
+    {
+        return DriverManager::getConnection(['driverClass' => Driver::class, 'driverOptions' => ['database' => $database]]);
+    }
+
+    /** @return array<string, mixed> of DBAL */
+    private function parameters(string $kind): array
+    {
+        $dsn = $this->databaseDsn($kind);
+        if ($kind === 'sqlite') {
+            return ['driver' => 'pdo_sqlite', 'path' => \substr($dsn, \strlen('sqlite:'))];
+        }
+        $url = \parse_url($dsn);
+        \assert(\is_array($url));
+
+        return [
+            'driver' => $kind === 'postgres' ? 'pdo_pgsql' : 'pdo_mysql',
+            'host' => $url['host'] ?? '',
+            'port' => $url['port'] ?? 0,
+            'user' => $url['user'] ?? '',
+            'password' => $url['pass'] ?? '',
+            'dbname' => \ltrim($url['path'] ?? '', '/'),
+        ];
+    }
+
+    /** DBAL 3.6 and later name it by an enum's case or a constant. */
+    private static function integers(): mixed
+    {
+        return \constant('Doctrine\DBAL\ArrayParameterType::INTEGER');
+    }
+}

@@ -1,0 +1,178 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Symfony;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Http\ServerProcess;
+use Weft\Tests\Timing;
+
+/** `examples/symfony` on Weft, and on PHP's own server beside it. */
+final class ApplicationTest extends TestCase
+{
+    /** An API whose answers wait until as many requests are there as they ask for. */
+    private const API = <<<'PHP'
+        $waiting = [];
+        $routes->get('/quote', static function (Request $request) use (&$waiting): Response {
+            $tag = $request->queryParameter('tag');
+            $group = explode('-', (string) $tag)[0];
+            $waiting[$group] = ($waiting[$group] ?? 0) + 1;
+            while ($waiting[$group] < (int) $group) {
+                delay(0.005);
+            }
+            return Response::json(['quote' => "about $tag"]);
+        });
+        PHP;
+
+    /** @var list<Site> */
+    private array $sites = [];
+
+    /** @var list<string> */
+    private array $folders = [];
+
+    /** @var list<ServerProcess> */
+    private array $apis = [];
+
+    protected function tearDown(): void
+    {
+        foreach ($this->apis as $api) {
+            $api->stop();
+        }
+        foreach ($this->sites as $site) {
+            $site->stop();
+        }
+        foreach ($this->folders as $folder) {
+            $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($folder, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
+            foreach ($files as $file) {
+                $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
+            }
+            \rmdir($folder);
+        }
+    }
+
+    public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
+    {
+        $api = $this->api();
+        $transcripts = [];
+        foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
+            $this->sites[] = $site = $start($this->folder(), ['API_URL' => "http://$api->address"]);
+            $transcripts[$server] = $this->transcript($site);
+        }
+
+        self::assertStringContainsString('Zoë', \implode("\n", $transcripts['Weft']));
+        self::assertStringContainsString(', welcomed', \implode("\n", $transcripts['Weft']));
+        self::assertSame($transcripts['PHP'], $transcripts['Weft']);
+    }
+
+    public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '8']);
+        $browsers = ['ada' => (new Browser($site->address))->logIn('ada'), 'zoe' => (new Browser($site->address))->logIn('zoe')];
+        self::assertNotSame($browsers['ada']->cookies, $browsers['zoe']->cookies);
+
+        for ($round = 0; $round < 5; ++$round) {
+            $sent = [];
+            foreach (\range(1, 8) as $number) {
+                // The API answers when all eight are there: one after the other they would wait for ever.
+                $user = $number % 2 === 0 ? 'ada' : 'zoe';
+                // A session is locked: each request has one of its own.
+                $browser = (new Browser($site->address))->logIn($user);
+                $sent[] = [$user, "8-$round-$number", $browser, $browser->send('GET', "/quote?tag=8-$round-$number")];
+            }
+            foreach ($sent as [$user, $tag, $browser, $socket]) {
+                $browser->receive($socket);
+                self::assertSame(200, $browser->status, $browser->body . $site->log());
+                self::assertSame(
+                    ['quote' => "about $tag", 'before' => [$user, $tag], 'after' => [$user, $tag], 'session' => $user],
+                    \json_decode($browser->body, true),
+                );
+            }
+        }
+    }
+
+    public function testClientsWithoutACookieOrWithOneTheyMadeUpGetSessionsOfTheirOwn(): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->folder());
+        $ids = [];
+        foreach (\range(1, 5) as $_) {
+            $browser = new Browser($site->address);
+            $ids[] = $browser->get('/login')->cookies['PHPSESSID'];
+        }
+        $forger = new Browser($site->address);
+        $forger->cookies['PHPSESSID'] = $made = \str_repeat('a', 40);
+        $ids[] = $forger->get('/login')->cookies['PHPSESSID'];
+
+        self::assertCount(6, \array_unique($ids));
+        self::assertNotContains($made, $ids);
+    }
+
+    public function testWhoWaitsForAKernelForTooLongIsRefusedAndTheLogNamesWhoHoldsIt(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '1', 'WEFT_KERNEL_WAIT' => '0.1']);
+        $browser = (new Browser($site->address))->logIn('ada');
+        $socket = $browser->send('GET', '/quote?tag=2-held');
+        $refused = new Browser($site->address);
+        Timing::until(static fn(): bool => $refused->get('/')->status === 503, 'the only kernel is held');
+
+        self::assertSame(['1'], $refused->headers['retry-after']);
+        self::assertMatchesRegularExpression('~no kernel for a request.* GET /quote from 127~', $site->log());
+        \file_get_contents("http://$api->address/quote?tag=2-held");
+        self::assertSame(200, $browser->receive($socket)->status);
+    }
+
+    /** @return list<string> what a visitor sees, without what differs from run to run */
+    private function transcript(Site $site): array
+    {
+        $browser = new Browser($site->address);
+        $lines = [];
+        $note = static function (Browser $seen) use (&$lines, $site): void {
+            $kept = \array_intersect_key($seen->headers, \array_flip(['content-type', 'location', 'cache-control', 'set-cookie', 'vary']));
+            \ksort($kept);
+            $text = \json_encode([$seen->status, $kept], \JSON_UNESCAPED_SLASHES) . "\n$seen->body";
+            $text = \str_replace([$site->address, 'charset=utf-8'], ['site', 'charset=UTF-8'], $text);
+            $text = (string) \preg_replace(['/(PHPSESSID=)[^;"]+/', '/(expires=)[^;"]+/', '/(token[^>]*value=")[^"]+/'], '$1…', $text);
+            $lines[] = $text;
+        };
+        $note($browser->get('/'));
+        $note($browser->get('/customers'));
+        $note($browser->logIn('nobody'));
+        $note($browser->get('/login'));
+        $note($browser->logIn('ada'));
+        $note($browser->get('/customers'));
+        $note($browser->get('/customers/new'));
+        $note($browser->post('/customers/new', ['customer' => ['name' => '', 'email' => 'no address', '_token' => $browser->token('customer[_token]')]]));
+        $note($browser->post('/customers/new', ['customer' => ['name' => 'Zoë', 'email' => 'zoe@example.org', '_token' => 'forged']]));
+        $note($browser->post('/customers/new', ['customer' => ['name' => 'Zoë', 'email' => 'zoe@example.org', '_token' => $browser->token('customer[_token]')]]));
+        $note($browser->get('/customers'));
+        $token = $browser->get('/customers/1')->token('customer[_token]');
+        $note($browser->post('/customers/1', ['customer' => ['name' => 'Zoë & Co', 'email' => 'zoe@example.org', '_token' => $token]]));
+        $site->console('weft:messenger:consume', 'jobs', '--stop-when-empty');
+        $note($browser->get('/customers'));
+        $note($browser->get('/customers/99'));
+        $note($browser->get('/quote?tag=1-one'));
+        $note($browser->post('/customers/1/delete', ['_token' => 'forged']));
+        $token = $browser->get('/customers')->token('_token');
+        $note($browser->post('/customers/1/delete', ['_token' => $token]));
+        $note($browser->get('/customers'));
+        $note($browser->get('/logout'));
+        $note($browser->get('/customers'));
+
+        return $lines;
+    }
+
+    private function api(): ServerProcess
+    {
+        return $this->apis[] = ServerProcess::start(self::API);
+    }
+
+    private function folder(): string
+    {
+        $folder = \sys_get_temp_dir() . '/weft-symfony-' . \bin2hex(\random_bytes(6));
+        \mkdir($folder);
+
+        return $this->folders[] = $folder;
+    }
+}

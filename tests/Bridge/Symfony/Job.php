@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Symfony;
+
+final class Job
+{
+    /** @param string $what note; together: wait until so many are there; send and fail; give up */
+    public function __construct(public readonly string $what, public readonly int $number = 0)
+    {
+    }
+}

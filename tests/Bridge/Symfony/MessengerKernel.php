@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Symfony;
+
+use Symfony\Bundle\FrameworkBundle\FrameworkBundle;
+use Symfony\Component\Config\Loader\LoaderInterface;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\HttpKernel\Kernel;
+use Weft\Bridge\Symfony\WeftBundle;
+
+/** An application that sends and handles {@see Job}s. */
+final class MessengerKernel extends Kernel
+{
+    public function __construct(private readonly string $folder)
+    {
+        parent::__construct('test', false);
+    }
+
+    /** @return iterable<object> */
+    public function registerBundles(): iterable
+    {
+        return [new FrameworkBundle(), new WeftBundle()];
+    }
+
+    public function registerContainerConfiguration(LoaderInterface $loader): void
+    {
+        $loader->load(function (ContainerBuilder $container): void {
+            $container->loadFromExtension('framework', [
+                'secret' => 'x',
+                'http_method_override' => false,
+                'router' => ['utf8' => true, 'resource' => '.'],
+                'messenger' => ['reset_on_message' => true, 'transports' => ['jobs' => 'weft://jobs', 'others' => 'weft://others'], 'routing' => [Job::class => 'jobs']],
+            ]);
+            $container->loadFromExtension('weft', ['bus' => '%env(MESSENGER_TEST_BUS)%']);
+            $container->register(JobHandler::class)->setAutowired(true)->setAutoconfigured(true)->addTag('messenger.message_handler');
+            $container->setAlias('test.bus', 'messenger.default_bus')->setPublic(true);
+        });
+    }
+
+    public function getCacheDir(): string
+    {
+        return "$this->folder/cache";
+    }
+
+    public function getLogDir(): string
+    {
+        return $this->folder;
+    }
+}
