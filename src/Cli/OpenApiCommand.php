@@ -29,7 +29,7 @@ final class OpenApiCommand extends Command
         try {
             $routers = Inspection::routers($input->getArgument('file'));
         } catch (\InvalidArgumentException $error) {
-            throw new InvalidArgumentException($error->getMessage(), previous: $error);
+            throw new ApplicationFileException($error->getMessage(), previous: $error);
         }
         $address = $input->getOption('address');
         if ($address === null && \count($routers) > 1) {

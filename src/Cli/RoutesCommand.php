@@ -6,7 +6,6 @@ namespace Weft\Cli;
 
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
-use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -30,7 +29,7 @@ final class RoutesCommand extends Command
         try {
             $routers = Inspection::routers($input->getArgument('file'));
         } catch (\InvalidArgumentException $error) {
-            throw new InvalidArgumentException($error->getMessage(), previous: $error);
+            throw new ApplicationFileException($error->getMessage(), previous: $error);
         }
         foreach ($routers as $address => $router) {
             \count($routers) < 2 || $output->writeln($address, OutputInterface::OUTPUT_RAW);
