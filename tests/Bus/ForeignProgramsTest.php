@@ -29,11 +29,13 @@ use Weft\Bus\Serializer\RawBytes;
 use Weft\Bus\Serializer\SymfonyMessenger;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
+use Weft\Bus\TransportException;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 
+use function Weft\async;
 use function Weft\delay;
 
 /** Programs of other languages and libraries, with exchanges and queues that they have declared. */
@@ -207,6 +209,32 @@ final class ForeignProgramsTest extends BusTestCase
             $this->expectException(UndefinedQueueException::class);
             $this->expectExceptionMessage('Queue "theirs" does not exist on the broker, and this bus is told not to declare it');
             $bus->consume('theirs', options: new ConsumeOptions(stopWhenEmpty: true));
+        });
+    }
+
+    public function testAQueueThatItsOwnerDeletesEndsTheConsumerAndIsNotDeclaredAgain(): void
+    {
+        $this->inRuntime(function (): void {
+            $theirs = \Weft\Amqp\Connection::connect($this->brokerDsn());
+            $theirs->declare(new \Weft\Amqp\Queue('theirs'));
+            $bus = $this->bus('theirs', self::options(), self::storing(static fn() => null));
+            $consuming = async(static function () use ($bus): string {
+                try {
+                    $bus->consume('theirs');
+                } catch (TransportException $exception) {
+                    return $exception->getMessage();
+                }
+
+                return '';
+            });
+            while ($theirs->queueState('theirs')->consumers === 0) {
+                delay(0.01);
+            }
+            $theirs->deleteQueue('theirs');
+
+            self::assertStringContainsString('Queue "theirs" does not exist on the broker', $consuming->await());
+            $this->expectException(UndefinedQueueException::class);
+            $bus->queue('theirs')->depth();
         });
     }
 
