@@ -25,9 +25,11 @@ function hookFiber(): void
 
 /**
  * Whether a task that uses a handle of a library in which another task waits, such as a PDO, waits for its turn instead of getting a
- * {@see \Weft\Runtime\HandleInUseError}. Until the end of the process; false at its start.
+ * {@see \Weft\Runtime\HandleInUseError}. False at the start of the process.
+ *
+ * @return bool whether it did before
  */
-function queueForHandles(bool $queue): void
+function queueForHandles(bool $queue): bool
 {
 }
 

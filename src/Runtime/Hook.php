@@ -43,6 +43,16 @@ enum Hook: string
     }
 
     /**
+     * Whether tasks wait for their turn to use a handle, by the environment variable `WEFT_QUEUE_FOR_HANDLES`.
+     *
+     * @internal
+     */
+    public static function queuesForHandles(): bool
+    {
+        return \in_array(\getenv('WEFT_QUEUE_FOR_HANDLES'), ['1', 'on', 'true'], true);
+    }
+
+    /**
      * The number by which the extension knows them.
      *
      * @param list<self> $hooks

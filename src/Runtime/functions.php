@@ -31,6 +31,9 @@ use Weft\Runtime\TaskInfo;
  * @param (\Closure(\Throwable, Task): void)|null $uncaught receives failures of detached tasks; by default they are PHP warnings
  * @param list<Hook>|null $hooks blocking calls of libraries that suspend the task; by default those of the environment variable
  *                               `WEFT_HOOKS`, or all. Without effect in a `run()` inside of another
+ * @param bool|null $queueForHandles whether a task that uses a connection, transfer or stream of a library in which another task waits gets its
+ *                                   turn later, in the order in which tasks ask, instead of a {@see Runtime\HandleInUseError}; by default whether
+ *                                   the environment variable `WEFT_QUEUE_FOR_HANDLES` is `1`
  *
  * @return T
  *
@@ -38,7 +41,7 @@ use Weft\Runtime\TaskInfo;
  * @throws Runtime\DeadlockException every task waits for another one
  * @throws CancelledException a signal of `$cancelOn` came
  */
-function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Closure $uncaught = null, ?array $hooks = null): mixed
+function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Closure $uncaught = null, ?array $hooks = null, ?bool $queueForHandles = null): mixed
 {
     if ($maxFibers < 1) {
         throw new \ValueError("maxFibers must be at least 1, got $maxFibers");
@@ -46,7 +49,7 @@ function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Cl
     $task = Scheduler::task();
 
     return $task === null
-        ? Scheduler::run($main, $cancelOn, $maxFibers, $uncaught, $hooks ?? Hook::fromEnvironment())
+        ? Scheduler::run($main, $cancelOn, $maxFibers, $uncaught, $hooks ?? Hook::fromEnvironment(), $queueForHandles ?? Hook::queuesForHandles())
         : Scope::open($task, static fn() => $main());
 }
 

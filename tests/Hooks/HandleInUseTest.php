@@ -136,6 +136,21 @@ final class HandleInUseTest extends TestCase
         self::assertSame(5, (int) async(static fn(): mixed => $pdo->query('SELECT 5')->fetchColumn())->await());
     }
 
+    public function testAPersistentConnectionIsOneHandle(): void
+    {
+        $open = static fn(): \PDO => new \PDO('sqlite::memory:', options: [\PDO::ATTR_PERSISTENT => true]);
+        $pdo = $open();
+        $pdo->sqliteCreateFunction('gate', self::gate(...));
+        $same = $open();
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        self::assertNotNull(self::refusal(static fn(): mixed => $same->query('SELECT 2')));
+        $error = self::refusal($open);
+        self::assertStringEndsWith('(sqlite::memory:)', (string) $error?->handle);
+        self::assertSame(1, (int) self::end($first));
+    }
+
     public function testSubclassesAndClosuresOfMethodsAreGuarded(): void
     {
         $pdo = new class ('sqlite::memory:') extends \PDO {

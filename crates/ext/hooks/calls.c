@@ -779,7 +779,9 @@ static void describe_handle(zval *value, zval *target, zend_execute_data *execut
 	}
 	if (Z_TYPE_P(value) == IS_OBJECT && function->handle >= HANDLE_PDO && function->handle <= HANDLE_PDO_STATEMENT) {
 		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));
-		if (connection->driver != NULL && connection->data_source != NULL) {
+		if (function->handle == HANDLE_PDO_NEW && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
+			ZVAL_COPY(target, first);
+		} else if (connection->driver != NULL && connection->data_source != NULL) {
 			ZVAL_STR(target, zend_strpprintf(0, "%s:%.*s", connection->driver->driver_name, (int) connection->data_source_len, connection->data_source));
 		}
 	}
@@ -1021,6 +1023,36 @@ static zend_never_inline void end_interrupted(struct frame *frame)
 	}
 }
 
+#ifdef HAVE_PDO_HEADERS
+/*
+ * A persistent connection that is opened again is the same connection, which PDO first asks whether it is alive: no task may wait in it. Null if
+ * none does.
+ */
+static void *suspended_persistent_connection(zend_execute_data *execute_data)
+{
+	zval *source = argument(execute_data, 1), *options = argument(execute_data, 4), *persistent;
+	struct frame *frame;
+
+	if (suspended == NULL || source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
+			|| (persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL || !zend_is_true(persistent)) {
+		return NULL;
+	}
+	for (frame = suspended; frame != NULL; frame = frame->after) {
+		pdo_dbh_t *connection = frame->claims[0].handle;
+		if (frame->function->handle < HANDLE_PDO || frame->function->handle > HANDLE_PDO_STATEMENT || connection == NULL
+				|| connection == (void *) object_of(frame->execute_data) || !connection->is_persistent || connection->data_source == NULL) {
+			continue;
+		}
+		/* The source begins with the name of the driver and a colon. */
+		if (Z_STRLEN_P(source) > connection->data_source_len
+				&& memcmp(Z_STRVAL_P(source) + Z_STRLEN_P(source) - connection->data_source_len, connection->data_source, connection->data_source_len) == 0) {
+			return connection;
+		}
+	}
+	return NULL;
+}
+#endif
+
 static zend_always_inline void prepare(struct frame *frame, struct wrapped *function, zend_execute_data *execute_data)
 {
 	frame->execute_data = execute_data;
@@ -1036,6 +1068,13 @@ static zend_always_inline void prepare(struct frame *frame, struct wrapped *func
 		frame->claims[1].side = WRITE;
 		frame->claims[1].frame = frame;
 	}
+#ifdef HAVE_PDO_HEADERS
+	if (UNEXPECTED(function->handle == HANDLE_PDO_NEW)) {
+		frame->claims[1].handle = suspended_persistent_connection(execute_data);
+		frame->claims[1].side = ALL;
+		frame->claims[1].frame = frame;
+	}
+#endif
 }
 
 static ZEND_NAMED_FUNCTION(call)
@@ -1351,7 +1390,10 @@ void weft_calls_request_shutdown(void)
 	zend_hash_clean(&waiters);
 }
 
-void weft_calls_queue(bool queue)
+bool weft_calls_queue(bool queue)
 {
+	bool before = is_queueing;
+
 	is_queueing = queue;
+	return before;
 }

@@ -11,14 +11,14 @@ bool weft_calls_startup(void);
  * that their handles are consistent when PHP frees them. */
 void weft_calls_request_shutdown(void);
 
-/* To be called by a replaced wait of libc before it suspends the task, and when it has been resumed. */
+/* To be called by a replaced wait of libc before it suspends the task. */
 void weft_call_suspends(void);
 
-/* To be called by a replaced wait of libc that ends with an exception pending (EG(exception)), before it lets the library fail. The call throws
- * that exception, whatever the library makes of its failure. */
+/* To be called when the task has been resumed. If an exception is pending, the call of the library ends with that exception, whatever the library
+ * makes of its failure. */
 void weft_call_resumed(void);
 
-/* Whether a task whose handle is in use waits for its turn instead of getting an error. Until the end of the request. */
-void weft_calls_queue(bool queue);
+/* Whether a task whose handle is in use waits for its turn instead of getting an error. Returns whether it did before. */
+bool weft_calls_queue(bool queue);
 
 #endif

@@ -93,11 +93,12 @@ final class Scheduler
      * @param list<int> $cancelOn signals that cancel it, once
      * @param list<Hook> $hooks
      */
-    public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = []): mixed
+    public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = [], bool $queueForHandles = false): mixed
     {
         $hooks = HookCheck::usable($hooks);
         $scheduler = self::$current = new self($main, $maxFibers, $uncaught);
         $outerHooks = Native\switchHooks(Hook::mask($hooks));
+        $outerQueueing = Native\queueForHandles($queueForHandles);
         try {
             $scheduler->hooked = $hooks !== [];
             $scheduler->listen($cancelOn);
@@ -106,6 +107,7 @@ final class Scheduler
             self::$current = $scheduler->outer;
             $scheduler->shutDown();
             Native\switchHooks($outerHooks);
+            Native\queueForHandles($outerQueueing);
         }
 
         return $scheduler->outcome();

@@ -11,7 +11,7 @@ unsafe extern "C" {
     fn weft_hooks_switch(groups: u32);
     fn weft_hooks_groups() -> u32;
     fn weft_hooks_enter_fiber();
-    fn weft_calls_queue(queue: bool);
+    fn weft_calls_queue(queue: bool) -> bool;
     #[cfg(debug_assertions)]
     fn weft_nap(microseconds: u32) -> i32;
 }
@@ -45,12 +45,13 @@ pub fn hook_fiber() {
     unsafe { weft_hooks_enter_fiber() };
 }
 
-/// Whether a task that uses a handle in which another task waits gets its turn later instead of an error.
+/// Whether a task that uses a handle in which another task waits gets its turn later instead of an error. Returns whether
+/// it did before.
 #[php_function]
 #[php(name = "Weft\\Native\\queueForHandles")]
-pub fn queue_for_handles(queue: bool) {
+pub fn queue_for_handles(queue: bool) -> bool {
     // SAFETY: PHP's own thread.
-    unsafe { weft_calls_queue(queue) };
+    unsafe { weft_calls_queue(queue) }
 }
 
 /// The replaced functions of each library.

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Runtime\Subprocess;
+
+/** Calls of libraries are wrapped whatever compiles, loads or inherits the functions. */
+final class WrappingTest extends TestCase
+{
+    private const PROGRAM = <<<'PHP'
+        final class Report extends Database {}
+        $pdo = new Report('sqlite::memory:');
+        $pdo->sqliteCreateFunction('pause', function (): int { delay(0.05); return 1; });
+        run(function () use ($pdo) {
+            for ($i = 0; $i < 500; $i++) {
+                // Hot enough for every compiler.
+                $pdo->query('SELECT 1')->fetch();
+            }
+            $first = async(fn() => (int) $pdo->query('SELECT pause()')->fetchColumn());
+            delay(0.001);
+            try {
+                $pdo->query('SELECT 2');
+                echo "not refused\n";
+            } catch (Weft\Runtime\HandleInUseError $error) {
+                echo $error->call, "\n";
+            }
+            echo $first->await(), "\n";
+        });
+        PHP;
+
+    private ?string $preloaded = null;
+
+    protected function tearDown(): void
+    {
+        $this->preloaded === null || unlink($this->preloaded);
+    }
+
+    /** @dataProvider settings */
+    public function testOpcacheAndItsCompiler(string ...$options): void
+    {
+        $program = self::program('class Database extends PDO {}' . self::PROGRAM, ...$options);
+
+        self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
+        self::assertSame('', $program->errors);
+    }
+
+    /** @return iterable<string, list<string>> */
+    public static function settings(): iterable
+    {
+        yield 'without opcache' => [];
+        yield 'opcache' => ['opcache.enable_cli=1'];
+        yield 'tracing' => ['opcache.enable_cli=1', 'opcache.jit_buffer_size=32M', 'opcache.jit=tracing'];
+        yield 'whole functions' => ['opcache.enable_cli=1', 'opcache.jit_buffer_size=32M', 'opcache.jit=function'];
+    }
+
+    public function testAPreloadedClass(): void
+    {
+        $this->preloaded = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($this->preloaded, '<?php class Database extends PDO {}');
+
+        $program = self::program(self::PROGRAM, 'opcache.enable_cli=1', "opcache.preload=$this->preloaded", 'opcache.preload_user=' . posix_getpwuid(posix_geteuid())['name']);
+
+        self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
+    }
+
+    public function testAModuleThatIsLoadedByTheProgram(): void
+    {
+        if (!is_file(ini_get('extension_dir') . '/pdo_sqlite.so')) {
+            self::markTestSkipped('pdo_sqlite is no module of its own');
+        }
+        $program = Subprocess::run('dl("pdo"); dl("pdo_sqlite"); eval("class Database extends PDO {}");' . self::PROGRAM);
+
+        self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
+    }
+
+    public function testAModuleThatIsLoadedAfterThisOne(): void
+    {
+        $program = Subprocess::run('class Database extends PDO {}' . self::PROGRAM, options: ['extension=pdo', 'extension=pdo_sqlite']);
+
+        self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
+    }
+
+    public function testQueueingIsAnOptionOfTheEventLoopAndOfTheEnvironment(): void
+    {
+        $code = <<<'PHP'
+            use Weft\Native;
+            $is = fn() => print(var_export(Native\queueForHandles(false), true) . "\n");
+            run($is);
+            run($is, queueForHandles: true);
+            run(fn() => [Native\queueForHandles(false), Native\queueForHandles(true)]);
+            $is();
+            putenv('WEFT_QUEUE_FOR_HANDLES=1');
+            run($is);
+            run($is, queueForHandles: false);
+            PHP;
+
+        self::assertSame("false\ntrue\nfalse\ntrue\nfalse\n", Subprocess::run($code)->output);
+    }
+
+    private static function program(string $code, string ...$options): Subprocess
+    {
+        return Subprocess::run($code, extensions: ['pdo', 'pdo_sqlite', 'opcache'], options: array_values($options));
+    }
+}
