@@ -60,6 +60,9 @@ struct Step {
 
 type Script = Vec<Step>;
 
+/// What a client does with its database.
+type Talk = Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>>;
+
 /// How messages of a protocol look.
 #[derive(Clone, Copy)]
 struct Protocol {
@@ -83,14 +86,14 @@ struct Conversation {
     script: Script,
     /// Steps before this one are the log-in, which another conversation breaks.
     first: usize,
-    talk: Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>>,
+    talk: Talk,
     /// Without these bytes from the server the talk must not succeed.
     proof: &'static [u8],
 }
 
 fn talk<F: Future<Output = Result<(), Error>> + 'static>(
     talk: impl Fn(Database) -> F + 'static,
-) -> Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>> {
+) -> Talk {
     Rc::new(move |database| Box::pin(talk(database)))
 }
 
@@ -174,7 +177,7 @@ fn postgres(
     name: &'static str,
     mut steps: Vec<Step>,
     proof: &'static [u8],
-    talk: Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>>,
+    talk: Talk,
 ) -> Conversation {
     steps.insert(0, postgres_log_in());
     Conversation {
@@ -399,11 +402,7 @@ fn mysql_log_in() -> Script {
     ]
 }
 
-fn mysql(
-    name: &'static str,
-    steps: Vec<Step>,
-    talk: Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>>,
-) -> Conversation {
+fn mysql(name: &'static str, steps: Vec<Step>, talk: Talk) -> Conversation {
     let log_in = mysql_log_in();
     Conversation {
         name,
