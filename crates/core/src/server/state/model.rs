@@ -575,7 +575,7 @@ impl World {
     }
 
     fn check_connections(&self) {
-        for (id, _) in &self.connections {
+        for id in self.connections.keys() {
             let connection = self.state.connections.get(*id).unwrap();
             let is_of = |it: &Known| it.connection == *id;
             for lane in 0..LANES {
