@@ -16,6 +16,7 @@ use Weft\Http;
 use Weft\Log\StreamLogger;
 use Weft\Native\GrpcServer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\ServerTasks;
 
 use function Weft\all;
 
@@ -117,6 +118,7 @@ final class Server
      */
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
+        ServerTasks::preload(...Calls::FOLDERS);
         $none = static fn(): never => throw new \LogicException('Requests that are not gRPC are answered by the extension');
         $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);

@@ -21,10 +21,13 @@ final class ApiTest extends TestCase
     private int $port;
     private ?Supervised $api = null;
     private Folder $folder;
+    private string|false $temporary;
 
     protected function setUp(): void
     {
         $this->folder = new Folder();
+        $this->temporary = \getenv('TMPDIR');
+        \putenv("TMPDIR={$this->folder->path}");
     }
 
     protected function tearDown(): void
@@ -32,6 +35,7 @@ final class ApiTest extends TestCase
         $this->api?->signal(\SIGTERM);
         $this->api?->end();
         $this->folder->remove();
+        \putenv($this->temporary === false ? 'TMPDIR' : "TMPDIR={$this->temporary}");
     }
 
     public function testAClientMadeOfTheDocumentCallsTheApi(): void

@@ -77,7 +77,7 @@ final class RandomCalls
             $database->transaction(1),
             $database->stream('SELECT 1', [], 10, 1),
             Native\Pool::open(['size' => 2], 'random', true, true),
-            Native\HttpServer::open([]),
+            Native\HttpServer::open([], [], 'none', false),
             Native\HttpEncoder::open('gzip'),
             Native\HttpFile::open(__FILE__),
             Native\HttpStaticDir::open(__DIR__, false),

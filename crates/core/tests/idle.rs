@@ -22,7 +22,7 @@ const CONNECTIONS: usize = 200;
 /// h2 makes three buffers for a connection, of 16, 8 and 4 KiB, which cannot be had smaller, and touches the beginning of each.
 /// Everything else is ours to keep small.
 const BUFFERS: isize = (16 + 8 + 4) << 10;
-const REST: isize = 8 << 10;
+const REST: isize = 9 << 10;
 
 /// Live allocations of the threads that are counted, by size.
 struct Counting;

@@ -32,6 +32,9 @@ use Weft\Runtime\Internal\Scheduler;
  */
 final class Calls implements ServerTaskHandler
 {
+    /** With which classes it serves, see {@see ServerTasks::preload()}. */
+    public const FOLDERS = ['Grpc', 'Grpc/Health', 'Grpc/Internal', 'Grpc/Internal/Json', 'Grpc/Rpc', 'Http', 'Http/Internal', 'Protobuf', 'Protobuf/Internal'];
+
     private readonly ServerTasks $serverTasks;
     /** The operation that ends with refusals to log. */
     private ?int $refusals = null;
@@ -243,7 +246,7 @@ final class Calls implements ServerTaskHandler
 
     public function folders(): array
     {
-        return ['Grpc', 'Grpc/Health', 'Grpc/Internal', 'Grpc/Internal/Json', 'Grpc/Rpc', 'Http', 'Http/Internal', 'Protobuf', 'Protobuf/Internal'];
+        return self::FOLDERS;
     }
 
     /** Its connections are those of HTTP servers. */

@@ -23,6 +23,6 @@ final class SessionTables
                 ->column('version', Type::integer())
                 ->column('data', Type::text())
                 ->column('expires_at', Type::double()),
-        ]);
+        ], since: '0.2');
     }
 }

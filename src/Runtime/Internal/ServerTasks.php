@@ -47,6 +47,13 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
         $this->trace = Trace::key();
+        self::preload(...$handler->folders());
+    }
+
+    /** To be called before a server listens: clients may use up the descriptors at once. */
+    public static function preload(string ...$folders): void
+    {
+        Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$folders);
     }
 
     /**
@@ -59,7 +66,6 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
         ExitHandler::prepare();
-        Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$this->handler->folders());
         // On the loop, because the output buffers of a task are detached when it waits.
         $this->waiting = Native\sleep(0.0);
         $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {

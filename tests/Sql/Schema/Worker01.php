@@ -11,6 +11,7 @@ use Weft\Sql\Driver;
 use Weft\Sql\LockNotAvailableException;
 use Weft\Sql\SerializationFailureException;
 use Weft\Sql\Transaction;
+use Weft\Sql\UndefinedTableException;
 use Weft\Sql\UniqueViolationException;
 
 use function Weft\delay;
@@ -22,6 +23,9 @@ use function Weft\delay;
  */
 final class Worker01
 {
+    /** How often in a row a table may be missing while it is swapped. */
+    private const SWAPS = 5;
+
     /** @var list<string> ids of messages whose inbox row was committed */
     public array $handled = [];
 
@@ -122,14 +126,22 @@ final class Worker01
         \array_pop($this->blocked);
     }
 
-    /** Repeats what the database refused because of other transactions, as the bus does. */
+    /**
+     * Repeats what the database refused because of other transactions, as the bus does. MariaDB swaps a table and a view in one statement,
+     * but a statement that has read the view before may not find the table.
+     */
     private static function attempt(\Closure $work): void
     {
-        for (;;) {
+        for ($missing = 0;;) {
             try {
                 $work();
 
                 return;
+            } catch (UndefinedTableException $thrown) {
+                if (++$missing > self::SWAPS) {
+                    throw $thrown;
+                }
+                delay(0.01);
             } catch (DeadlockException | LockNotAvailableException | SerializationFailureException) {
                 delay(0.01);
             }

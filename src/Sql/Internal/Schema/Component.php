@@ -22,6 +22,7 @@ final class Component
      * @param \Closure(Driver): list<Table>  $tables   of the current version
      * @param list<Version>                  $versions from 2 on, in order
      * @param (\Closure(Driver): list<string>)|null $before statements that come before the tables and may run again, such as for sequences
+     * @param string                         $since    release of Weft that had the component first
      */
     public function __construct(
         public readonly string $name,
@@ -29,6 +30,7 @@ final class Component
         private readonly \Closure $tables,
         public readonly array $versions = [],
         private readonly ?\Closure $before = null,
+        private readonly string $since = '0.1',
     ) {
         $this->version = 1 + \count($versions);
     }
@@ -51,9 +53,13 @@ final class Component
         return $this->versions[$this->version - 2] ?? null;
     }
 
-    /** The version of the tables of a release of Weft, such as `0.1`. */
+    /** The version of the tables of a release of Weft, such as `0.1`; 0 where it had none of them. */
     public function versionOf(string $release): int
     {
+        if (\version_compare($this->since, $release, '>')) {
+            return 0;
+        }
+
         return 1 + \count(\array_filter($this->versions, static fn(Version $version): bool => \version_compare($version->release, $release, '<=')));
     }
 
