@@ -17,7 +17,7 @@ final class RandomCalls
      */
     private const LEFT_OUT = [
         'weft\native\panic', 'weft\native\supervisor', 'weft\native\poll', 'weft\native\take', 'weft\native\cancel',
-        'weft\native\signal', 'weft\native\tellsupervisor',
+        'weft\native\signal', 'weft\native\tellsupervisor', 'weft\native\switchhooks', 'weft\native\nap',
     ];
 
     /** @var list<object> */
