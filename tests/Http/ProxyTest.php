@@ -116,7 +116,8 @@ final class ProxyTest extends HttpTestCase
         $server = $this->behind('["127.0.0.1"], proxyProtocol: true', tls: ", tls: new Tls({$certificates->php('a')})");
         $socket = $server->connect();
         fwrite($socket, "PROXY TCP4 203.0.113.9 127.0.0.1 4711 443\r\n");
-        stream_context_set_option($socket, ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
+        stream_context_set_option($socket, 'ssl', 'verify_peer', false);
+        stream_context_set_option($socket, 'ssl', 'verify_peer_name', false);
         self::assertTrue(stream_socket_enable_crypto($socket, true, STREAM_CRYPTO_METHOD_TLS_CLIENT));
         fwrite($socket, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
 

@@ -77,11 +77,13 @@ final class Browser
         [$head, $this->body] = \explode("\r\n\r\n", $answer, 2) + ['', ''];
         $lines = \explode("\r\n", $head);
         $this->status = (int) (\explode(' ', $lines[0])[1] ?? 0);
-        $this->headers = [];
+        /** @var array<string, list<string>> $headers */
+        $headers = [];
         foreach (\array_slice($lines, 1) as $line) {
             [$name, $value] = \explode(':', $line, 2);
-            $this->headers[\strtolower($name)][] = \trim($value);
+            $headers[\strtolower($name)][] = \trim($value);
         }
+        $this->headers = $headers;
         if (($this->headers['transfer-encoding'] ?? []) === ['chunked']) {
             $this->body = self::unchunked($this->body);
         }

@@ -18,7 +18,7 @@ final class MessengerKernel extends Kernel
         parent::__construct('test', false);
     }
 
-    /** @return iterable<object> */
+    /** @return iterable<\Symfony\Component\HttpKernel\Bundle\BundleInterface> */
     public function registerBundles(): iterable
     {
         return [new FrameworkBundle(), new WeftBundle()];

@@ -85,7 +85,7 @@ final class MessengerTest extends TestCase
         $input = ['command' => 'weft:messenger:consume', 'queue' => 'jobs'];
         foreach ($options as $option) {
             [$name, $value] = \explode('=', $option, 2) + [1 => true];
-            $input[$name] = $value;
+            $input[(string) $name] = $value;
         }
         $application = new Application($this->kernel);
         $application->setAutoExit(false);

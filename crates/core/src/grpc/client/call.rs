@@ -182,6 +182,8 @@ impl Inner {
         let timeout = request.timeout;
         let late = async {
             match timeout {
+                // Tokio's timer rounds up to a millisecond, in which a server may answer.
+                Some(timeout) if timeout.is_zero() => {}
                 Some(timeout) => tokio::time::sleep(timeout).await,
                 None => std::future::pending().await,
             }
