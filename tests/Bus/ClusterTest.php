@@ -38,6 +38,11 @@ final class ClusterTest extends BusTestCase
             $publisher = RabbitMq::connect($this->cluster->url, queue: RabbitMqQueue::quorum(replicas: 3));
             $publisher->declare(self::QUEUE, ['number']);
             $receiver = RabbitMq::connect($this->cluster->url, queue: RabbitMqQueue::quorum(replicas: 3));
+            // Before the messages flow: it takes seconds, and other tasks continue meanwhile.
+            $leader = \trim($this->cluster->control('list_queues', 'name', 'leader'));
+            self::assertSame(1, \preg_match('/^' . self::QUEUE . '\s+(\S+)$/m', $leader, $match), $leader);
+            $names = \array_map(fn(int $node): string => $this->cluster->name($node), [1, 2, 3]);
+            $node = 1 + (int) \array_search($match[1], $names, true);
             $seen = [];
             $receiving = async(static function () use ($receiver, &$seen): void {
                 $consumer = $receiver->consume(self::QUEUE, 200);
@@ -67,10 +72,6 @@ final class ClusterTest extends BusTestCase
             while ($confirmed < self::TOTAL / 4) {
                 delay(0.005);
             }
-            $leader = \trim($this->cluster->control('list_queues', 'name', 'leader'));
-            self::assertSame(1, \preg_match('/^' . self::QUEUE . '\s+(\S+)$/m', $leader, $match), $leader);
-            $names = \array_map(fn(int $node): string => $this->cluster->name($node), [1, 2, 3]);
-            $node = 1 + (int) \array_search($match[1], $names, true);
             $at = \count($seen);
             $this->cluster->kill($node);
             $publishing->await();
