@@ -79,7 +79,6 @@ final class LockTest extends TestCase
     public function testAWaitForALockIsCancelled(): void
     {
         $this->expectException(TimeoutException::class);
-        $this->expectExceptionMessageMatches('{waiting for flock\(\) at \S+LockTest.php:\d+}');
 
         run(function (): void {
             $held = \fopen($this->file, 'c');
