@@ -188,7 +188,7 @@ bench-clients: ## measure the native AMQP and PostgreSQL clients beside lapin an
 	@bench/clients/run $(SHORT_FLAG)
 
 .PHONY: bench-hooks
-bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside blocking PHP, PHP-FPM, and Swoole where SWOOLE_EXTENSION names it (SHORT=1: three minutes)
+bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside blocking PHP, PHP-FPM, and Swoole where SWOOLE_EXTENSION names it (SHORT=1)
 	@scripts/setup demo services test bench
 	@$(MAKE) build
 	@scripts/services up

@@ -9,7 +9,7 @@ final class HttpServer
 {
     /**
      * @param array<string, int|float|null> $limits the properties of `Weft\Http\Limits`; times in seconds
-     * @param list<string> $proxies addresses and networks, or `unix`; none is nobody
+     * @param list<string> $proxies addresses and networks, or `unix`; an empty list trusts no proxy
      * @param string $fields `x-forwarded`, `forwarded` or `none`
      */
     public static function open(array $limits, array $proxies, string $fields, bool $proxy_protocol): HttpServer

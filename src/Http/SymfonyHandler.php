@@ -38,7 +38,7 @@ final class SymfonyHandler
      *     messages without a kernel: `$lumen->handle(...)`, or
      *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
      * @param float $wait seconds that a request waits for the kernel, at least 0
-     * @param LoggerInterface|null $logger is told who holds the kernel when a request waits for too long; null: stderr
+     * @param LoggerInterface|null $logger receives who holds the kernel when a request waits for too long; null: stderr
      */
     public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT, ?LoggerInterface $logger = null)
     {
@@ -56,7 +56,7 @@ final class SymfonyHandler
      * @param int $size the maximum number of kernels, at least 1; each takes the memory of a booted application
      * @param float $wait seconds that a request waits for a kernel, at least 0
      * @param Recycling $recycling when a kernel is replaced although it works
-     * @param LoggerInterface|null $logger is told who holds the kernels when a request waits for too long; null: stderr
+     * @param LoggerInterface|null $logger receives who holds the kernels when a request waits for too long; null: stderr
      */
     public static function pool(
         \Closure $factory,

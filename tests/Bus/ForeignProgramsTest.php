@@ -207,7 +207,7 @@ final class ForeignProgramsTest extends BusTestCase
             $bus = $this->bus('theirs', self::options(), self::storing(static fn() => null));
 
             $this->expectException(UndefinedQueueException::class);
-            $this->expectExceptionMessage('Queue "theirs" does not exist on the broker, and this bus is told not to declare it');
+            $this->expectExceptionMessage('Queue "theirs" does not exist on the broker, and this bus is configured not to declare it');
             $bus->consume('theirs', options: new ConsumeOptions(stopWhenEmpty: true));
         });
     }

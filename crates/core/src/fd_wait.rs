@@ -413,7 +413,7 @@ impl State {
         Some(waiting.on_end)
     }
 
-    /// The registration may report once more, to nobody.
+    /// The registration may report once more; no wait receives it.
     fn leave(&mut self, fd: RawFd, id: u64) {
         if let Some(descriptor) = self.descriptors.get_mut(fd as usize) {
             descriptor.waiters.retain(|(waiter, _)| *waiter != id);
@@ -445,7 +445,7 @@ impl AsFd for Epoll {
     }
 }
 
-/// Outside of every borrow: whoever is told may start or drop waits.
+/// Outside of every borrow: a waiter that is woken may start or drop waits.
 fn announce(ended: Vec<(OnEnd, End)>) {
     for (on_end, end) in ended {
         on_end(end);
@@ -767,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_told_of_an_end_may_begin_and_drop_waits() {
+    fn a_waiter_that_is_woken_may_begin_and_drop_waits() {
         let it = Loop::new();
         let (near, mut far) = pair();
         let fd = near.as_raw_fd();

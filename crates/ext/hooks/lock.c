@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <sys/file.h>
 
-/* The system tells nobody that a lock was released, so the attempt is repeated, after pauses between these bounds, in nanoseconds. */
+/* The system does not announce the release of a lock, so the attempt is repeated, after pauses between these bounds, in nanoseconds. */
 #define FIRST_PAUSE INT64_C(500000)
 #define LONGEST_PAUSE INT64_C(20000000)
 

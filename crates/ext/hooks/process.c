@@ -57,7 +57,7 @@ static void *end_child(void *argument)
 	return NULL;
 }
 
-/* Nobody asks for its exit code any more, so it is ended, and another thread takes it out of the process table. */
+/* The caller no longer asks for the exit code, so the child is ended, and another thread takes it out of the process table. */
 static void give_up_child(pid_t child)
 {
 	kill(child, SIGTERM);
@@ -74,7 +74,7 @@ static void give_up_child(pid_t child)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* `ends_child`: an interruption ends the child, as nobody will wait for it again. */
+/* `ends_child`: an interruption ends the child, because the caller will not wait for it again. */
 static pid_t wait_for_child(pid_t child, int *status, int options, struct rusage *usage, bool ends_child)
 {
 	weft_mode mode = (options & WNOHANG) == 0 ? weft_mode_here(WEFT_PROCESSES) : WEFT_BLOCK;

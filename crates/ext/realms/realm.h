@@ -54,7 +54,7 @@ typedef struct {
 
 	char *timezone;
 	weft_ini_list ini;
-	/* LC_ALL, or NULL where nobody has called setlocale(). */
+	/* LC_ALL, or NULL if setlocale() was not called. */
 	zend_string *locale;
 	php_ps_globals session;
 } weft_realm_state;

@@ -169,14 +169,14 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         try {
             $this->state($queue);
         } catch (UndefinedQueueException $undefined) {
-            throw new UndefinedQueueException("Queue \"{$queue}\" does not exist on the broker, and this bus is told not to declare it", $undefined);
+            throw new UndefinedQueueException("Queue \"{$queue}\" does not exist on the broker, and this bus is configured not to declare it", $undefined);
         }
     }
 
     /** The broker deletes the queue five minutes after its last consumer. */
     public function openTemporary(string $queue): void
     {
-        $this->declares || throw new TransportException("Replies need a queue of their own, and this bus is told to declare none");
+        $this->declares || throw new TransportException("Replies need a queue of their own, and this bus is configured to declare none");
         $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY]];
         try {
             Scheduler::await($this->consuming()->declare(self::EXCHANGES, [$declared], []));
@@ -187,7 +187,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     public function delete(string $queue): void
     {
-        $this->declares || throw new TransportException("Queue \"{$queue}\" cannot be deleted: this bus is told to declare none");
+        $this->declares || throw new TransportException("Queue \"{$queue}\" cannot be deleted: this bus is configured to declare none");
         unset($this->declared[$queue]);
         try {
             foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {

@@ -12,7 +12,7 @@ use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;
 
 /**
- * Serves an application until the process is told to stop.
+ * Serves an application until the process receives a signal to stop.
  *
  * @internal
  */
