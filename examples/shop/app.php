@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * A shop in one process: an HTTP API, a service bus and a database. Without a server it has both in a file of SQLite;
- * DATABASE_URL=postgres://… and BROKER_URL=amqp://… are PostgreSQL and RabbitMQ. docs/getting-started.md explains it.
+ * DATABASE_URL=postgres://… and BROKER_URL=amqp://… are PostgreSQL and RabbitMQ. docs/tutorials/getting-started.md explains it.
  *
  *     bin/weft run examples/shop/app.php --watch
  *     curl -i localhost:8080/orders --json '{"item": "book", "quantity": 2}'

@@ -25,7 +25,7 @@ final class Connection
     /**
      * Connects and logs in; tries the hosts of the DSN in turn, each for `connect_timeout` (5 seconds by default).
      *
-     * @param string $dsn `amqp://user:password@host:5672,other/vhost?heartbeat=10`, or `amqps://`; see docs/amqp.md
+     * @param string $dsn `amqp://user:password@host:5672,other/vhost?heartbeat=10`, or `amqps://`; see docs/reference/amqp.md
      *
      * @throws InvalidDsnError
      * @throws ConnectionException a subclass names the cause

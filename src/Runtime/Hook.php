@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime;
 
 /**
- * A group of blocking calls that suspend the task instead of the process when a library makes them. See docs/hooks.md.
+ * A group of blocking calls that suspend the task instead of the process when a library makes them. See docs/reference/hooks.md.
  */
 enum Hook: string
 {

@@ -25,7 +25,7 @@ use Weft\Runtime\Internal\Scheduler;
  * ```
  *
  * Not isolated: global variables, static variables of functions, `putenv()`, `chdir()`, `umask()`, `mb_internal_encoding()`, autoloaders and
- * constants. `docs/realms.md` has the whole list and what a switch costs.
+ * constants. `docs/reference/realms.md` has the whole list and what a switch costs.
  */
 final class Realm
 {

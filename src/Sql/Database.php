@@ -188,7 +188,7 @@ final class Database implements Connection
         Scheduler::await($this->native->waitForChange());
     }
 
-    /** @return array<string, int|float|array<string, int>> the pool's statistics, see docs/pool.md; empty for SQLite */
+    /** @return array<string, int|float|array<string, int>> the pool's statistics, see docs/reference/pool.md; empty for SQLite */
     public function stats(): array
     {
         return $this->native->stats();

@@ -12,7 +12,7 @@ use Weft\Tests\Bench\Fixtures\Results;
 require_once __DIR__ . '/../../bench/autoload.php';
 require_once __DIR__ . '/Fixtures/Results.php';
 
-/** The tables of docs/performance.md. */
+/** The tables of docs/explanation/performance.md. */
 final class CostsTest extends TestCase
 {
     public function testEveryBenchmarkSaysWhoTakesHowMuchOfTheProcessor(): void

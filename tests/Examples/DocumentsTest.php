@@ -28,9 +28,9 @@ final class DocumentsTest extends TestCase
 
     public static function pages(): iterable
     {
-        yield 'sagas' => ['sagas', 5];
-        yield 'locks' => ['locks', 2];
-        yield 'event-sourcing' => ['event-sourcing', 5];
+        yield 'sagas' => ['reference/sagas', 5];
+        yield 'locks' => ['reference/locks', 2];
+        yield 'event-sourcing' => ['reference/event-sourcing', 5];
     }
 
     /** @dataProvider pages */
@@ -42,7 +42,7 @@ final class DocumentsTest extends TestCase
             ["$0\n\$results[] = ['$1', $2, $1];", "$0\n\$results[] = ['$1', $3, $1];"],
             \implode('', self::programs($page)),
         );
-        [$code, $output] = $this->execute("{$page}.php", "{$program}\necho json_encode(\$results);", []);
+        [$code, $output] = $this->execute(\basename($page) . '.php', "{$program}\necho json_encode(\$results);", []);
         self::assertSame(0, $code, $output);
         $results = \json_decode($output, true);
         self::assertIsArray($results, $output);
@@ -54,7 +54,7 @@ final class DocumentsTest extends TestCase
 
     public function testTheTestsOfThePageAboutTestingPass(): void
     {
-        [$code, $output] = $this->execute('CustomersTest.php', \implode('', self::programs('testing')), [self::phpunit(), '--no-configuration']);
+        [$code, $output] = $this->execute('CustomersTest.php', \implode('', self::programs('reference/testing')), [self::phpunit(), '--no-configuration']);
 
         self::assertSame(0, $code, $output);
         self::assertMatchesRegularExpression('/OK \(3 tests, \d+ assertions\)/', $output);
@@ -64,7 +64,7 @@ final class DocumentsTest extends TestCase
     {
         $port = Port::free();
         $file = "{$this->folder}/app.php";
-        \file_put_contents($file, $this->source(\str_replace('8080', (string) $port, self::programs('getting-started')[0])));
+        \file_put_contents($file, $this->source(\str_replace('8080', (string) $port, self::programs('tutorials/getting-started')[0])));
         $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
         try {
             self::assertSame('{"n":12,"square":144}', \file_get_contents("http://127.0.0.1:{$port}/square/12"));
@@ -84,7 +84,7 @@ final class DocumentsTest extends TestCase
     public function testTheTestOfGettingStartedPasses(): void
     {
         $shop = \var_export(self::root() . '/examples/shop/autoload.php', true);
-        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('getting-started')[5], [self::phpunit(), '--no-configuration']);
+        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('tutorials/getting-started')[5], [self::phpunit(), '--no-configuration']);
 
         self::assertSame(0, $code, $output);
         self::assertMatchesRegularExpression('/OK \(1 test, \d+ assertions\)/', $output);
@@ -92,7 +92,7 @@ final class DocumentsTest extends TestCase
 
     public function testTheFourProgramsOfGettingStartedHaveFewerThanTwentyLines(): void
     {
-        foreach (\array_slice(self::programs('getting-started'), 1, 4) as $program) {
+        foreach (\array_slice(self::programs('tutorials/getting-started'), 1, 4) as $program) {
             $lines = \array_filter(\explode("\n", $program), static fn(string $line): bool => \trim($line) !== '');
             self::assertLessThan(20, \count($lines), $program);
             self::assertStringContainsString('new App()', $program);
@@ -118,7 +118,7 @@ final class DocumentsTest extends TestCase
             $bus->queue('greetings')->declare();
             $bus->sendAll([new Greet('Ada'), new Greet('Grace')]);
             PHP;
-        $program = \str_replace('sqlite:greetings.db', $database, self::programs('getting-started')[2]);
+        $program = \str_replace('sqlite:greetings.db', $database, self::programs('tutorials/getting-started')[2]);
         $stop = '$app = (new App())->task("stop", function () use ($db) { while ($db->execute("SELECT count(*) FROM greetings")->value() < 2) { Weft\delay(0.01); } posix_kill(getmypid(), SIGTERM); });';
         [$code, $output] = $this->execute('worker.php', \str_replace('(new App())->', "{$send}\n{$stop}\n\$app->", $program), []);
         self::assertSame(0, $code, $output);
@@ -141,7 +141,7 @@ final class DocumentsTest extends TestCase
 
     public function testTheGrpcServiceOfGettingStartedIsCalled(): void
     {
-        \preg_match('/^```proto\n(.*?)^```$/ms', (string) \file_get_contents(self::root() . '/docs/getting-started.md'), $proto);
+        \preg_match('/^```proto\n(.*?)^```$/ms', (string) \file_get_contents(self::root() . '/docs/tutorials/getting-started.md'), $proto);
         \file_put_contents("{$this->folder}/greeter.proto", $proto[1]);
         \exec('cd ' . \escapeshellarg($this->folder) . ' && ' . \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' ' . \escapeshellarg(self::root() . '/bin/weft') . ' proto:generate greeter.proto --out=. 2>&1', $output, $code);
         self::assertSame(0, $code, \implode("\n", $output));
@@ -167,7 +167,7 @@ final class DocumentsTest extends TestCase
     {
         $port = Port::free();
         $file = "{$this->folder}/app.php";
-        $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->folder}/"], self::programs('getting-started')[$program]);
+        $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->folder}/"], self::programs('tutorials/getting-started')[$program]);
         \file_put_contents($file, $this->source("{$before}\n{$source}"));
         $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
         try {

@@ -10,7 +10,7 @@ use Weft\Tests\Cli\Supervised;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
-/** Runs the shop as docs/getting-started.md says, and is unkind to it. */
+/** Runs the shop as docs/tutorials/getting-started.md says, and is unkind to it. */
 final class ShopTest extends TestCase
 {
     private const DEADLINE = 60.0;

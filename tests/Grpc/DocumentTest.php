@@ -6,7 +6,7 @@ namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\TestCase;
 
-/** Does what the first page of docs/grpc.md says, in an empty folder. */
+/** Does what the first page of docs/reference/grpc.md says, in an empty folder. */
 final class DocumentTest extends TestCase
 {
     private const ROOT = __DIR__ . '/../..';
@@ -27,7 +27,7 @@ final class DocumentTest extends TestCase
 
     public function testANewcomerGetsAServerThatStreamsAndAClient(): void
     {
-        $page = (string) file_get_contents(self::ROOT . '/docs/grpc.md');
+        $page = (string) file_get_contents(self::ROOT . '/docs/reference/grpc.md');
         preg_match_all('/^```(proto|php)\n(.*?)^```$/ms', $page, $blocks);
         [$proto, $service, $server, $client] = $blocks[2];
         // What Composer would write.

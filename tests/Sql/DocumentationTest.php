@@ -7,7 +7,7 @@ namespace Weft\Tests\Sql;
 use PHPUnit\Framework\TestCase;
 use Weft\Sql\Database;
 
-/** Runs the programs of docs/sql.md and compares what it says they give. */
+/** Runs the programs of docs/reference/sql.md and compares what it says they give. */
 final class DocumentationTest extends TestCase
 {
     private const EXAMPLE_DSN = 'postgres://app:secret@localhost/app';
@@ -55,7 +55,7 @@ final class DocumentationTest extends TestCase
 
         self::assertNotEmpty($errors);
         foreach ($errors as $class) {
-            self::assertStringContainsString("`{$class}`", \str_replace('Weft\\Sql\\', '', $page), "docs/sql.md does not mention {$class}");
+            self::assertStringContainsString("`{$class}`", \str_replace('Weft\\Sql\\', '', $page), "docs/reference/sql.md does not mention {$class}");
         }
     }
 
@@ -81,6 +81,6 @@ final class DocumentationTest extends TestCase
 
     private static function page(): string
     {
-        return (string) \file_get_contents(\dirname(__DIR__, 2) . '/docs/sql.md');
+        return (string) \file_get_contents(\dirname(__DIR__, 2) . '/docs/reference/sql.md');
     }
 }

@@ -9,7 +9,7 @@ use Weft\Bench\Repeats;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
-/** Who takes how much CPU for a message, a request or a call: the tables of docs/performance.md. */
+/** Who takes how much CPU for a message, a request or a call: the tables of docs/explanation/performance.md. */
 final class Costs
 {
     private const NOTHING = '–';

@@ -13,7 +13,7 @@ use Weft\Bridge\Symfony\DependencyInjection\WeftExtension;
 
 /**
  * Makes services of Weft's database, bus and clock, registers handlers and listeners by their attributes, keeps sessions apart, and puts
- * Doctrine on Weft's pools. `docs/symfony.md` has its configuration.
+ * Doctrine on Weft's pools. `docs/guides/symfony.md` has its configuration.
  */
 final class WeftBundle extends Bundle
 {

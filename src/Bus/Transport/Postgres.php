@@ -31,7 +31,7 @@ use Weft\Sql\Transaction;
  * about a second, those of a lost machine within half a minute. When the handlers' transactions reach the same tables, effects,
  * published messages and the acknowledgement are one transaction: each effect happens exactly once.
  *
- * Messages with the highest priority ({@see \Weft\Bus\Header::PRIORITY}, 0 to 9) are delivered first. `docs/bus.md` describes the
+ * Messages with the highest priority ({@see \Weft\Bus\Header::PRIORITY}, 0 to 9) are delivered first. `docs/reference/bus.md` describes the
  * implementation.
  */
 final class Postgres implements DatabaseTransport, ReportingTransport, TemporaryQueues

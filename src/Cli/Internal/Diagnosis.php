@@ -179,7 +179,7 @@ final class Diagnosis
         $findings = [Finding::ok('hooks', "$names; checked; in " . \implode(', ', $libraries))];
         $blocking = \array_intersect(self::BLOCKING, \array_map(strtolower(...), \get_loaded_extensions()));
         if ($blocking !== []) {
-            $findings[] = Finding::warn('hooks', 'not in ' . \implode(', ', $blocking), 'Their calls block the process: run them in another process, see docs/hooks.md.');
+            $findings[] = Finding::warn('hooks', 'not in ' . \implode(', ', $blocking), 'Their calls block the process: run them in another process, see docs/reference/hooks.md.');
         }
 
         return $findings;

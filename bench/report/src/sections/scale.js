@@ -9,7 +9,7 @@ const steep = 100;
 
 export function section() {
     return [
-        element('p', {}, 'Weft alone, one number varied at a time: where each curve bends, and why, is in docs/performance.md.'),
+        element('p', {}, 'Weft alone, one number varied at a time: where each curve bends, and why, is in docs/explanation/performance.md.'),
         ...[...groupBy(results.scale.runs, (run) => run.curve)].map(([curve, runs]) => chart(curve, runs)),
     ];
 }

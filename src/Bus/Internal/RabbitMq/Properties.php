@@ -16,7 +16,7 @@ use function Weft\Native\shortId;
  * Headers of the bus as AMQP properties, where AMQP has one of that meaning, and headers.
  *
  * RabbitMQ keeps up to 64 bytes of properties in the memory of the queue's process and more outside of it, where each message
- * costs a third more (`docs/amqp.md`). So ids travel in their short form, and what exchange and routing key say is left out.
+ * costs a third more (`docs/reference/amqp.md`). So ids travel in their short form, and what exchange and routing key say is left out.
  *
  * @internal
  */
