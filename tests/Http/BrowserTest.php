@@ -123,21 +123,56 @@ final class BrowserTest extends HttpTestCase
                 usleep(20_000);
             }
         } finally {
-            self::end($process);
+            self::end($process, $folder->path);
         }
 
         return json_decode((string) base64_decode($found[1], true), true, flags: \JSON_THROW_ON_ERROR);
     }
 
-    /** @param resource $process */
-    private static function end($process): void
+    /**
+     * Ends the browser's whole session and waits until it is gone: a process that still dies writes its profile.
+     *
+     * @param resource $process
+     */
+    private static function end($process, string $folder): void
     {
+        // setsid starts a child only if it leads a group itself; otherwise it becomes the browser.
         $pid = proc_get_status($process)['pid'];
-        foreach (explode(' ', trim((string) @file_get_contents("/proc/$pid/task/$pid/children"))) as $child) {
-            posix_kill(-(int) $child, 9) || posix_kill((int) $child, 9);
+        $sessions = [(string) $pid, ...explode(' ', trim((string) @file_get_contents("/proc/$pid/task/$pid/children")))];
+        $deadline = microtime(true) + self::DEADLINE;
+        while (($pids = self::processes($sessions, $folder)) !== []) {
+            if (microtime(true) > $deadline) {
+                self::fail('Processes of the browser outlive SIGKILL: ' . implode(', ', $pids));
+            }
+            foreach ($pids as $pid) {
+                posix_kill($pid, 9);
+            }
+            usleep(10_000);
         }
         proc_terminate($process, 9);
         proc_close($process);
+    }
+
+    /**
+     * The browser's processes: those of its session, and those that name the test's folder.
+     *
+     * @param list<string> $sessions
+     * @return list<int>
+     */
+    private static function processes(array $sessions, string $folder): array
+    {
+        $pids = [];
+        foreach (glob('/proc/[0-9]*') ?: [] as $path) {
+            $pid = (int) basename($path);
+            // The fields after the command's name: state, parent, group, session.
+            $status = explode(' ', (string) preg_replace('/^.*\) /s', '', (string) @file_get_contents("$path/stat")));
+            $isOurs = \in_array($status[3] ?? '', $sessions, true) || str_contains((string) @file_get_contents("$path/cmdline"), $folder);
+            if ($isOurs && $status[0] !== 'Z') {
+                $pids[] = $pid;
+            }
+        }
+
+        return $pids;
     }
 
     private static function browser(): string
