@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Pool;
 
 use Weft\Runtime\Internal\CompletionListener;
+use Weft\Runtime\Internal\Coroutine;
 
 /**
  * The right to use one resource until it is returned: by {@see Pool::return()}, at the end of {@see Pool::with()}, or when the
@@ -16,14 +17,17 @@ final class Lease implements CompletionListener
 {
     /** Outstanding borrows of the task, with `bindToTask`. */
     private int $borrows = 1;
+    /** The interruptions of the task when it borrowed the resource. */
+    private readonly int $interruptions;
 
     /**
      * @internal made by {@see Pool}
      *
      * @param T $resource
      */
-    public function __construct(private readonly Pool $pool, public readonly int $id, private mixed $resource, private readonly int $task)
+    public function __construct(private readonly Pool $pool, public readonly int $id, private mixed $resource, private readonly ?Coroutine $task)
     {
+        $this->interruptions = $task->interruptions ?? 0;
     }
 
     /**
@@ -67,7 +71,16 @@ final class Lease implements CompletionListener
     /** @internal */
     public function task(): int
     {
-        return $this->task;
+        return $this->task->id ?? 0;
+    }
+
+    /**
+     * @internal whether a wait of its task was cut short since it was borrowed: a library's call that is interrupted in the middle of a
+     *     conversation leaves its connection unusable
+     */
+    public function wasInterrupted(): bool
+    {
+        return $this->task !== null && ($this->task->interruptions !== $this->interruptions || $this->task->isUnwinding());
     }
 
     /** @internal */

@@ -73,7 +73,7 @@ final class Pool
         if ($id < 0) {
             $id = $this->lifecycle->await(-$id);
         }
-        $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $number);
+        $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $task);
         if ($this->options->leases->bindToTask) {
             $this->bound[$number] = \WeakReference::create($lease);
         }
@@ -90,7 +90,7 @@ final class Pool
     }
 
     /**
-     * Runs `$work` with a resource and returns it afterwards.
+     * Runs `$work` with a resource and returns it afterwards; a resource whose holder was interrupted is closed instead.
      *
      * @template R
      *
@@ -111,7 +111,8 @@ final class Pool
     }
 
     /**
-     * Returns a resource. Never waits.
+     * Returns a resource. Never waits. If a cancellation or timeout has ended a wait of its task since it was borrowed, the resource is closed
+     * instead: a connection whose answer nobody has read must not be lent again.
      *
      * @param Lease<T> $lease
      *
@@ -219,6 +220,7 @@ final class Pool
         if (!$lease->end($all)) {
             return;
         }
+        $broken = $broken || $lease->wasInterrupted();
         $task = Scheduler::$current?->running;
         if ($task !== null && $task->endings !== []) {
             unset($task->endings[\spl_object_id($lease)]);

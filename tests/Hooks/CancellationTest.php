@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\Redis;
@@ -221,6 +223,36 @@ final class CancellationTest extends TestCase
     }
 
     /** @requires extension curl */
+    /** @return iterable<string, array{string, \Closure(): array{\Closure(): mixed, \Closure(): mixed}}> the connections to real servers */
+    public static function serverConnections(): iterable
+    {
+        foreach (self::connections() as $name => $case) {
+            \in_array($name, ['memcached', 'TCP stream'], true) || yield $name => $case;
+        }
+    }
+
+    /**
+     * @dataProvider serverConnections
+     *
+     * @param \Closure(): array{\Closure(): mixed, \Closure(): mixed} $connect
+     */
+    public function testAPoolDoesNotLendAConnectionAgainWhoseWaitWasCancelled(string $extension, \Closure $connect): void
+    {
+        \extension_loaded($extension) || self::markTestSkipped("ext-$extension is not loaded");
+        $pool = new Pool($connect, new PoolOptions(size: 1));
+        $ask = static fn(): string => (string) $pool->with(static fn(array $connection): mixed => $connection[1]());
+        self::assertSame('7', $ask());
+        self::assertTimesOut(static fn(): mixed => $pool->with(static fn(array $connection): mixed => $connection[0]()));
+        self::assertSame('7', $ask());
+        // The holder catches the timeout itself.
+        $pool->with(static function (array $connection): void {
+            self::assertTimesOut($connection[0]);
+        });
+        self::assertSame('7', $ask());
+        self::assertSame([3, 2], [$pool->stats()['created'], $pool->stats()['broken']]);
+        $pool->close();
+    }
+
     public function testATransactionThatWasCancelledIsNotCommitted(): void
     {
         foreach (['pgsql' => 'DATABASE_URL', 'mysql' => 'WEFT_MYSQL_DSN'] as $driver => $variable) {

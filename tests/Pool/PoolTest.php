@@ -79,6 +79,37 @@ final class PoolTest extends TestCase
         });
     }
 
+    public function testAResourceWhoseHolderWasInterruptedIsReplaced(): void
+    {
+        run(function (): void {
+            $pool = $this->pool();
+            $hold = static fn () => $pool->with(static fn () => delay(60));
+            $number = static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number);
+            try {
+                timeout(0.001, $hold);
+                self::fail('The timeout has thrown nothing');
+            } catch (TimeoutException) {
+            }
+            self::assertSame(2, $number());
+
+            $task = async($hold);
+            yieldNow();
+            $task->cancel();
+            self::assertSame(3, $number(), 'of a cancelled task');
+
+            $task = async(static function () use ($pool): void {
+                $lease = $pool->borrow();
+                delay(60);
+            });
+            yieldNow();
+            $task->cancel();
+            self::assertSame(4, $number(), 'of a lease that ended with its task');
+            self::assertSame(4, $number(), 'a holder that was not interrupted returns it');
+            self::assertSame(3, $pool->stats()['broken']);
+            $pool->close();
+        });
+    }
+
     public function testWaitersAreServedFirstComeFirstServed(): void
     {
         run(function (): void {

@@ -55,6 +55,8 @@ final class Coroutine implements Task, \Stringable
     /** @var array<int, Cancellation> pending cancellations, by depth */
     private array $deferred = [];
     public bool $cancelled = false;
+    /** How many waits have thrown an interruption so far. */
+    public int $interruptions = 0;
     /** Null until it has ended. */
     public ?TaskState $outcome = null;
     public mixed $result = null;
@@ -184,6 +186,7 @@ final class Coroutine implements Task, \Stringable
         /** @var Cancellation $cancellation callers have checked that one of the two is set */
         $cancellation = $this->thrown ?? $this->interrupt;
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
+        ++$this->interruptions;
 
         return $this->exception($cancellation);
     }
