@@ -246,7 +246,7 @@ final class Benchmark
         return array_filter([
             'weft' => Versions::weft($this->root),
             'php' => PHP_VERSION,
-            'swoole' => $this->options->swoole === null ? null : trim((string) shell_exec(PHP_BINARY . ' -n -d extension=' . escapeshellarg($this->options->swoole) . " -r 'echo SWOOLE_VERSION;'")),
+            'swoole' => $this->options->swoole === null ? null : trim((string) shell_exec(PHP_BINARY . ' -d extension=' . escapeshellarg($this->options->swoole) . " -r 'echo SWOOLE_VERSION;'")),
             'nginx' => Versions::of('nginx -v'),
             'postgresql' => (string) pgsql()->query('SHOW server_version')->fetchColumn(),
             'mariadb' => (string) mysql()->query('SELECT version()')->fetchColumn(),

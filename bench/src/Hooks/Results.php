@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Hooks;
 
+use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
@@ -24,6 +25,24 @@ final class Results
         private readonly array $cost,
         private readonly array $http,
     ) {
+    }
+
+    public static function load(string $path): self
+    {
+        $fields = ResultsFile::load($path);
+
+        return new self($fields['machine'], $fields['versions'], $fields['runs']['waits'], $fields['runs']['cost'], $fields['runs']['http']);
+    }
+
+    /** @return array{tables: string, machine: string, versions: string} for the page */
+    public function markdown(): array
+    {
+        $tables = '';
+        foreach ($this->tables() as $title => $table) {
+            $tables .= "## $title\n\n{$table->markdown()}\n";
+        }
+
+        return ['tables' => rtrim($tables), 'machine' => $this->machine, 'versions' => Page::versions($this->versions)];
     }
 
     /** Medians, and the rounds under `rounds`. */
