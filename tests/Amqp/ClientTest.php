@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Amqp;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Amqp\AuthenticationException;
 use Weft\Amqp\Binding;
@@ -158,6 +159,7 @@ final class ClientTest extends TestCase
     }
 
     /** @dataProvider namesThatAreNoText */
+    #[DataProvider('namesThatAreNoText')]
     public function testANameThatIsNotUtf8IsRefusedByName(string $what, callable $call): void
     {
         $this->declared();
@@ -471,6 +473,7 @@ final class ClientTest extends TestCase
     }
 
     /** @dataProvider outOfBounds */
+    #[DataProvider('outOfBounds')]
     public function testWhatIsOutOfBoundsIsRefusedAtOnce(\Closure $make, string $value): void
     {
         try {

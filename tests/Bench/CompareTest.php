@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Compare\Comparison;
@@ -140,6 +141,7 @@ final class CompareTest extends TestCase
     }
 
     /** @dataProvider outcomes */
+    #[DataProvider('outcomes')]
     public function testTheExitCodeSaysWhatCameOut(array $old, array $new, int $code, string $said): void
     {
         [$seen, $output] = $this->compare($this->file('old', $old), $this->file('new', $new));

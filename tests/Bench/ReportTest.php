@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Report\HtmlPage;
 use Weft\Bench\Report\Sources;
@@ -48,6 +49,7 @@ final class ReportTest extends TestCase
     }
 
     /** @dataProvider pages */
+    #[DataProvider('pages')]
     public function testItOpensWithoutTheNetworkAndWithoutAComplaint(string $page): void
     {
         $this->open($page, self::DESKTOP, 'light');
@@ -182,6 +184,7 @@ final class ReportTest extends TestCase
     }
 
     /** @dataProvider views */
+    #[DataProvider('views')]
     public function testItFitsItsScreenAndItsTextCanBeRead(int $width, string $scheme): void
     {
         $this->open('all.html', $width, $scheme);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Page;
@@ -31,6 +32,7 @@ final class ScaleTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testTheProgramsOfTheOtherBenchmarksServeTheirCurve(Curve $curve, string $tool): void
     {
         if (trim((string) shell_exec("command -v $tool")) === '') {

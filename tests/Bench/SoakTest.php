@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 /** The long runs, for seconds: that they come to their end, say how far they are, and judge what they have measured. */
@@ -17,6 +18,7 @@ final class SoakTest extends TestCase
      * @param \Closure(array<string, mixed>): bool $sound what is so however fast the machine is
      * @param \Closure(array<string, mixed>): bool $fast  what the exit code says besides
      */
+    #[DataProvider('programs')]
     public function testASmallRunSaysHowFarItIsAndJudges(string $command, string $file, \Closure $sound, \Closure $fast): void
     {
         [$code, $output, $errors, $result] = self::soak($command, $file);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Batch;
 use Weft\Bus\BatchItem;
 use Weft\Bus\Bus;
@@ -44,6 +45,7 @@ final class BatchTest extends BusTestCase
     use TemporaryDatabase;
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testEveryMessageHasItsEffectAndItsEventOnceInFarFewerCalls(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -127,6 +129,7 @@ final class BatchTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testWhatTheBusItselfIsGivenLeavesAlsoWhereEveryItemFails(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -211,6 +214,7 @@ final class BatchTest extends BusTestCase
     }
 
     /** @dataProvider placesWithAnInbox */
+    #[DataProvider('placesWithAnInbox')]
     public function testAMessageThatArrivesTwiceHasOneEffectAlsoWithinOneBatch(string $place): void
     {
         $this->inRuntime(function () use ($place): void {

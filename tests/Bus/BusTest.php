@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
@@ -64,6 +65,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider turns */
+    #[DataProvider('turns')]
     public function testABusThatIsClosedBeforeAHandlerHasBegunEnds(int $turns): void
     {
         $this->inRuntime(function () use ($turns): void {
@@ -265,6 +267,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider traceparents */
+    #[DataProvider('traceparents')]
     public function testATraceOfAnotherSystemIsContinuedAndAMalformedOneReplaced(string $traceparent, ?string $trace): void
     {
         $this->inRuntime(function () use ($traceparent, $trace): void {
@@ -500,6 +503,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider unusable */
+    #[DataProvider('unusable')]
     public function testWhatCannotBeHandledIsDeadLetteredWithItsOriginalBytes(string $type, string $body, array $headers, string $error, string $message): void
     {
         $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
@@ -761,6 +765,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider stopSignals */
+    #[DataProvider('stopSignals')]
     public function testASignalStopsItWhenWhatIsInFlightIsDone(int $signal): void
     {
         $this->inRuntime(function () use ($signal): void {
@@ -887,6 +892,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider waysToStop */
+    #[DataProvider('waysToStop')]
     public function testConsumingThatIsStoppedWhileItBeginsEnds(string $stop, bool $ordered): void
     {
         $file = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6)) . '.sqlite';
@@ -951,6 +957,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider noQueues */
+    #[DataProvider('noQueues')]
     public function testANameNoBrokerTakesForAQueueIsRefused(string $queue): void
     {
         $this->expectException(\ValueError::class);
@@ -968,6 +975,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider impossibleNumbers */
+    #[DataProvider('impossibleNumbers')]
     public function testNumbersThatMakeNoSenseAreRefused(int $concurrency, ?int $prefetch, ?int $limit): void
     {
         $this->expectException(\ValueError::class);
@@ -984,6 +992,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider noDsns */
+    #[DataProvider('noDsns')]
     public function testADsnOfNoBrokerIsRefusedWithoutRepeatingAPassword(string $dsn, string $message): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
@@ -33,12 +35,14 @@ abstract class BusTestCase extends TestCase
      *
      * @before
      */
+    #[Before]
     protected function silence(): void
     {
         \putenv('WEFT_LOG_LEVEL=emergency');
     }
 
     /** @after */
+    #[After]
     protected function speakAgain(): void
     {
         \putenv('WEFT_LOG_LEVEL');

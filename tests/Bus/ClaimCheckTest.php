@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
@@ -51,6 +52,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @dataProvider stores */
+    #[DataProvider('stores')]
     public function testALargeBodyIsKeptInTheStoreAndArrivesWhole(string $store): void
     {
         $this->inRuntime(function () use ($store): void {
@@ -85,6 +87,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @dataProvider stores */
+    #[DataProvider('stores')]
     public function testOldBodiesAreForgottenAndAMessageWithoutItsBodyIsDeadLettered(string $store): void
     {
         $this->inRuntime(function () use ($store): void {
@@ -187,6 +190,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @dataProvider waysToHandle */
+    #[DataProvider('waysToHandle')]
     public function testAStoreThatIsAwayForAWhileDeadLettersNothing(bool $batch): void
     {
         $this->inRuntime(function () use ($batch): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CrashedTooOftenException;
@@ -44,6 +45,7 @@ final class CrashTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testOnlyTheMessageThatCrashesWorkersIsDeadLettered(string $kind, int $workers): void
     {
         $this->inRuntime(function () use ($kind, $workers): void {

@@ -4,12 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Internal\Cron;
 
 final class CronTest extends TestCase
 {
     /** @dataProvider rules */
+    #[DataProvider('rules')]
     public function testTheNextTimeIsTheOneThatTheRuleSays(string $rule, string $from, string $next, string $zone = 'UTC'): void
     {
         $zone = new \DateTimeZone($zone);
@@ -62,6 +64,7 @@ final class CronTest extends TestCase
      *
      * @param list<string> $times of the rule in a day or two, in UTC
      */
+    #[DataProvider('changes')]
     public function testWhereTheClocksChangeItIsDueAsDebiansCronSays(string $zone, string $rule, string $from, array $times): void
     {
         $cron = new Cron($rule, new \DateTimeZone($zone));
@@ -101,6 +104,7 @@ final class CronTest extends TestCase
     }
 
     /** @dataProvider zones */
+    #[DataProvider('zones')]
     public function testAroundEachChangeOfTheClocksItIsTheNextMinuteThatFits(string $name): void
     {
         $zone = new \DateTimeZone($name);
@@ -147,6 +151,7 @@ final class CronTest extends TestCase
     }
 
     /** @dataProvider mistakes */
+    #[DataProvider('mistakes')]
     public function testAnInvalidRuleIsRefusedWithTheReason(string $rule, string $message): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -35,6 +38,7 @@ class DatabaseOutageTest extends BusTestCase
     private Proxy $proxy;
 
     /** @before */
+    #[Before]
     protected function stepBetween(): void
     {
         $server = \parse_url($this->databaseDsn());
@@ -42,6 +46,7 @@ class DatabaseOutageTest extends BusTestCase
     }
 
     /** @after */
+    #[After]
     protected function stepAside(): void
     {
         $this->proxy->stop();
@@ -56,6 +61,7 @@ class DatabaseOutageTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testMessagesThatAWorkerRequeuesBecauseTheInboxIsAwayAreHandledOnceByTheNext(\Closure $connect): void
     {
         $this->inRuntime(function () use ($connect): void {

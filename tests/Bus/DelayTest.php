@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Log\NullLogger;
 use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Bus;
@@ -62,6 +63,7 @@ class DelayTest extends BusTestCase
     }
 
     /** @dataProvider busesAndDelayQueues */
+    #[DataProvider('busesAndDelayQueues')]
     public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -80,6 +82,7 @@ class DelayTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAMessageIsCancelledByItsIdUntilItHasLeft(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -98,6 +101,7 @@ class DelayTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testADelayedMessageWithAnIdOfItsOwnIsThereOnceAndCancelledByIt(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -179,6 +183,7 @@ class DelayTest extends BusTestCase
     }
 
     /** @dataProvider busesAndDelayQueues */
+    #[DataProvider('busesAndDelayQueues')]
     public function testATimeThatIsOverMeansNow(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -392,6 +397,7 @@ class DelayTest extends BusTestCase
      * @param list<string> $rules
      * @param list<int>    $minutes of an hour
      */
+    #[DataProvider('mixtures')]
     public function testWhileWorkersKnowDifferentRulesOfAScheduleEachTimeOfAnyOfThemIsDueOnce(array $rules, array $minutes): void
     {
         $this->inRuntime(function () use ($rules, $minutes): void {
@@ -454,6 +460,7 @@ class DelayTest extends BusTestCase
     }
 
     /** @dataProvider nonsense */
+    #[DataProvider('nonsense')]
     public function testADelayThatMakesNoSenseIsRefused(?float $delay, ?\DateTimeImmutable $at): void
     {
         $this->inRuntime(function () use ($delay, $at): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
@@ -49,6 +50,7 @@ final class DrainTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testHandlersInFlightFinishAndNothingIsHandledTwiceOrCountedAsAnAttempt(string $kind, DeliveryGuarantee $guarantee): void
     {
         $this->inRuntime(function () use ($kind, $guarantee): void {
@@ -80,6 +82,7 @@ final class DrainTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testASecondSignalEndsItAtOnceAndNothingIsLost(string $kind, DeliveryGuarantee $guarantee): void
     {
         $this->inRuntime(function () use ($kind, $guarantee): void {
@@ -121,6 +124,7 @@ final class DrainTest extends BusTestCase
     }
 
     /** @dataProvider graces */
+    #[DataProvider('graces')]
     public function testWhatOutlivesTheGraceOfAStopIsCancelledAndComesAgain(?float $ofConsume, ?float $ofStop): void
     {
         $this->inRuntime(function () use ($ofConsume, $ofStop): void {

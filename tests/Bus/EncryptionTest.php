@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -98,6 +99,7 @@ final class EncryptionTest extends BusTestCase
     }
 
     /** @dataProvider broken */
+    #[DataProvider('broken')]
     public function testWhatIsNotEncryptedOrWasChangedIsDeadLetteredWithoutTellingIt(\Closure $change, string $error): void
     {
         $this->inRuntime(function () use ($change, $error): void {
@@ -134,6 +136,7 @@ final class EncryptionTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAValueOpensInTheMessageAloneThatItWasSentWith(string $type, bool $otherId, bool $opens): void
     {
         $this->inRuntime(function () use ($type, $otherId, $opens): void {

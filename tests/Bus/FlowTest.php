@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CircuitBreaker;
@@ -189,6 +190,7 @@ final class FlowTest extends BusTestCase
     }
 
     /** @dataProvider impossible */
+    #[DataProvider('impossible')]
     public function testWhatCannotBeSaidOfAMessageIsRefused(array $options, string $message): void
     {
         $this->expectException(\ValueError::class);
@@ -363,6 +365,7 @@ final class FlowTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testProcessesThatShareARateKeepItTogetherHoweverManyHandlersWaitAndHoweverTheClockIsSet(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {

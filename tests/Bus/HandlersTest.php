@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
@@ -69,6 +70,7 @@ final class HandlersTest extends BusTestCase
     }
 
     /** @dataProvider invalidHandlers */
+    #[DataProvider('invalidHandlers')]
     public function testAMethodThatCannotBeAHandlerIsRefusedAndNamed(object $service, string $message): void
     {
         $this->expectException(InvalidHandlerError::class);
@@ -410,6 +412,7 @@ final class HandlersTest extends BusTestCase
     }
 
     /** @dataProvider shortSignatures */
+    #[DataProvider('shortSignatures')]
     public function testShortSignaturesGetWhatTheyAskFor(object $handler, array $expected): void
     {
         $this->inRuntime(function () use ($handler, $expected): void {

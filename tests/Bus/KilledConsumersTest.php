@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
@@ -46,6 +47,7 @@ final class KilledConsumersTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testEachEffectHappensExactlyOnceHoweverManyConsumersAreKilled(string $driver): void
     {
         $this->driver = $driver;
@@ -84,6 +86,7 @@ final class KilledConsumersTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testALivingConsumerTakesOverFromAKilledOne(string $driver, string $held): void
     {
         $this->driver = $driver;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Transport\RabbitMq;
@@ -26,6 +27,7 @@ final class KilledOrderTest extends BusTestCase
     private const MESSAGES = 200;
 
     /** @dataProvider types */
+    #[DataProvider('types')]
     public function testTheOneThatStandsByGoesOnInOrderWithEachEffectOnce(string $type): void
     {
         $this->inRuntime(function () use ($type): void {

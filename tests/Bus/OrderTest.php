@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
@@ -52,6 +53,7 @@ final class OrderTest extends BusTestCase
     use TemporaryDatabase;
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testMessagesOfAKeyAreHandledInOrderAndOthersBesideThem(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -130,6 +132,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testWhatComesAfterAFailedMessageOfItsKeyWaitsUntilThatHasSucceededAndThenRunsInOrder(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -306,6 +309,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAConsumerThatTakesOverWaitsForTheMessagesThatTheOneBeforeStillHolds(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -338,6 +342,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testWhateverFailsEachKeyIsHandledInItsOrderAndNothingIsLost(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -491,6 +496,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testOfTwoMessagesWithOneIdBehindABlockedKeyNoneIsLost(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
@@ -516,6 +522,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAKeyOfAnyBytesBlocksAndIsReleased(string $place): void
     {
         $this->inRuntime(function () use ($place): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
@@ -29,6 +30,7 @@ final class PlainScriptTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testItSendsConsumesAndWorksOnDeadLetters(\Closure $connect): void
     {
         $handled = $heard = [];

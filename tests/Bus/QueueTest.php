@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
@@ -35,6 +36,7 @@ final class QueueTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAQueueIsDeletedWithItsDeadLettersOnlyWhenItIsEmptyOrItIsSaid(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -66,6 +68,7 @@ final class QueueTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testMessagesWithoutAHandlerReachAQueueThatIsBoundToThem(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -80,6 +83,7 @@ final class QueueTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAPausedQueueIsNotConsumedUntilItIsResumed(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus, RecordingLogger $logger): void {

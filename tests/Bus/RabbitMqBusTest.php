@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Log\NullLogger;
 use Weft\Amqp\Connection;
 use Weft\Bus\BusOptions;
@@ -109,6 +110,7 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider modes */
+    #[DataProvider('modes')]
     public function testThousandsOfCommandsAreStoredAndTheirEventsHeardOnce(DeliveryGuarantee $guarantee, bool $persistent): void
     {
         $this->inRuntime(function () use ($guarantee, $persistent): void {
@@ -296,6 +298,7 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider unreachable */
+    #[DataProvider('unreachable')]
     public function testABrokerThatCannotBeUsedIsNamedWithoutThePassword(string $replace, string $with, string $message): void
     {
         $dsn = \preg_replace($replace, $with, self::setting('AMQP_URL'));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\RabbitMq\Properties;
@@ -22,6 +23,7 @@ final class RabbitMqPropertiesTest extends TestCase
      * @dataProvider ordinaryMessages
      * @param array<string, string> $headers
      */
+    #[DataProvider('ordinaryMessages')]
     public function testAnOrdinaryMessageHasNoMorePropertiesThanAreCheap(array $headers): void
     {
         [$left, $properties] = Properties::routed(new Outgoing('Shop\\Orders\\Order\\PlaceOrderWithAVeryLongName', '{}', $headers));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\NullLogger;
 use Weft\Bus\Internal\Persistence\Redeliveries;
@@ -26,6 +27,7 @@ final class RedeliveriesTest extends TestCase
      *
      * @dataProvider databases
      */
+    #[DataProvider('databases')]
     public function testManyMessagesAreCountedAtTheSameTime(string $kind): void
     {
         $database = $this->database($kind);

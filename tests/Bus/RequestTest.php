@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -41,6 +42,7 @@ final class RequestTest extends BusTestCase
     use TemporaryDatabase;
 
     /** @dataProvider transports */
+    #[DataProvider('transports')]
     public function testAThousandQueriesInFlightGetTheAnswerToEach(string $transport): void
     {
         $this->inRuntime(function () use ($transport): void {
@@ -163,6 +165,7 @@ final class RequestTest extends BusTestCase
     }
 
     /** @dataProvider moments */
+    #[DataProvider('moments')]
     public function testTheTimeOfARequestBoundsAllOfItWhileTheBrokerIsSilent(bool $isOpen, string $missing): void
     {
         $this->inRuntime(function () use ($isOpen, $missing): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -55,6 +56,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAHandlerIsCalledAgainAtOnceAndLaterAndThenItsMessageIsDeadLettered(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -82,6 +84,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testOnlyTheListenerThatFailedRunsAgain(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -120,6 +123,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testOfTwoListenersThatFailOneIsTriedAgainAndTheOtherIsDeadLettered(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -152,6 +156,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider exceptions */
+    #[DataProvider('exceptions')]
     public function testTheExceptionDecides(\Throwable $thrown, int $calls): void
     {
         $this->with(static fn(): Bus => Bus::connect(new Memory(), options: new BusOptions(retry: new Retry(immediate: 1))), function (Bus $bus) use ($thrown, $calls): void {
@@ -191,6 +196,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider ofHandlersWithoutARule */
+    #[DataProvider('ofHandlersWithoutARule')]
     public function testWithoutARuleEverythingIsRetriedButMistakesInTheProgram(\Throwable $thrown, int $calls): void
     {
         $this->with(static fn(): Bus => Bus::connect(new Memory(), options: new BusOptions(retry: new Retry(immediate: 1))), function (Bus $bus) use ($thrown, $calls): void {
@@ -440,6 +446,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testOfMessagesWithOneIdOrNoneEachOneComesBack(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -470,6 +477,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAMessageOf20MiBIsHandledDeadLetteredAndRequeuedWhole(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
@@ -489,6 +497,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
+    #[DataProvider('buses')]
     public function testAnErrorOfAnyShapeIsToldByTheDeadLetter(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {

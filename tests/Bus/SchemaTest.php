@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
@@ -73,6 +74,7 @@ final class SchemaTest extends BusTestCase
     }
 
     /** @dataProvider broken */
+    #[DataProvider('broken')]
     public function testAVersionThatCannotBeReadDeadLettersTheMessageWithItsBytes(string $version, string $body, string $error): void
     {
         $this->inRuntime(function () use ($version, $body, $error): void {
@@ -179,6 +181,7 @@ final class SchemaTest extends BusTestCase
     }
 
     /** @dataProvider changes */
+    #[DataProvider('changes')]
     public function testAChangeIsCompatibleOrNot(array $from, array $to, array $breaking, array $compatible): void
     {
         $change = self::change($from, $to);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
@@ -49,6 +50,7 @@ final class SerializerTest extends BusTestCase
     private const ID = '0199d6c1-8f3a-7c52-9d1e-5b0c7a4e2f10';
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAMessageComesBackAsItWasSent(Serializer $serializer): void
     {
         $this->inRuntime(function () use ($serializer): void {
@@ -159,6 +161,7 @@ final class SerializerTest extends BusTestCase
      *
      * @param array<string, string> $headers
      */
+    #[DataProvider('events')]
     public function testCloudEventsOfOthersAreReadInEveryForm(string $body, array $headers, string $id): void
     {
         $this->inRuntime(function () use ($body, $headers, $id): void {
@@ -195,6 +198,7 @@ final class SerializerTest extends BusTestCase
      * @param array<string, string> $headers
      * @param class-string          $error
      */
+    #[DataProvider('damaged')]
     public function testAMessageThatCannotBeReadIsParkedWithItsOriginalBytesAndHeaders(array $formats, string $body, array $headers, string $error = MessageDecodingException::class): void
     {
         $this->inRuntime(function () use ($formats, $body, $headers, $error): void {
@@ -231,6 +235,7 @@ final class SerializerTest extends BusTestCase
     }
 
     /** @dataProvider envelopes */
+    #[DataProvider('envelopes')]
     public function testDamagedMessagesOfOthersAreRefusedAndNothingElseHappens(EnvelopeSerializer $format, Envelope $envelope): void
     {
         \mt_srand(7);
@@ -280,6 +285,7 @@ final class SerializerTest extends BusTestCase
     }
 
     /** @dataProvider invalid */
+    #[DataProvider('invalid')]
     public function testSettingsThatMakeNoSenseAreRefused(\Closure $make, string $why): void
     {
         $this->expectException(\ValueError::class);
@@ -361,6 +367,7 @@ final class SerializerTest extends BusTestCase
      *
      * @param array<string, string> $headers
      */
+    #[DataProvider('old')]
     public function testAQueueOfPhpServiceBusCanBeMovedWhileMessagesAreInIt(string $body, array $headers): void
     {
         $this->inRuntime(function () use ($body, $headers): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -25,6 +26,7 @@ final class ServerTransactionTest extends BusTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturnedAndNotAfterItThrew(string $server): void
     {
         $this->inRuntime(static function () use ($server): void {

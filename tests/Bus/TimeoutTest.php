@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -74,6 +75,7 @@ final class TimeoutTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAStatementThatRunsTooLongIsCancelledOnItsServerAndItsTransactionRolledBack(string $server, string $sleep, string $running): void
     {
         $this->inRuntime(function () use ($server, $sleep, $running): void {
@@ -160,6 +162,7 @@ final class TimeoutTest extends BusTestCase
     }
 
     /** @dataProvider impossible */
+    #[DataProvider('impossible')]
     public function testATimeoutMustBeAboveZero(float $seconds): void
     {
         $this->expectExceptionMessage('The timeout of a handler must be above 0 seconds, got ');

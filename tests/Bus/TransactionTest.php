@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\Retry;
 use Weft\Bus\BusOptions;
@@ -37,6 +38,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturned(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
@@ -56,6 +58,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testAHandlerThatThrowsHasStoredAndPublishedNothing(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
@@ -73,6 +76,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testAStatementThatFailsWhenItIsCommittedDeadLettersTheMessageWithItsError(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
@@ -95,6 +99,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testAMissingTableDeadLettersTheMessagesAndTheWorkerGoesOn(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
@@ -110,6 +115,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
+    #[DataProvider('brokers')]
     public function testAHandlerMustNotEndItsTransaction(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {

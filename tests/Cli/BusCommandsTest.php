@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\ConsumeOptions;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -184,6 +185,7 @@ final class BusCommandsTest extends TestCase
     }
 
     /** @dataProvider noBuses */
+    #[DataProvider('noBuses')]
     public function testAFileThatReturnsNoBusIsRefused(string $code, string $returned): void
     {
         \file_put_contents("{$this->folder}/nothing.php", "<?php {$code}");

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\App;
 use Weft\Restart;
@@ -86,6 +87,7 @@ final class LifecycleTest extends TestCase
     }
 
     /** @dataProvider ends */
+    #[DataProvider('ends')]
     public function testATaskThatIsNotRestartedEndsTheApplicationWithItsFailure(string $restart, int $calls): void
     {
         $this->start('', "\$app->onStop(fn() => say('stopped'))->task('fatal', function () { say('called'); throw new DomainException('broken'); }, {$restart});");
@@ -104,6 +106,7 @@ final class LifecycleTest extends TestCase
     }
 
     /** @dataProvider slow */
+    #[DataProvider('slow')]
     public function testWhatTakesLongerThanTheGraceIsCancelled(string $program, ?string $request): void
     {
         $this->start('grace: 0.2', $program, announce: true);
@@ -262,6 +265,7 @@ final class LifecycleTest extends TestCase
     }
 
     /** @dataProvider refused */
+    #[DataProvider('refused')]
     public function testWhatMakesNoSenseIsRefusedByName(string $message, \Closure $make): void
     {
         $this->expectExceptionMessage($message);

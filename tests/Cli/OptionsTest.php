@@ -4,11 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class OptionsTest extends TestCase
 {
     /** @dataProvider badOptions */
+    #[DataProvider('badOptions')]
     public function testABadOptionIsRefusedWithTheValueAndWhatItMustBe(string $option, string $complaint): void
     {
         $weft = Weft::run(['run', $option, __FILE__]);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
@@ -29,6 +30,7 @@ final class ProgramTest extends TestCase
     }
 
     /** @dataProvider firstCalls */
+    #[DataProvider('firstCalls')]
     public function testAProgramWithoutTheExtensionIsToldWhatIsMissing(string $program): void
     {
         $errors = self::failureOf(['-n'], $program);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class RunTest extends TestCase
@@ -73,6 +74,7 @@ final class RunTest extends TestCase
     }
 
     /** @dataProvider blockWarnings */
+    #[DataProvider('blockWarnings')]
     public function testACallThatBlocksForLongIsNamedAndTheWorkerGoesOn(string $option): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \usleep(1_500_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Sql\Schema\OldDatabase;
@@ -74,6 +75,7 @@ final class SetupTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTheScriptForANewDatabaseMakesAllTables(string $kind): void
     {
         $script = $this->weft('setup', '--sql', '--driver=' . self::driver($kind));
@@ -86,6 +88,7 @@ final class SetupTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTheScriptFrom01UpgradesItsTables(string $kind): void
     {
         $script = $this->weft('setup', '--sql', '--driver=' . self::driver($kind), '--from=0.1');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\EventSourcing;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
@@ -34,6 +35,7 @@ use function Weft\delay;
 final class AggregatesTest extends EventSourcingTestCase
 {
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnAggregateIsWhatItsEventsHaveMadeOfIt(string $kind): void
     {
         $accounts = new Aggregates($this->store($kind), Account::class);
@@ -64,6 +66,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testOfTwoWhoSaveTheSameVersionOneHasAConflictAndNothingOfIt(string $kind): void
     {
         $accounts = new Aggregates($this->store($kind), Account::class);
@@ -84,6 +87,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testConcurrentDepositsThatAreTriedAgainAreAllThereOnce(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -115,6 +119,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testASnapshotSparesTheEventsBeforeIt(string $kind): void
     {
         $accounts = new Aggregates($this->store($kind), Account::class);
@@ -143,6 +148,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnAggregateThatIsTakenBackIsWhatItWasAndGoesOnFromThere(string $kind): void
     {
         $accounts = new Aggregates($this->store($kind), Account::class);
@@ -177,6 +183,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testEventsOfOldVersionsAreLiftedStepByStepAndThoseFromTheFutureAreRefused(string $kind): void
     {
         $store = $this->store($kind)->upcasters(new class {
@@ -215,6 +222,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testWhatAHandlerRecordsIsPublishedIfAndOnlyIfItCommits(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -260,6 +268,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAUniqueValueBelongsToOneOwnerAndIsFreeAgainAfterwards(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -297,6 +306,7 @@ final class AggregatesTest extends EventSourcingTestCase
     }
 
     /** @dataProvider unusable */
+    #[DataProvider('unusable')]
     public function testAClassThatCannotBeAnAggregateIsRefusedByName(string $class, string $why): void
     {
         $this->expectException(InvalidAggregateError::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\EventSourcing;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\EventSourcing\AggregateClosed;
 use Weft\EventSourcing\AggregateClosedException;
 use Weft\EventSourcing\AggregateNotFoundException;
@@ -23,6 +24,7 @@ use Weft\Tests\EventSourcing\Fixtures\Deposited;
 final class ErasureTest extends EventSourcingTestCase
 {
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnErasedStreamKeepsItsVersionsAndNothingOfItsContents(string $kind): void
     {
         $store = $this->store($kind);
@@ -47,6 +49,7 @@ final class ErasureTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAProjectionLearnsOfAnErasureAndAnErasedAggregateIsNotFound(string $kind): void
     {
         $store = $this->store($kind);
@@ -82,6 +85,7 @@ final class ErasureTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnErasureIsRolledBackWithItsTransactionAndConflictsWithAConcurrentEvent(string $kind): void
     {
         $store = $this->store($kind);
@@ -101,6 +105,7 @@ final class ErasureTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAClosedAggregateRecordsNothingMoreUntilItIsReverted(string $kind): void
     {
         $store = $this->store($kind);
@@ -138,6 +143,7 @@ final class ErasureTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAUniqueValueIsChangedInOneStepAndAllOfAnOwnerAreFreed(string $kind): void
     {
         $database = $this->database($kind);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\EventSourcing;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\RecordedEvent;
 use Weft\EventSourcing\StreamConflictException;
@@ -72,6 +73,7 @@ final class ReadingTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAReaderGetsWhatManyWritersCommitOnceAndInOrderWhileTheyWrite(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -128,6 +130,7 @@ final class ReadingTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAProjectionIsGivenEachEventOnceHoweverManyProcessesCatchUpAndFail(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -166,6 +169,7 @@ final class ReadingTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAFollowerReceivesLaterEvents(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -184,6 +188,7 @@ final class ReadingTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAStreamThatHasAnotherVersionThanExpectedIsAConflict(string $kind): void
     {
         $store = $this->store($kind);

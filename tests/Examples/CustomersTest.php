@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Examples;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Sql\Database;
 
@@ -152,6 +153,7 @@ final class CustomersTest extends TestCase
     }
 
     /** @dataProvider wrongOptions */
+    #[DataProvider('wrongOptions')]
     public function testAWrongOptionIsExplained(string $options): void
     {
         [$code, $output] = $this->finish($this->start($options));

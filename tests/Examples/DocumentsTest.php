@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Examples;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
@@ -34,6 +35,7 @@ final class DocumentsTest extends TestCase
     }
 
     /** @dataProvider pages */
+    #[DataProvider('pages')]
     public function testTheProgramOfThePageGivesWhatItSays(string $page, int $values): void
     {
         // Also where the call ends some lines later: `}); // expected`.

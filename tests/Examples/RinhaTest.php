@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Examples;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
@@ -67,6 +68,7 @@ final class RinhaTest extends TestCase
     }
 
     /** @dataProvider acceptable */
+    #[DataProvider('acceptable')]
     public function testAnAcceptablePersonIsStoredAsItIs(array $change): void
     {
         [$status, $headers] = $this->create($change + self::PERSON);
@@ -97,6 +99,7 @@ final class RinhaTest extends TestCase
     }
 
     /** @dataProvider unacceptable */
+    #[DataProvider('unacceptable')]
     public function testAPersonThatARuleExcludesIsNotProcessable(array $change): void
     {
         self::assertSame(422, $this->create($change + self::PERSON)[0]);
@@ -135,6 +138,7 @@ final class RinhaTest extends TestCase
     }
 
     /** @dataProvider malformed */
+    #[DataProvider('malformed')]
     public function testAPersonWithAValueOfTheWrongTypeIsABadRequest(string $body): void
     {
         self::assertSame(400, $this->request('POST', '/pessoas', $body)[0]);
@@ -173,6 +177,7 @@ final class RinhaTest extends TestCase
     }
 
     /** @dataProvider terms */
+    #[DataProvider('terms')]
     public function testASearchFindsItsTermInNicknameNameAndStack(string $term, array $found): void
     {
         $this->create(['apelido' => 'ana', 'nome' => 'Ana Barbosa', 'nascimento' => '1985-09-23', 'stack' => ['Node', 'PostgreSQL']]);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Examples;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Tests\Cli\Supervised;
@@ -49,6 +50,7 @@ final class ShopTest extends TestCase
     }
 
     /** @dataProvider badOrders */
+    #[DataProvider('badOrders')]
     public function testABadOrderIsRefused(string $body, int $expected): void
     {
         $this->open();

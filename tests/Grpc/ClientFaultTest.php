@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Examples\Users\GetUserRequest;
 use Weft\Examples\Users\ListUserRequest;
 use Weft\Examples\Users\User;
@@ -174,6 +175,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @dataProvider wrongAddresses */
+    #[DataProvider('wrongAddresses')]
     public function testAnAddressThatIsNoneIsNamed(string $address): void
     {
         $this->expectException(\ValueError::class);
@@ -281,6 +283,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @dataProvider otherAnswers */
+    #[DataProvider('otherAnswers')]
     public function testAnAnswerThatIsNoneOfGrpcIsAStatusThatSaysSo(string $answer, Status $status, string $message): void
     {
         $program = (string) tempnam(sys_get_temp_dir(), 'weft-http');
@@ -314,6 +317,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @dataProvider endlessTimes */
+    #[DataProvider('endlessTimes')]
     public function testATimeoutMayBeBeyondAllClocks(float $seconds): void
     {
         $server = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() > 1e8))');
@@ -350,6 +354,7 @@ final class ClientFaultTest extends GrpcTestCase
      *
      * @param array<mixed> $metadata
      */
+    #[DataProvider('wrongMetadata')]
     public function testMetadataThatCannotTravelIsRefusedBeforeTheCall(array $metadata, string $message): void
     {
         $client = $this->client('127.0.0.1:1');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Grpc\Client\Http2Channel;
 use Weft\Grpc\Client\Tls;
@@ -84,12 +85,14 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testEmptyUnary(string $channel): void
     {
         self::assertEquals(new PBEmpty(), self::client($channel)->emptyCall(new PBEmpty()));
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testLargeUnary(string $channel): void
     {
         $response = self::client($channel)->unaryCall(new SimpleRequest(responseSize: 314_159, payload: self::payload(271_828)));
@@ -98,6 +101,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testClientStreaming(string $channel): void
     {
         $requests = array_map(static fn(int $size) => new StreamingInputCallRequest(payload: self::payload($size)), [27_182, 8, 1_828, 45_904]);
@@ -106,6 +110,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testServerStreaming(string $channel): void
     {
         $sizes = [];
@@ -117,6 +122,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testPingPong(string $channel): void
     {
         $sizes = run(static function () use ($channel): array {
@@ -137,6 +143,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testEmptyStream(string $channel): void
     {
         $responses = run(static fn(): array => iterator_to_array(self::client($channel)->fullDuplexCall([])));
@@ -145,6 +152,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testStatusCodeAndMessageOfBothKinds(string $channel): void
     {
         $status = new EchoStatus(2, 'test status message');
@@ -156,6 +164,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testSpecialStatusMessage(string $channel): void
     {
         $message = "\t\ntest with whitespace\r\nand Unicode BMP \u{263A} and non-BMP \u{1F608}\t\n";
@@ -166,6 +175,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testUnimplementedMethodAndService(string $channel): void
     {
         foreach (['/grpc.testing.TestService/UnimplementedCall', '/grpc.testing.UnimplementedService/UnimplementedCall'] as $method) {
@@ -175,6 +185,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testCancelAfterFirstResponse(string $channel): void
     {
         $count = run(static function () use ($channel): int {
@@ -189,6 +200,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testTimeoutOnSleepingServer(string $channel): void
     {
         $request = new StreamingOutputCallRequest(responseParameters: [new ResponseParameters(size: 1, intervalUs: 5_000_000)]);
@@ -201,6 +213,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @dataProvider channels */
+    #[DataProvider('channels')]
     public function testCustomMetadataComesBackWithAFailure(string $channel): void
     {
         $metadata = ['x-grpc-test-echo-trailing-bin' => "\xab\xab\xab"];

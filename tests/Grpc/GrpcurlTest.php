@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 /** grpcurl knows nothing of the example's service but what reflection tells it. */
@@ -47,6 +48,7 @@ final class GrpcurlTest extends TestCase
      *
      * @dataProvider versions
      */
+    #[DataProvider('versions')]
     public function testItCallsByEitherVersionOfReflection(string $version, string $other): void
     {
         $server = GrpcProcess::launch([__DIR__ . '/Fixtures/users.php', $other]);

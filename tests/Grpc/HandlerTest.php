@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Grpc\Rpc\Status as RpcStatus;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
@@ -28,6 +29,7 @@ final class HandlerTest extends GrpcTestCase
     }
 
     /** @dataProvider codes */
+    #[DataProvider('codes')]
     public function testEveryStatusReachesTheClient(Status $status): void
     {
         $server = $this->serve("'get' => static fn() => throw new StatusException(Status::from($status->value), 'why')");
@@ -307,6 +309,7 @@ final class HandlerTest extends GrpcTestCase
      *
      * @dataProvider firstCalls
      */
+    #[DataProvider('firstCalls')]
     public function testAServerWithoutDescriptorsAnswersAFirstCallOfAnyKind(string $path, string $logged = ''): void
     {
         $server = $this->serve(

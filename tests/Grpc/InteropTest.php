@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Http\Certificates;
 
@@ -36,6 +37,7 @@ final class InteropTest extends TestCase
     /**
      * @dataProvider cases
      */
+    #[DataProvider('cases')]
     public function testTheClientOfGrpcGoIsContentWith(string $case, string ...$arguments): void
     {
         self::assertContent(self::$plain, $case, ...$arguments);
@@ -44,6 +46,7 @@ final class InteropTest extends TestCase
     /**
      * @dataProvider cases
      */
+    #[DataProvider('cases')]
     public function testTheClientOfGrpcGoIsContentOverTlsWith(string $case, string ...$arguments): void
     {
         $tls = ['--use_tls', '--use_test_ca', '--ca_file=' . self::$certificates->folder . '/ca.crt', '--server_host_override=interop.test'];

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 /** grpc-java's interoperability client, which has the cases of compression that grpc-go's has not. */
@@ -26,6 +27,7 @@ final class JavaInteropTest extends TestCase
     }
 
     /** @dataProvider cases */
+    #[DataProvider('cases')]
     public function testTheClientOfGrpcJavaIsContentWith(string $case): void
     {
         [$host, $port] = explode(':', (string) self::$server?->address);

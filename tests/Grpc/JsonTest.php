@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Grpc\InvalidServiceError;
 use Weft\Grpc\Limits;
@@ -27,6 +28,7 @@ final class JsonTest extends TestCase
     }
 
     /** @dataProvider versions */
+    #[DataProvider('versions')]
     public function testAPathCallsAMethod(string $version): void
     {
         $answer = self::ask('GET', '/v1/shelves/3/books/a%20b', null, "--$version", '-H', 'authorization: Bearer 1');
@@ -141,6 +143,7 @@ final class JsonTest extends TestCase
     }
 
     /** @dataProvider wrong */
+    #[DataProvider('wrong')]
     public function testWhatIsWrongIsNamed(int $status, string $message, string $verb, string $path, ?string $body = null, string ...$options): void
     {
         $answer = self::ask($verb, $path, $body, ...$options);
@@ -187,6 +190,7 @@ final class JsonTest extends TestCase
     }
 
     /** @dataProvider asked */
+    #[DataProvider('asked')]
     public function testAPostWithoutABodyIsTakenWhereABrowserWouldHaveAskedFirst(string $field): void
     {
         self::assertSame(200, self::ask('POST', '/v1/shelves/1/books?draft=true', null, '-H', $field)->httpStatus());

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Load\IdleConnections;
 use Weft\Bench\Port;
@@ -30,6 +31,7 @@ final class LoadTest extends TestCase
     }
 
     /** @dataProvider methods */
+    #[DataProvider('methods')]
     public function testGhzGetsEveryAnswerOfAMethodOfEveryKind(string $method, string $data): void
     {
         $report = $this->ghz($this->server()->address, $method, $data, '--concurrency=20', '--connections=2', '--total=400');
@@ -47,6 +49,7 @@ final class LoadTest extends TestCase
     }
 
     /** @dataProvider streams */
+    #[DataProvider('streams')]
     public function testNoNumberOfStreamsOnOneConnectionMakesCallsWaitForATimer(int $streams): void
     {
         // A delayed acknowledgement is 40 ms. A timer makes every call wait as long, a busy machine only some, or some of the time; and

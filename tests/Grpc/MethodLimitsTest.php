@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MessageLimits;
 use Weft\Grpc\MethodLimits;
@@ -114,6 +115,7 @@ final class MethodLimitsTest extends GrpcTestCase
     }
 
     /** @dataProvider impossible */
+    #[DataProvider('impossible')]
     public function testLimitsThatCannotBeAreRefused(string $message, array $limits): void
     {
         $this->expectException(\ValueError::class);
@@ -139,6 +141,7 @@ final class MethodLimitsTest extends GrpcTestCase
     }
 
     /** @dataProvider impossibleOfAServer */
+    #[DataProvider('impossibleOfAServer')]
     public function testLimitsOfAServerThatCannotBeAreRefused(string $message, \Closure $limits): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Grpc\Status;
 
 /** What a server answers to requests as they come over the wire, good and bad. */
@@ -108,6 +109,7 @@ final class ProtocolTest extends GrpcTestCase
     }
 
     /** @dataProvider brokenBodies */
+    #[DataProvider('brokenBodies')]
     public function testABrokenBodyEndsItsCallOnly(string $body, Status $status, string $message): void
     {
         $server = $this->serve(arguments: ', limits: new Limits(messages: new MessageLimits(bytes: 1000))');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Grpc\Client\Balancing;
 use Weft\Grpc\Client\ServiceConfig;
@@ -41,6 +42,7 @@ final class ServiceConfigTest extends TestCase
     }
 
     /** @dataProvider wrong */
+    #[DataProvider('wrong')]
     public function testWhatIsWrongIsNamed(string $json, string $message): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Http\ServerProcess;
 
@@ -23,6 +24,7 @@ final class VettingTest extends TestCase
     }
 
     /** @dataProvider requests */
+    #[DataProvider('requests')]
     public function testIsRefused(string $head): void
     {
         $socket = self::$server->connect();

@@ -4,12 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Http\Folder;
 
 /** The client that pages use, from npm, in Node: over HTTP/1.1. */
 final class WebClientTest extends GrpcTestCase
 {
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testTheClientOfGrpcWebCallsIn(string $format): void
     {
         if (exec('command -v npm') === '') {

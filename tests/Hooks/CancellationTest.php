@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolOptions;
@@ -173,6 +174,7 @@ final class CancellationTest extends TestCase
      *
      * @param \Closure(): array{\Closure(): mixed, \Closure(): mixed} $connect
      */
+    #[DataProvider('connections')]
     public function testAConnectionIsBrokenOrInStepAfterItsWaitWasCancelled(string $extension, \Closure $connect): void
     {
         \extension_loaded($extension) || self::markTestSkipped("ext-$extension is not loaded");
@@ -214,6 +216,7 @@ final class CancellationTest extends TestCase
      *
      * @param \Closure(string): mixed $wait
      */
+    #[DataProvider('waits')]
     public function testAWaitIsCancelled(string $extension, \Closure $wait): void
     {
         \extension_loaded($extension) || self::markTestSkipped("ext-$extension is not loaded");
@@ -222,7 +225,6 @@ final class CancellationTest extends TestCase
         self::assertTimesOut(static fn(): mixed => $wait((string) \stream_socket_get_name($server, false)));
     }
 
-    /** @requires extension curl */
     /** @return iterable<string, array{string, \Closure(): array{\Closure(): mixed, \Closure(): mixed}}> the connections to real servers */
     public static function serverConnections(): iterable
     {
@@ -236,6 +238,7 @@ final class CancellationTest extends TestCase
      *
      * @param \Closure(): array{\Closure(): mixed, \Closure(): mixed} $connect
      */
+    #[DataProvider('serverConnections')]
     public function testAPoolDoesNotLendAConnectionAgainWhoseWaitWasCancelled(string $extension, \Closure $connect): void
     {
         \extension_loaded($extension) || self::markTestSkipped("ext-$extension is not loaded");

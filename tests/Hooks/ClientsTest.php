@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\Hooks\Support\SlowServer;
@@ -75,6 +76,7 @@ final class ClientsTest extends TestCase
      *
      * @param \Closure(string): string $get
      */
+    #[DataProvider('httpClients')]
     public function testHttpRequestsWaitSideBySide(string $needed, \Closure $get): void
     {
         self::need($needed);
@@ -127,6 +129,7 @@ final class ClientsTest extends TestCase
      *
      * @param \Closure(): (\Closure(string): mixed) $connect
      */
+    #[DataProvider('postgresClients')]
     public function testQueriesOfPostgresWaitSideBySide(string $needed, \Closure $connect): void
     {
         self::need($needed);
@@ -186,6 +189,7 @@ final class ClientsTest extends TestCase
      *
      * @param \Closure(): (\Closure(string): mixed) $connect
      */
+    #[DataProvider('mysqlClients')]
     public function testQueriesOfMysqlWaitSideBySide(string $needed, \Closure $connect): void
     {
         self::need($needed);
@@ -223,6 +227,7 @@ final class ClientsTest extends TestCase
      *
      * @param \Closure(int): (\Closure(string): mixed) $connect
      */
+    #[DataProvider('redisClients')]
     public function testCommandsOfRedisWaitSideBySide(string $needed, \Closure $connect): void
     {
         self::need($needed);
@@ -288,6 +293,7 @@ final class ClientsTest extends TestCase
      *
      * @param \Closure(string): string $take
      */
+    #[DataProvider('amqpClients')]
     public function testConsumersOfRabbitMqWaitSideBySide(string $needed, \Closure $take): void
     {
         self::need($needed);

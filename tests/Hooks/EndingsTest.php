@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -117,6 +118,7 @@ final class EndingsTest extends TestCase
     ];
 
     /** @dataProvider matrix */
+    #[DataProvider('matrix')]
     public function testAProcessEndsWhileACallIsSuspended(string $call, string $code, ?string $extension, ?string $server, string $ending, int $exitCode, string $output, string $error = ''): void
     {
         if ($extension !== null && !extension_loaded($extension)) {

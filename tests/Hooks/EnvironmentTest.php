@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\Hook;
 
@@ -37,6 +38,7 @@ final class EnvironmentTest extends TestCase
      *
      * @param list<Hook> $expected
      */
+    #[DataProvider('values')]
     public function testTheVariableNamesTheHooks(string $variable, array $expected): void
     {
         \putenv($variable);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\HandleInUseError;
@@ -310,6 +311,7 @@ final class HandleInUseTest extends TestCase
     }
 
     /** @dataProvider targets */
+    #[DataProvider('targets')]
     public function testPasswordsAreNotNamed(string $target, string $expected): void
     {
         $pdo = self::database();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -43,6 +44,7 @@ final class NameTest extends TestCase
     }
 
     /** @dataProvider calls */
+    #[DataProvider('calls')]
     public function testTenLookUpsAreMadeAtOnce(string $call, string $expected): void
     {
         $output = $this->withNameServer("echo json_encode(array_unique(timeout(60.0, fn () => all(array_map(fn (\$n) => fn () => $call, range(1, 10))))));");

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Timing;
@@ -35,6 +36,7 @@ final class ProcessTest extends TestCase
      *
      * @param \Closure(string): mixed $call
      */
+    #[DataProvider('calls')]
     public function testOtherTasksContinueWhileAChildIsWaitedFor(\Closure $call, mixed $expected): void
     {
         $command = "touch {$this->folder}/\$\$; while [ \$(ls {$this->folder} | wc -l) -lt 10 ]; do sleep 0.01; done;";
@@ -90,6 +92,7 @@ final class ProcessTest extends TestCase
      *
      * @param \Closure(string): mixed $call
      */
+    #[DataProvider('cancelled')]
     public function testTheChildOfACancelledTaskIsEnded(\Closure $call): void
     {
         $file = "{$this->folder}/pid";

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\Hook;
@@ -39,6 +40,7 @@ final class SleepTest extends TestCase
      *
      * @param \Closure(int): mixed $pause
      */
+    #[DataProvider('pauses')]
     public function testTasksThatPauseContinueInTheOrderInWhichTheirPausesEnd(\Closure $pause): void
     {
         $order = [];

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\InTask;
 
@@ -15,6 +16,7 @@ use function Weft\delay;
  *
  * @requires extension soap
  */
+#[RequiresPhpExtension('soap')]
 final class SoapTest extends TestCase
 {
     use InTask;

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Tests\InTask;
@@ -38,6 +40,7 @@ final class StreamsTest extends TestCase
     }
 
     /** @dataProvider addresses */
+    #[DataProvider('addresses')]
     public function testClientsAndTheirServerTalkInOneProcess(string $address): void
     {
         [$server, $target, $context] = self::listen($address);
@@ -62,6 +65,7 @@ final class StreamsTest extends TestCase
     }
 
     /** @dataProvider addresses */
+    #[DataProvider('addresses')]
     public function testAWriterWaitsForItsReader(string $address): void
     {
         [$server, $target, $context] = self::listen($address);
@@ -125,6 +129,7 @@ final class StreamsTest extends TestCase
     }
 
     /** @requires extension sockets */
+    #[RequiresPhpExtension('sockets')]
     public function testBlockingSocketsOfExtSocketsSuspend(): void
     {
         $server = \socket_create(\AF_INET, \SOCK_STREAM, \SOL_TCP);
@@ -151,6 +156,7 @@ final class StreamsTest extends TestCase
     }
 
     /** @requires extension sockets */
+    #[RequiresPhpExtension('sockets')]
     public function testASocketsReceiveTimeoutEndsItsWait(): void
     {
         \socket_create_pair(\AF_UNIX, \SOCK_STREAM, 0, $pair);
@@ -161,6 +167,7 @@ final class StreamsTest extends TestCase
     }
 
     /** @requires extension sockets */
+    #[RequiresPhpExtension('sockets')]
     public function testASocketThatDoesNotBlockIsNotWaitedFor(): void
     {
         \socket_create_pair(\AF_UNIX, \SOCK_STREAM, 0, $pair);
@@ -301,6 +308,8 @@ final class StreamsTest extends TestCase
      *
      * @param \Closure(resource): mixed $call
      */
+    #[DataProvider('calls')]
+    #[RequiresPhpExtension('curl')]
     public function testATaskWhoseCallsNeverWaitLetsOthersRun(\Closure $call): void
     {
         [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);

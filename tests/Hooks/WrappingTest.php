@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -39,6 +40,7 @@ final class WrappingTest extends TestCase
     }
 
     /** @dataProvider settings */
+    #[DataProvider('settings')]
     public function testOpcacheAndItsCompiler(string ...$options): void
     {
         $program = self::program('class Database extends PDO {}' . self::PROGRAM, ...$options);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 final class BadInputTest extends HttpTestCase
@@ -43,6 +44,7 @@ final class BadInputTest extends HttpTestCase
     }
 
     /** @dataProvider malformed */
+    #[DataProvider('malformed')]
     public function testWhatIsMalformedIsRefusedAndTheConnectionClosed(int $status, string $bytes): void
     {
         // What follows could be part of an attack: it must not be answered.
@@ -95,6 +97,7 @@ final class BadInputTest extends HttpTestCase
     }
 
     /** @dataProvider halves */
+    #[DataProvider('halves')]
     public function testAHeaderThatDoesNotArriveInTimeIs408AndEndsTheConnection(string $bytes): void
     {
         Timing::assertDoesNotWait(self::DEFAULT_HEADER_TIMEOUT, static function () use ($bytes): void {
@@ -124,6 +127,7 @@ final class BadInputTest extends HttpTestCase
     }
 
     /** @dataProvider wholes */
+    #[DataProvider('wholes')]
     public function testAHeaderBehindAnotherRequestHasToArriveInTimeToo(string $request, int $answers): void
     {
         Timing::assertDoesNotWait(self::DEFAULT_HEADER_TIMEOUT, static function () use ($request, $answers): void {
@@ -135,6 +139,7 @@ final class BadInputTest extends HttpTestCase
     }
 
     /** @dataProvider wholes */
+    #[DataProvider('wholes')]
     public function testWhereNoHeaderFollowsThereIsNo408(string $request, int $answers): void
     {
         $response = self::idle()->exchangeBeforeIdle($request);

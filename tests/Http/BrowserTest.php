@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** What a real browser makes of events, WebSockets, compression and files. */
 final class BrowserTest extends HttpTestCase
 {
@@ -75,6 +77,7 @@ final class BrowserTest extends HttpTestCase
         HTML;
 
     /** @dataProvider protocols */
+    #[DataProvider('protocols')]
     public function testABrowserUnderstandsEverything(bool $isSecured, string $protocol): void
     {
         $browser = self::browser();

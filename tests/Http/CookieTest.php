@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Http\Cookie;
 use Weft\Http\SameSite;
@@ -33,6 +34,7 @@ final class CookieTest extends TestCase
      *
      * @param array<string, mixed> $arguments
      */
+    #[DataProvider('wrong')]
     public function testWhatIsWrongIsRefused(array $arguments, string $named): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Cors;
 
 /** Pages of other origins: those that may read responses, and those that may not send requests. */
@@ -69,6 +70,7 @@ final class CorsTest extends HttpTestCase
     }
 
     /** @dataProvider crossSiteRequests */
+    #[DataProvider('crossSiteRequests')]
     public function testWhatAnotherSiteMakesABrowserSendIsRefused(int $status, string ...$fields): void
     {
         $server = $this->serve('$routes->use(new Weft\Http\Csrf(["https://admin.example.org"]))->post("/", static fn() => Response::text("done"))->get("/", static fn() => Response::text("seen"));');

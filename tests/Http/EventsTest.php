@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Response;
 use Weft\Http\ServerSentEvent;
 use Weft\Tests\Timing;
@@ -75,6 +76,7 @@ final class EventsTest extends HttpTestCase
     }
 
     /** @dataProvider protocols */
+    #[DataProvider('protocols')]
     public function testSilenceIsFilledWithHeartbeats(string $protocol): void
     {
         $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { yield "a"; gate("b"); yield "b"; }, heartbeat: 0.2));');
@@ -87,6 +89,7 @@ final class EventsTest extends HttpTestCase
     }
 
     /** @dataProvider protocols */
+    #[DataProvider('protocols')]
     public function testAClientThatGoesAwayEndsTheTaskThatMakesTheEvents(string $protocol): void
     {
         $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { try { yield "a"; delay(60); } finally { fprintf(STDERR, "ended;"); } }));');
@@ -106,6 +109,7 @@ final class EventsTest extends HttpTestCase
     }
 
     /** @dataProvider protocols */
+    #[DataProvider('protocols')]
     public function testHeadOfAStreamIsAnsweredAndNothingGoesOn(string $protocol): void
     {
         $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { try { yield "a"; delay(60); } finally { fprintf(STDERR, "ended;"); } }));');

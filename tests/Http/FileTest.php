@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** `Response::file()`: RFC 9110 §13 (conditions) and §14 (ranges) over real connections. */
 final class FileTest extends HttpTestCase
 {
@@ -54,6 +56,7 @@ final class FileTest extends HttpTestCase
     }
 
     /** @dataProvider protocols */
+    #[DataProvider('protocols')]
     public function testALargeFileArrivesWholeAndInPartsOverEveryProtocol(string $protocol, bool $isSecured): void
     {
         $certificates = new Certificates();
@@ -87,6 +90,7 @@ final class FileTest extends HttpTestCase
     }
 
     /** @dataProvider ranges */
+    #[DataProvider('ranges')]
     public function testARangeIsAnsweredAsTheStandardSays(string $range, int $status, string $contentRange, string $body): void
     {
         $response = $this->server()->get('/a.txt', '-H', "Range: $range");

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** HTTP/1.1 byte by byte (RFC 9112): what clients may send, and what they get. */
 final class Http1Test extends HttpTestCase
 {
@@ -114,6 +116,7 @@ final class Http1Test extends HttpTestCase
     }
 
     /** @dataProvider targets */
+    #[DataProvider('targets')]
     public function testTargetsOfEveryFormAreRead(int $status, string $line): void
     {
         self::assertStatus($status, self::server()->exchangeBeforeIdle("$line HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
@@ -139,6 +142,7 @@ final class Http1Test extends HttpTestCase
     }
 
     /** @dataProvider lines */
+    #[DataProvider('lines')]
     public function testLinesEndAsTheStandardSays(int $status, string $bytes): void
     {
         $response = self::server()->exchangeBeforeIdle($bytes);
@@ -168,6 +172,7 @@ final class Http1Test extends HttpTestCase
     }
 
     /** @dataProvider smuggled */
+    #[DataProvider('smuggled')]
     public function testTwoServersCannotReadTwoDifferentRequests(string $fields): void
     {
         $hidden = "GET /?hidden HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -198,6 +203,7 @@ final class Http1Test extends HttpTestCase
     }
 
     /** @dataProvider framed */
+    #[DataProvider('framed')]
     public function testWhereAnAnswerEndsIsNotForItsHandlerToSay(string $expected, string $request): void
     {
         $response = self::server()->exchangeBeforeIdle("$request HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** A client that breaks the rules of HTTP/2 harms nobody but itself. */
 final class Http2AbuseTest extends HttpTestCase
 {
@@ -26,6 +28,7 @@ final class Http2AbuseTest extends HttpTestCase
     private const CPU = 6.0;
 
     /** @dataProvider attacks */
+    #[DataProvider('attacks')]
     public function testAGoodClientIsServedDuringTheAttackAndMemoryStaysBounded(\Closure $attack): void
     {
         $server = $this->serve(self::ROUTES);
@@ -103,6 +106,7 @@ final class Http2AbuseTest extends HttpTestCase
     }
 
     /** @dataProvider windows */
+    #[DataProvider('windows')]
     public function testAClientThatTakesNothingOfItsAnswerIsDisconnected(string $settings): void
     {
         $server = $this->serve('$routes->get("/", static fn() => Response::text(str_repeat("x", 1 << 20)));', ', limits: new Limits(writeTimeout: 0.5)');

@@ -4,12 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Frames that ask for nothing have an allowance of ours each: the connection ends with ENHANCE_YOUR_CALM, and that is counted. */
 final class Http2FloodTest extends HttpTestCase
 {
     private const CALM = 0xb;
 
     /** @dataProvider floods */
+    #[DataProvider('floods')]
     public function testAFloodEndsItsConnectionAndIsCounted(string $reason, string $flood): void
     {
         $server = $this->serve('$routes->get("/", static fn() => Response::text("hello"))->post("/", static function (Request $request) { $request->body(); return Response::text(""); });');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Http\BodyLimits;
 use Weft\Http\HeaderLimits;
@@ -26,6 +27,7 @@ final class LimitsTest extends TestCase
     }
 
     /** @dataProvider impossible */
+    #[DataProvider('impossible')]
     public function testALimitOutOfItsBoundsIsRefusedByName(string $message, \Closure $limits): void
     {
         $this->expectException(\ValueError::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 /** A client that is still sending when its answer is the last one of the connection gets the answer all the same. */
@@ -30,6 +31,7 @@ final class LingerTest extends HttpTestCase
     }
 
     /** @dataProvider refused */
+    #[DataProvider('refused')]
     public function testAClientThatLooksAtItsAnswerOnlyWhenItHasSentEverythingReadsAllOfIt(int $status, string $head, string $piece): void
     {
         $socket = self::server()->connect();
@@ -78,6 +80,7 @@ final class LingerTest extends HttpTestCase
     }
 
     /** @dataProvider uploads */
+    #[DataProvider('uploads')]
     public function testOverHttp2ABodyThatIsTooLargeIsReadOnSoThatCurlSeesTheAnswer(string $field): void
     {
         $file = (string) tempnam(sys_get_temp_dir(), 'weft');

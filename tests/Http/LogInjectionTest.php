@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** What a client sends becomes part of a log record, and no more than that. */
 final class LogInjectionTest extends HttpTestCase
 {
@@ -11,6 +13,7 @@ final class LogInjectionTest extends HttpTestCase
     private const RECORD = 100_000;
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testABodyFullOfPlaceholdersInAnExceptionIsOneSmallRecord(string $format): void
     {
         $server = $this->serve('$routes->post("/", static fn(Request $request) => throw new LogicException("no such item: {$request->body()}"));', app: self::logger($format));
@@ -23,6 +26,7 @@ final class LogInjectionTest extends HttpTestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAPathFullOfPlaceholdersIsOneSmallRecord(string $format): void
     {
         $server = $this->serve('$routes->fallback(static fn() => throw new LogicException("broken"));', app: self::logger($format));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 final class MessageTest extends HttpTestCase
 {
     public function testHeadersQueryAndCookiesAreReadWhenAskedFor(): void
@@ -25,6 +27,7 @@ final class MessageTest extends HttpTestCase
     }
 
     /** @dataProvider sizes */
+    #[DataProvider('sizes')]
     public function testABodyOfAnySizeIsReadWholeAndByPiece(int $size, string ...$arguments): void
     {
         $server = $this->serve('$routes->post("/whole", static fn(Request $r) => Response::text(md5($r->body()) . strlen($r->body())))->post("/pieces", static function (Request $r) { $all = ""; foreach ($r->chunks() as $piece) { $all .= $piece; } return Response::text(md5($all) . strlen($all)); });');

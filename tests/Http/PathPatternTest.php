@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Http\Internal\Routing\PathPattern;
 use Weft\Http\Internal\Routing\RouteTable;
@@ -24,6 +25,7 @@ final class PathPatternTest extends TestCase
     }
 
     /** @dataProvider pairs */
+    #[DataProvider('pairs')]
     public function testAPathCoversAnotherIfItMatchesEveryPathOfIt(bool $covers, string $first, string $second): void
     {
         self::assertSame($covers, PathPattern::of($first)->covers(PathPattern::of($second)), "$first and $second");

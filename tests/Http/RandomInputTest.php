@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Whatever clients send where this library reads it: an answer, no error of ours, and the next request is served. */
 final class RandomInputTest extends HttpTestCase
 {
@@ -22,6 +24,7 @@ final class RandomInputTest extends HttpTestCase
     private \Random\Randomizer $random;
 
     /** @dataProvider fields */
+    #[DataProvider('fields')]
     public function testRandomFieldsAreReadOrRefused(string $request, array $pieces): void
     {
         $this->random = new \Random\Randomizer(new \Random\Engine\Mt19937(5));

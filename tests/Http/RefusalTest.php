@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 /** What no handler sees is counted by cause, and logged with its cause and peer. */
@@ -12,6 +13,7 @@ final class RefusalTest extends HttpTestCase
     private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->host() . " " . $r->header("host") . " " . implode(",", $r->headers()["host"])))->post("/", static fn(Request $r) => Response::text($r->body()));';
 
     /** @dataProvider refused */
+    #[DataProvider('refused')]
     public function testARefusalIsLoggedWithItsCauseAndPeer(string $cause, int $status, string $request, string $limits = ''): void
     {
         $server = $this->serve(self::ROUTES, ", limits: new Limits($limits)");
@@ -87,6 +89,7 @@ final class RefusalTest extends HttpTestCase
     }
 
     /** @dataProvider firstRequests */
+    #[DataProvider('firstRequests')]
     public function testAServerWithoutDescriptorsServesAFirstRequestOfAnyKind(int $status, string $request, string $logged = ''): void
     {
         $server = $this->serve(<<<'PHP'
@@ -141,6 +144,7 @@ final class RefusalTest extends HttpTestCase
     }
 
     /** @dataProvider targets */
+    #[DataProvider('targets')]
     public function testARequestHasOneHost(string $expected, string $request): void
     {
         $server = $this->serve(self::ROUTES);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Sessions;
 use Weft\Http\Sessions\FileStore;
 use Weft\Tests\Sql\Support\EmptyDatabase;
@@ -42,6 +43,7 @@ final class SessionTest extends HttpTestCase
     }
 
     /** @dataProvider stores */
+    #[DataProvider('stores')]
     public function testValuesAreThereInTheNextRequestOfTheSameBrowser(string $store): void
     {
         $server = $this->withSessions($this->prepared($store));
@@ -60,6 +62,7 @@ final class SessionTest extends HttpTestCase
     }
 
     /** @dataProvider stores */
+    #[DataProvider('stores')]
     public function testRequestsAtTheSameTimeKeepTheValuesOfEachOther(string $store): void
     {
         $server = $this->withSessions($this->prepared($store));
@@ -76,6 +79,7 @@ final class SessionTest extends HttpTestCase
     }
 
     /** @dataProvider stores */
+    #[DataProvider('stores')]
     public function testALoginHasANewIdAndALogoutEndsIt(string $store): void
     {
         $server = $this->withSessions($this->prepared($store));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\InvalidRouteError;
@@ -216,6 +217,7 @@ final class TypedHandlerTest extends HttpTestCase
     }
 
     /** @dataProvider badSignatures */
+    #[DataProvider('badSignatures')]
     public function testABadSignatureIsAnErrorWhenTheRouteIsAdded(string $message, \Closure $handler): void
     {
         try {

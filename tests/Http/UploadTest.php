@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 /** Forms with files, sent by curl and, where they are wrong, by hand. */
@@ -125,6 +126,7 @@ final class UploadTest extends HttpTestCase
     }
 
     /** @dataProvider refused */
+    #[DataProvider('refused')]
     public function testWhatIsMalformedOrTooMuchIsRefusedAndLeavesNothing(int $status, string $reason, string $request): void
     {
         $server = $this->server();

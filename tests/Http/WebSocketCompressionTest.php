@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** RFC 7692 */
 final class WebSocketCompressionTest extends HttpTestCase
 {
@@ -86,6 +88,7 @@ final class WebSocketCompressionTest extends HttpTestCase
     }
 
     /** @dataProvider violations */
+    #[DataProvider('violations')]
     public function testWhatCannotBeReadEndsTheConversation(int $code, string $bytes): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO), more: self::OFFER);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Grpc\Wire;
 
 /** RFC 8441 */
@@ -81,6 +82,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
     }
 
     /** @dataProvider others */
+    #[DataProvider('others')]
     public function testWhatIsNoConversationIsNoTunnel(string $path, string $protocol): void
     {
         $server = $this->serve(self::ROUTES);

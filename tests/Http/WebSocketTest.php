@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 final class WebSocketTest extends HttpTestCase
@@ -58,6 +59,7 @@ final class WebSocketTest extends HttpTestCase
     }
 
     /** @dataProvider violations */
+    #[DataProvider('violations')]
     public function testAClientThatBreaksTheRulesIsToldHowByTheCode(int $code, string $bytes): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO));
@@ -232,6 +234,7 @@ final class WebSocketTest extends HttpTestCase
     }
 
     /** @dataProvider compressions */
+    #[DataProvider('compressions')]
     public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(string $arguments, string $extension): void
     {
         exec('/usr/bin/python3 -c "import websockets" 2>/dev/null', $output, $missing);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Lock;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Lock\Lock;
 use Weft\Lock\Locks;
@@ -40,6 +41,7 @@ final class ProcessesTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testNoTwoProcessesHaveALockAtTheSameTimeHoweverManyOwnersAreKilled(string $kind): void
     {
         Locks::database($this->database($kind))->synchronized('made before', static fn(): bool => true);
@@ -72,6 +74,7 @@ final class ProcessesTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnOwnerThatStandsStillLosesItsLockAndNoticesWhenItGoesOn(string $kind): void
     {
         $database = $this->database($kind);

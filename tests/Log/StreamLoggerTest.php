@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Log;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
@@ -32,6 +33,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAnExceptionIsNeverExpandedIntoAMessage(Format $format): void
     {
         $record = self::logged($format, 'no such item: {exception}', ['exception' => new \LogicException('the secret text')]);
@@ -41,6 +43,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testATemplateFullOfPlaceholdersStaysSmall(Format $format): void
     {
         $body = str_repeat('{exception}{error}', intdiv(self::LARGE, 18));
@@ -55,6 +58,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testOnlyControlCharactersStaySmall(Format $format): void
     {
         $body = str_repeat("\x1b\u{202E}\xff", intdiv(self::LARGE, 5));
@@ -65,6 +69,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAContextOfAnyDepthAndWidthStaysSmall(Format $format): void
     {
         $deep = [];
@@ -81,6 +86,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testALongValueIsCutBetweenCharactersAndItsLengthIsNamed(Format $format): void
     {
         $record = self::logged($format, '{value}', ['value' => str_repeat('é', 55_000)]);
@@ -90,6 +96,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testPreviousExceptionsAreWrittenWithTheirPlaces(Format $format): void
     {
         $cause = new \RuntimeException('the disk is full');
@@ -110,6 +117,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testExceptionsThatCauseEachOtherEnd(Format $format): void
     {
         $first = new \LogicException('first');
@@ -122,6 +130,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAStackShowsTheFramesOfTheApplicationAndCountsThoseOfWeft(Format $format): void
     {
         $error = null;
@@ -138,6 +147,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAStackOfWeftAloneIsShown(Format $format): void
     {
         $error = new \LogicException('broken');
@@ -147,6 +157,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testAStackHasNoArguments(Format $format): void
     {
         $error = null;
@@ -159,6 +170,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testADeepRecursionIsFiftyFrames(Format $format): void
     {
         $error = null;
@@ -176,6 +188,7 @@ final class StreamLoggerTest extends TestCase
     /**
      * @dataProvider formats
      */
+    #[DataProvider('formats')]
     public function testWhatATerminalWouldObeyIsEscaped(Format $format): void
     {
         $evil = "a\rb\x1b[2Jc\u{9b}31md\u{202e}e\u{2066}f\x7fg\x9bh\u{200f}";

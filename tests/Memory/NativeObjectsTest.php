@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Memory;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native\GrpcCall;
 use Weft\Native\Histogram;
@@ -25,6 +26,7 @@ final class NativeObjectsTest extends TestCase
      *
      * @param \ReflectionClass<object> $class
      */
+    #[DataProvider('classes')]
     public function testUnserializingIsRefused(\ReflectionClass $class): void
     {
         $this->expectExceptionMessage("Unserialization of '{$class->name}' is not allowed");
@@ -36,6 +38,7 @@ final class NativeObjectsTest extends TestCase
      *
      * @param \ReflectionClass<object> $class
      */
+    #[DataProvider('classes')]
     public function testAnObjectWithoutConstructorRefusesEveryCall(\ReflectionClass $class): void
     {
         try {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Memory;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -25,6 +26,7 @@ final class RandomCallsTest extends TestCase
     }
 
     /** @dataProvider seeds */
+    #[DataProvider('seeds')]
     public function testRandomCallsOnlyThrow(int $seed): void
     {
         $program = Subprocess::run(sprintf('Weft\Tests\Memory\RandomCalls::run(%d, %d);', $seed, self::CALLS));

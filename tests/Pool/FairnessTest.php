@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\Lease;
 use Weft\Pool\Pool;
@@ -28,6 +29,7 @@ final class FairnessTest extends TestCase
     private int $longest = 0;
 
     /** @dataProvider works */
+    #[DataProvider('works')]
     public function testEachOfManyBorrowersHasItsTurnAfterThoseWhoAskedBeforeAndNobodyElse(\Closure $work): void
     {
         run(function () use ($work): void {

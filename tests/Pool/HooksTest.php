@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
@@ -26,6 +27,7 @@ final class HooksTest extends PoolTestCase
     private array $log = [];
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testHooksAreCalledInTheOrderOfAConnectionsLife(Server $server): void
     {
         run(function () use ($server): void {
@@ -38,6 +40,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testClosingWaitsForTheHooksOfItsConnections(Server $server): void
     {
         run(static function () use ($server): void {
@@ -53,6 +56,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testTheyAreCalledOutsideOfTasksToo(Server $server): void
     {
         $db = $server->connect(new PoolOptions(size: 1), $this->notes());
@@ -63,6 +67,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testATransactionBorrowsOnce(Server $server): void
     {
         run(function () use ($server): void {
@@ -78,6 +83,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatIsSetInANewSessionHoldsForEveryBorrowerAndWhatABorrowSetsOnlyForThatOne(Server $server): void
     {
         [$set, $show] = self::setting($server);
@@ -106,6 +112,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAWaiterTakesWhatComesBackWhileTheHookOfItsOwnStillRuns(Server $server): void
     {
         run(function () use ($server): void {
@@ -129,6 +136,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAHookThatThrowsEndsTheConnectionAndTheBorrowerIsToldWhy(Server $server): void
     {
         foreach (['created', 'borrowed'] as $moment) {
@@ -155,6 +163,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAHookThatThrowsWhereNobodyWaitsIsAWarning(Server $server): void
     {
         $warnings = [];
@@ -177,6 +186,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAHookThatNeverEndsCostsTheTimeThatWasSetAndIsCancelled(Server $server): void
     {
         foreach (['created' => new PoolOptions(size: 1, timeouts: new Timeouts(create: 0.1, borrow: 0.3)), 'borrowed' => new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 0.1))] as $moment => $options) {
@@ -204,6 +214,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testABorrowerCancelledWhileItsHookRunsLeavesThePoolWhole(Server $server): void
     {
         run(static function () use ($server): void {
@@ -222,6 +233,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testASessionIsOfNoUseWhenItsHookHasReturnedOrItsConnectionIsClosed(Server $server): void
     {
         run(static function () use ($server): void {
@@ -240,6 +252,7 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAHookThatLeavesAStatementUnfinishedEndsTheConnection(Server $server): void
     {
         run(static function () use ($server): void {

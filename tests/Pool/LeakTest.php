@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\Leases;
@@ -18,6 +19,7 @@ use function Weft\run;
 final class LeakTest extends PoolTestCase
 {
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testALeakIsToldOnceWithItsTaskStackAgeAndLastStatement(Server $server): void
     {
         run(static function () use ($server): void {
@@ -44,6 +46,7 @@ final class LeakTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWithoutAListenerALeakIsAWarning(Server $server): void
     {
         $warnings = [];
@@ -75,6 +78,7 @@ final class LeakTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAListenerMayWaitAndIsHeardInEveryRun(Server $server): void
     {
         $told = 0;
@@ -98,6 +102,7 @@ final class LeakTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testOutsideOfRunALeakIsToldBeforeTheNextStatement(Server $server): void
     {
         $leaks = [];
@@ -116,6 +121,7 @@ final class LeakTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWithoutAThresholdNobodyListensAndNoStackIsKept(Server $server): void
     {
         run(static function () use ($server): void {

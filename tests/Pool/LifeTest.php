@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Hooks;
 use Weft\Pool\Lifetime;
 use Weft\Pool\PoolOptions;
@@ -25,6 +26,7 @@ final class LifeTest extends PoolTestCase
      *
      * @dataProvider servers
      */
+    #[DataProvider('servers')]
     public function testASpikeIsServedByFewConnections(Server $server): void
     {
         run(function () use ($server): void {
@@ -52,6 +54,7 @@ final class LifeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatIsNotNeededDiesDownToTheMinimumAlthoughOneBorrowerGoesOn(Server $server): void
     {
         run(static function () use ($server): void {
@@ -74,6 +77,7 @@ final class LifeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testLifetimesOfConnectionsOpenedTogetherEndApartAndNeverInterruptAStatement(Server $server): void
     {
         run(function () use ($server): void {
@@ -105,6 +109,7 @@ final class LifeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWithAMinimumTheFirstStatementAfterTheStartWaitsForNoConnection(Server $server): void
     {
         run(static function () use ($server): void {
@@ -123,6 +128,7 @@ final class LifeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAStatementIsPreparedOnceAndItsResultMayChangeItsForm(Server $server): void
     {
         $server->behindProxy(new PoolOptions(size: 1), static function (Database $db, $proxy): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Creation;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
@@ -32,6 +33,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAServerKilledUnderLoadIsServedAtFullRateAfterItsReturnAndWithoutAHerd(Server $server): void
     {
         Server::script() ?? self::markTestSkipped('the server is not one of scripts/services');
@@ -89,6 +91,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testSessionsEndedOnTheServerCostTheirOwnersAnErrorAndNobodyElse(Server $server): void
     {
         run(static function () use ($server): void {
@@ -125,6 +128,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAPoolWhoseConnectionsAllDieIsAtItsMinimumAgainAlthoughNobodyBorrows(Server $server): void
     {
         run(function () use ($server): void {
@@ -147,6 +151,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testABlackHoleCostsAtMostTheBorrowTimeoutAndNeverItsPermit(Server $server): void
     {
         $options = new PoolOptions(size: 3, minimumIdle: 3, timeouts: new Timeouts(borrow: 0.4, create: 1.0, return: 0.3), validation: new Validation(after: 0.1, timeout: 0.2), creation: new Creation(failFast: false));
@@ -185,6 +190,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testConnectionsThatTheNetworkDropsWhileIdleCostNobodyAnError(Server $server): void
     {
         $server->behindProxy(new PoolOptions(size: 5, minimumIdle: 5), static function (Database $db, Proxy $proxy) use ($server): void {
@@ -203,6 +209,7 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testEachIdleConnectionIsKeptAlive(Server $server): void
     {
         $options = new PoolOptions(size: 5, minimumIdle: 5, validation: new Validation(keepalive: 0.1));

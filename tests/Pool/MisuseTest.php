@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\FactoryException;
 use Weft\Pool\Leases;
@@ -24,6 +25,7 @@ use function Weft\timeout;
 final class MisuseTest extends TestCase
 {
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAnExceptionOfAFactoryThatIsNotUtf8IsToldAtOnce(\Closure $place): void
     {
         $place(static function (): void {
@@ -39,6 +41,7 @@ final class MisuseTest extends TestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAFactoryThatReturnsWhatThePoolHasAlreadyIsRefused(\Closure $place): void
     {
         $place(static function (): void {
@@ -58,6 +61,7 @@ final class MisuseTest extends TestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testTimesBeyondEveryClockAreForEver(\Closure $place): void
     {
         foreach ([1e300, 1.8446744073709552e19, 1e15] as $time) {

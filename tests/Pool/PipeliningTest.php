@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
@@ -19,6 +20,7 @@ final class PipeliningTest extends PoolTestCase
     private const STATEMENTS = 10;
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testTenStatementsOnOneConnectionTakeAsLongAsTheirRoundTripsTake(Server $server): void
     {
         $server->behindProxy(new PoolOptions(size: 1), function (Database $db, Proxy $proxy): void {

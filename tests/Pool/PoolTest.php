@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\Creation;
 use Weft\Pool\FactoryDownException;
@@ -376,6 +377,7 @@ final class PoolTest extends TestCase
      *
      * @param \Closure(): object $options
      */
+    #[DataProvider('badOptions')]
     public function testAnOptionThatMakesNoSenseIsRefusedByName(string $name, \Closure $options): void
     {
         $refused = self::thrownBy($options);
@@ -477,6 +479,7 @@ final class PoolTest extends TestCase
     // Tasks
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAResourceWhoseHookForNewOnesThrowsIsClosedLikeAnyOther(\Closure $in): void
     {
         $in(function (): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Native;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
@@ -31,6 +32,7 @@ use function Weft\timeout;
 final class RunTimeTest extends PoolTestCase
 {
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testUnderLoadItIsResizedSuspendedResetAndDrainedWithoutAnErrorOrOneTooMany(Server $server): void
     {
         run(static function () use ($server): void {
@@ -70,6 +72,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testDrainingLetsWhatRunsFinishAndRefusesTheRest(Server $server): void
     {
         run(static function () use ($server): void {
@@ -102,6 +105,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testATaskThatHoldsAConnectionItselfIsToldSoInsteadOfWaitingForItself(Server $server): void
     {
         $test = static function () use ($server): void {
@@ -130,6 +134,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatATaskHasGivenUpDoesNotKeepItFromClosing(Server $server): void
     {
         run(static fn () => timeout(60.0, static function () use ($server): void {
@@ -142,6 +147,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testEachCauseHasItsExceptionAndExhaustionNamesTheHolders(Server $server): void
     {
         run(static function () use ($server): void {
@@ -185,6 +191,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testNothingIsHeldBeforeTheFirstStatementTravelsNorBetweenStatements(Server $server): void
     {
         run(static function () use ($server): void {
@@ -200,6 +207,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testATotalHoldsForAllWorkersTogetherAndTwiceAsManyWhileTheyAreReloaded(Server $server): void
     {
         $dsn = \var_export($server->dsn(), true);
@@ -248,6 +256,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testItsNumbersAreMetricsAndHistogramsCountWhatHappened(Server $server): void
     {
         $name = 'metrics-' . \bin2hex(\random_bytes(4));

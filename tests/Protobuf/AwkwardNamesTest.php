@@ -9,6 +9,7 @@ use Awkward\Old\XOld;
 use Awkward\PBNamespace\List\PBClass;
 use Awkward\PBNamespace\List\PBClass\PBEnum;
 use Awkward\PBNamespace\List\PBClass\PBList;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\Json;
@@ -115,6 +116,7 @@ final class AwkwardNamesTest extends TestCase
     }
 
     /** @dataProvider members */
+    #[DataProvider('members')]
     public function testAMemberOfAOneofIsSetEvenWhereItIsEmpty(string $name, mixed $value): void
     {
         $value = $name === 'chosenEnum' ? PBEnum::CLASS_ : $value;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Protobuf;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingException;
@@ -105,6 +106,7 @@ final class CodecTest extends TestCase
      *
      * @param array<string, mixed> $fields
      */
+    #[DataProvider('wrongFields')]
     public function testAValueThatTheFieldCannotHoldIsNamed(array $fields, string $problem): void
     {
         $this->expectException(EncodingException::class);

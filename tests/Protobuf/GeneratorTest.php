@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Protobuf;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 /** What `weft proto:generate` writes, and what it refuses. */
@@ -87,6 +88,7 @@ final class GeneratorTest extends TestCase
     }
 
     /** @dataProvider refused */
+    #[DataProvider('refused')]
     public function testAFileThatNoClassesCanBeMadeOfIsNamedWithTheSymbol(string $proto, string $problem): void
     {
         file_put_contents("{$this->folder}/bad.proto", $proto);

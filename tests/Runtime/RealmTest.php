@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\Realm;
@@ -43,6 +44,7 @@ final class RealmTest extends TestCase
     }
 
     /** @dataProvider state */
+    #[DataProvider('state')]
     public function testEachRealmHasItsOwn(string $set, string $get, mixed $first, mixed $second, mixed $outside): void
     {
         $body = "$set; \$seen = []; for (\$i = 0; \$i < 3; \$i++) { Weft\\delay(0.001); \$seen[] = $get; } return \$seen;";
@@ -198,6 +200,7 @@ final class RealmTest extends TestCase
     }
 
     /** @dataProvider unknown */
+    #[DataProvider('unknown')]
     public function testAnUnknownStaticPropertyIsNamed(string $name, string $message): void
     {
         $ended = Subprocess::run('try { Weft\Runtime\Realm::isolate(' . \var_export($name, true) . '); } catch (ValueError $e) { echo $e->getMessage(); }');
@@ -214,6 +217,7 @@ final class RealmTest extends TestCase
     }
 
     /** @dataProvider endings */
+    #[DataProvider('endings')]
     public function testTheProcessEndsCleanlyWhateverHappensInARealm(string $code, string $expected, int $exit): void
     {
         $program = <<<PHP

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
@@ -322,6 +323,7 @@ final class ScopeTest extends TestCase
     }
 
     /** @dataProvider nestedLimits */
+    #[DataProvider('nestedLimits')]
     public function testOfNestedTimeoutsTheEarlierOneWins(float $outer, float $inner, string $expected): void
     {
         $caughtBy = $timeout = null;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
@@ -29,6 +30,7 @@ final class StressTest extends TestCase
     private const SEEDS = 60;
 
     /** @dataProvider seeds */
+    #[DataProvider('seeds')]
     public function testNoPermitIsLostOrGivenTwice(int $seed): void
     {
         \mt_srand($seed);
@@ -51,6 +53,7 @@ final class StressTest extends TestCase
     }
 
     /** @dataProvider seeds */
+    #[DataProvider('seeds')]
     public function testAMutexIsNeverHeldByTwoAndAlwaysComesBack(int $seed): void
     {
         \mt_srand($seed);
@@ -72,6 +75,7 @@ final class StressTest extends TestCase
     }
 
     /** @dataProvider seeds */
+    #[DataProvider('seeds')]
     public function testEveryValueThatWasSentIsReceivedOnceAndInOrder(int $seed): void
     {
         \mt_srand($seed);
@@ -114,6 +118,7 @@ final class StressTest extends TestCase
     }
 
     /** @dataProvider seeds */
+    #[DataProvider('seeds')]
     public function testATreeOfTasksAlwaysEndsAndLeavesNoOperationBehind(int $seed): void
     {
         \mt_srand($seed);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
@@ -40,6 +41,7 @@ final class TraceTest extends TestCase
     }
 
     /** @dataProvider unusable */
+    #[DataProvider('unusable')]
     public function testWithoutAValidParentATraceBeginsAndTheStateIsDropped(?string $traceparent): void
     {
         $trace = Trace::continue($traceparent, self::STATE);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Sql\AuthenticationException;
 use Weft\Sql\Database;
@@ -68,6 +69,7 @@ final class CachingSha2Test extends TestCase
     }
 
     /** @dataProvider ways */
+    #[DataProvider('ways')]
     public function testTheRightPasswordIsLetInAndAnotherIsNot(string $way, string $options, string $password = 'secret'): void
     {
         $this->serve($way, $password);
@@ -94,6 +96,7 @@ final class CachingSha2Test extends TestCase
     }
 
     /** @dataProvider exposures */
+    #[DataProvider('exposures')]
     public function testAServerThatMayBeAnybodysDoesNotGetThePassword(string $way, string $options, string $cause): void
     {
         $this->serve($way);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
@@ -124,6 +125,7 @@ final class CopyTest extends TestCase
      *
      * @param class-string<SqlException> $class
      */
+    #[DataProvider('wrongLines')]
     public function testAWrongLineIsNamedWithoutItsValuesAndNothingIsStored(string $statement, string $data, string $class, string $place): void
     {
         $session = $this->session();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
 use Weft\Sql\CheckViolationException;
@@ -43,6 +44,7 @@ trait ErrorConformance
      * @param class-string<SqlException> $class
      * @param array<int|string, mixed> $parameters
      */
+    #[DataProvider('mistakes')]
     public function testAnErrorHasItsClassItsStateAndItsStatementButNoValue(string $class, string $state, string $sql, array $parameters): void
     {
         $this->items();
@@ -106,6 +108,7 @@ trait ErrorConformance
     }
 
     /** @dataProvider boundaries */
+    #[DataProvider('boundaries')]
     public function testAStatementThatBeginsOrEndsATransactionIsRefusedWhereverItIsRun(string $boundary): void
     {
         $this->items();
@@ -146,6 +149,7 @@ trait ErrorConformance
     }
 
     /** @dataProvider wrongDsns */
+    #[DataProvider('wrongDsns')]
     public function testAWrongDsnIsRefusedWithoutShowingAPassword(string $dsn): void
     {
         $error = self::thrown(InvalidDsnError::class, static fn () => Database::connect($dsn));
@@ -155,6 +159,7 @@ trait ErrorConformance
     }
 
     /** @dataProvider wrongDsns */
+    #[DataProvider('wrongDsns')]
     public function testAStackTraceShowsNoPartOfADsn(#[\SensitiveParameter] string $dsn): void
     {
         $before = [\ini_set('zend.exception_string_param_max_len', '1000'), \ini_set('zend.exception_ignore_args', '0')];

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
@@ -424,6 +425,7 @@ class MysqlTest extends ServerConformance
      *
      * @param list<string> $statements
      */
+    #[DataProvider('remains')]
     public function testWhatASessionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
@@ -453,6 +455,7 @@ class MysqlTest extends ServerConformance
      *
      * @param list<string> $statements
      */
+    #[DataProvider('remains')]
     public function testWhatATransactionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
     {
         $db = $this->connect(new PoolOptions(size: 1));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\TimeoutException;
@@ -29,6 +31,7 @@ final class PgBouncerTest extends TestCase
     private array $started = [];
 
     /** @after */
+    #[After]
     protected function stop(): void
     {
         foreach ($this->started as $bouncer) {
@@ -37,6 +40,7 @@ final class PgBouncerTest extends TestCase
     }
 
     /** @dataProvider settings */
+    #[DataProvider('settings')]
     public function testEverybodyGetsTheAnswerToHisOwnStatementOnFewServerConnections(string $mode, string $parameters): void
     {
         run(function () use ($mode, $parameters): void {
@@ -55,6 +59,7 @@ final class PgBouncerTest extends TestCase
     }
 
     /** @dataProvider settings */
+    #[DataProvider('settings')]
     public function testATransactionStaysOnOneServerConnection(string $mode, string $parameters): void
     {
         run(function () use ($mode, $parameters): void {
@@ -73,6 +78,7 @@ final class PgBouncerTest extends TestCase
     }
 
     /** @dataProvider settings */
+    #[DataProvider('settings')]
     public function testTablesMayChangeAndSessionsMayBeDiscardedUnderIt(string $mode, string $parameters): void
     {
         run(function () use ($mode, $parameters): void {
@@ -99,6 +105,7 @@ final class PgBouncerTest extends TestCase
     }
 
     /** @dataProvider settings */
+    #[DataProvider('settings')]
     public function testAStatementThatIsGivenUpEndsOnTheServerAndItsConnectionIsOfUseAgain(string $mode, string $parameters): void
     {
         run(function () use ($mode, $parameters): void {

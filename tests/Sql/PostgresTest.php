@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Timeouts;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
@@ -158,6 +159,7 @@ class PostgresTest extends ServerConformance
     }
 
     /** @dataProvider unfitting */
+    #[DataProvider('unfitting')]
     public function testAValueThatDoesNotFitItsColumnIsRefusedWithoutShowingIt(string $type, mixed $value): void
     {
         $this->db->execute("CREATE TABLE box (held {$type})");
@@ -381,6 +383,7 @@ class PostgresTest extends ServerConformance
      *
      * @param list<string> $statements
      */
+    #[DataProvider('residues')]
     public function testTheNextBorrowerSeesNothingOfTheLast(array $statements, string $trace): void
     {
         $db = $this->connect(new PoolOptions(size: 1));

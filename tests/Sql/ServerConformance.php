@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
 use Weft\Runtime\CancelledException;
@@ -226,6 +227,7 @@ abstract class ServerConformance extends SqlConformance
     }
 
     /** @dataProvider returnTimeouts */
+    #[DataProvider('returnTimeouts')]
     public function testAStatementWhoseConnectionIsGivenUpIsStoppedOnTheServer(float $returnTimeout): void
     {
         $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(return: $returnTimeout)));
@@ -553,6 +555,7 @@ abstract class ServerConformance extends SqlConformance
     }
 
     /** @dataProvider inherited */
+    #[DataProvider('inherited')]
     public function testAForkedChildDoesNotEndWhatItsParentUses(string $use): void
     {
         $this->assertUnharmedByFork($use);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Sql\Transaction;
 use Weft\UsageError;
 
@@ -105,6 +106,7 @@ trait TransactionConformance
     }
 
     /** @dataProvider endings */
+    #[DataProvider('endings')]
     public function testATransactionCannotBeUsedAfterItsEnd(callable $end): void
     {
         $tx = $this->db->begin();

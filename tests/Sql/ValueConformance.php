@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Sql\Bytes;
 use Weft\Sql\InvalidParameterException;
 use Weft\Sql\Transaction;
@@ -58,6 +59,7 @@ trait ValueConformance
     }
 
     /** @dataProvider values */
+    #[DataProvider('values')]
     public function testAValueComesBackAsItWent(string $type, mixed $parameter, mixed ...$other): void
     {
         $this->db->execute("CREATE TABLE box (held {$this->type($type)})");
@@ -155,6 +157,7 @@ trait ValueConformance
      *
      * @param array<int|string, mixed> $parameters
      */
+    #[DataProvider('misfits')]
     public function testParametersThatDoNotFitAreRefusedByNameAndWithoutTheirValue(string $sql, array $parameters, string $reason): void
     {
         $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute($sql, $parameters));

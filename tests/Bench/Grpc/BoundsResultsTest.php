@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Grpc\BoundsResults;
 
@@ -48,6 +49,7 @@ final class BoundsResultsTest extends TestCase
     }
 
     /** @dataProvider missed */
+    #[DataProvider('missed')]
     public function testABoundThatIsNotKeptIsNamed(string $failure, string $part, array $changed): void
     {
         $facts = self::FACTS;

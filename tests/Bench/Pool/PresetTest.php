@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Load\Latency;
 use Weft\Bench\Load\Load;
@@ -17,6 +18,7 @@ require_once __DIR__ . '/../../../bench/autoload.php';
 final class PresetTest extends TestCase
 {
     /** @dataProvider ceilings */
+    #[DataProvider('ceilings')]
     public function testNoMoreRequestsThanItsConnectionsAndWorkersAllowAreExpected(int $preset, int $cores, float $ceiling): void
     {
         self::assertEqualsWithDelta($ceiling, Preset::all()[$preset]->ceiling($cores), 0.5);

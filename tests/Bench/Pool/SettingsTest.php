@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench\Pool;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Pool\Dsn;
@@ -28,6 +29,7 @@ final class SettingsTest extends TestCase
     }
 
     /** @dataProvider booleans */
+    #[DataProvider('booleans')]
     public function testABooleanIsWrittenInSixWays(string $text, bool $expected): void
     {
         self::assertSame($expected, Settings::parse(["--pool.enabled=$text"], 2)->flag('pool.enabled'));
@@ -44,6 +46,7 @@ final class SettingsTest extends TestCase
     }
 
     /** @dataProvider badArguments */
+    #[DataProvider('badArguments')]
     public function testABadArgumentIsExplained(string $argument, string $explanation): void
     {
         $this->expectException(BenchmarkException::class);

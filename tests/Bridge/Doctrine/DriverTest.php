@@ -17,6 +17,7 @@ use Doctrine\DBAL\Exception\TableNotFoundException;
 use Doctrine\DBAL\Exception\UniqueConstraintViolationException;
 use Doctrine\DBAL\ParameterType;
 use Doctrine\DBAL\Types\Types;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bridge\Doctrine\Connection as WeftConnection;
 use Weft\Bridge\Doctrine\Driver;
@@ -45,6 +46,7 @@ final class DriverTest extends TestCase
     ];
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testValuesGoThroughTheTypesOfDbalAndComeBackTheSame(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -92,6 +94,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testParametersAreBoundByPositionAndByNameAndRowsKeepColumnsOfTheSameName(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -110,6 +113,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnIdCanBeAskedForAfterAnInsertOutsideOfATransaction(string $kind): void
     {
         $database = $this->database($kind);
@@ -125,6 +129,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testErrorsOfTheDatabaseAreTheExceptionsOfDbal(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -159,6 +164,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnErrorInATransactionLeavesItAsTheServerLeavesIt(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -188,6 +194,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testNestedTransactionsAreSavepoints(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -214,6 +221,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testATransactionOfOneTaskIsNotSeenByAnother(string $kind): void
     {
         $database = $this->database($kind);
@@ -242,6 +250,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAConnectionIsBorrowedForAStatementAndHeldForATransaction(string $kind): void
     {
         $database = $this->database($kind);
@@ -264,6 +273,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatASessionHoldsStaysUntilTheConnectionIsClosedAndIsGoneThen(string $kind): void
     {
         $database = $this->database($kind, size: 1);
@@ -279,6 +289,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testAStatementThatIsCancelledInATransactionEndsItAndRollingBackHelps(string $kind): void
     {
         $database = $this->database($kind);
@@ -308,6 +319,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testMoreTasksThanConnectionsTakeTurns(string $kind): void
     {
         $database = $this->database($kind, size: 3);
@@ -328,6 +340,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTheMiddlewareTakesThePlaceOfAnyDriver(string $kind): void
     {
         $parameters = $this->parameters($kind);
@@ -357,6 +370,7 @@ final class DriverTest extends TestCase
     }
 
     /** @dataProvider servers */
+    #[DataProvider('servers')]
     public function testWhatARequestLeavesOpenIsUndoneByReset(string $kind): void
     {
         $database = $this->database($kind);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Codec;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidMessageClassError;
@@ -142,6 +143,7 @@ final class CodecTest extends TestCase
     }
 
     /** @dataProvider undecodable */
+    #[DataProvider('undecodable')]
     public function testWhatDoesNotFitIsRefusedWithPathAndTypes(string $class, string $body, string $path, string $problem): void
     {
         try {
@@ -192,6 +194,7 @@ final class CodecTest extends TestCase
     }
 
     /** @dataProvider unencodable */
+    #[DataProvider('unencodable')]
     public function testWhatJsonCannotCarryIsRefusedWithItsPath(object $message, string $path, string $problem): void
     {
         try {
@@ -231,6 +234,7 @@ final class CodecTest extends TestCase
     }
 
     /** @dataProvider notMessages */
+    #[DataProvider('notMessages')]
     public function testAClassThatJsonCannotCarryIsRefusedWhenItIsRegistered(object|string $class, string $problem): void
     {
         $this->expectException(InvalidMessageClassError::class);

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
+use PHPUnit\Framework\Attributes\After;
+
 /** Processes that consume and are killed while they do. */
 trait Killable
 {
@@ -11,6 +13,7 @@ trait Killable
     private array $processes = [];
 
     /** @after */
+    #[After]
     protected function killAll(): void
     {
         foreach ($this->processes as $process) {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
+use PHPUnit\Framework\Attributes\After;
 use Weft\Sql\Database;
 use Weft\Tests\Sql\Support\EmptyDatabase;
 
@@ -13,6 +14,7 @@ trait MariaDb
     private ?EmptyDatabase $mariaDb = null;
 
     /** @after */
+    #[After]
     protected function dropMariaDb(): void
     {
         $this->mariaDb?->drop();

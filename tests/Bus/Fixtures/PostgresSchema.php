@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
 use Weft\Sql\Database;
 
 /** A schema of PostgreSQL for one test, or a database of MariaDB. */
@@ -12,6 +14,7 @@ trait PostgresSchema
     private string $schema;
 
     /** @before */
+    #[Before]
     protected function makeSchema(): void
     {
         $this->schema = 'test_' . \bin2hex(\random_bytes(4));
@@ -21,6 +24,7 @@ trait PostgresSchema
     }
 
     /** @after */
+    #[After]
     protected function dropSchema(): void
     {
         $database = Database::connect(self::setting(static::SERVER));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 
@@ -15,12 +17,14 @@ trait Servers
     private VirtualHost $host;
 
     /** @before */
+    #[Before]
     protected function makeRoom(): void
     {
         $this->host = VirtualHost::create(self::setting('RABBITMQ_MANAGEMENT_URL'));
     }
 
     /** @after */
+    #[After]
     protected function leaveRoom(): void
     {
         $this->host->delete();

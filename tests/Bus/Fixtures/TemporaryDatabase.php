@@ -4,12 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+
 /** A folder for the SQLite files of one test. */
 trait TemporaryDatabase
 {
     private string $folder;
 
     /** @before */
+    #[Before]
     protected function makeFolder(): void
     {
         $this->folder = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6));
@@ -17,6 +21,7 @@ trait TemporaryDatabase
     }
 
     /** @after */
+    #[After]
     protected function removeFolder(): void
     {
         $files = new \RecursiveIteratorIterator(

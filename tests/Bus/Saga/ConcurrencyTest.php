@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Saga;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\EventListener;
@@ -29,6 +30,7 @@ final class ConcurrencyTest extends BusTestCase
     private const WORKERS = 3;
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAThousandConcurrentEventsOnTenSagasGiveTheStateOfASequentialModel(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -58,6 +60,7 @@ final class ConcurrencyTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testInsideOneProcessMessagesForOneSagaTakeTurnsSoThatNoneIsHandledTwice(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
@@ -75,6 +78,7 @@ final class ConcurrencyTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAMethodThatWasOvertakenIsCalledAgainOnTheNewState(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Saga;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
 use Weft\Bus\DuplicateHandlerError;
@@ -28,6 +29,7 @@ require_once __DIR__ . '/Fixtures/steps.php';
 final class RegistrationTest extends TestCase
 {
     /** @dataProvider mistakes */
+    #[DataProvider('mistakes')]
     public function testAMistakeIsNamedWhenTheSagaIsRegistered(string $class, string $message, string $error = InvalidHandlerError::class): void
     {
         $this->expectException($error);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Saga;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Sql\Database;
@@ -43,6 +44,7 @@ final class RestartTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    #[DataProvider('places')]
     public function testTimeoutsSurviveWorkersThatAreKilledAndComeOnce(\Closure $places): void
     {
         [$broker, $dsn] = $places($this);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Saga;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -55,6 +56,7 @@ final class SagaTest extends BusTestCase
     private array $changes = [];
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testASagaIsStartedCarriedOnAndCompleted(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -82,6 +84,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAMethodThatThrowsLeavesTheSagaAsItWasAndSendsNothing(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -98,6 +101,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testATimeoutFindsItsSagaAndMayStartAnother(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -119,6 +123,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testMessagesThatNoSagaCanTakeAreAnsweredAsTheSagaSays(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -158,6 +163,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testASagaThatHasEndedIsReopenedAndOneThatIsOpenIsNot(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -186,6 +192,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAnExpiryIsPublishedOnceWithThePreviousStatus(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -216,6 +223,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testASagaIsReopenedInATransactionAndNotWhenThatIsRolledBack(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -237,6 +245,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testSagasAreListedAndForgotten(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
@@ -265,6 +274,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testIdsDifferByEveryByteAndAnEmptyOneIsDeadLettered(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Harness\Fixtures;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Sql\Database;
 use Weft\Tests\Harness\Servers;
@@ -22,6 +23,7 @@ final class ServerKilled extends TestCase
     }
 
     /** @dataProvider numbers */
+    #[DataProvider('numbers')]
     public function testOneThatNeedsTheServer(int $number): void
     {
         $db = Database::connect((string) \getenv('WEFT_MYSQL_DSN'));

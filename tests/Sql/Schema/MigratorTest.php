@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql\Schema;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Components;
 use Weft\Lock\SqlStore;
@@ -25,6 +26,7 @@ final class MigratorTest extends TestCase
     private const PROCESSES = 4;
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testProcessesThatStartTogetherCreateTheTablesOnce(string $kind): void
     {
         $database = $this->database($kind);
@@ -37,6 +39,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testAPoolOfOneConnectionIsEnough(string $kind): void
     {
         $database = $this->database($kind, size: 1);
@@ -47,6 +50,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testWithoutPermissionToCreateTablesTheErrorSaysWhatIsMissingAndWhichCommandHelps(string $kind): void
     {
         $database = $this->opened[] = Database::connect($this->databaseDsn($kind), new PoolOptions(), createTables: false);
@@ -63,6 +67,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testWithoutPermissionToCreateTablesAnOldVersionIsAnError(string $kind): void
     {
         $this->oldDatabase($kind);
@@ -112,6 +117,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTablesThatOnlyANewerWeftCanUseAreRefused(string $kind): void
     {
         $database = $this->database($kind);
@@ -124,6 +130,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTablesOfTheNextVersionAreUsedAsLongAsItKeepsThisOne(string $kind): void
     {
         $database = $this->database($kind);
@@ -137,6 +144,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testDifferencesAreNamed(string $kind): void
     {
         $database = $this->database($kind);
@@ -157,6 +165,7 @@ final class MigratorTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testManyTasksOfOneProcessMayStartTogether(string $kind): void
     {
         $database = $this->database($kind);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql\Schema;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Components;
 use Weft\Sql\Database;
@@ -26,6 +27,7 @@ final class UpgradeTest extends TestCase
     private const ROUNDS = 6;
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTablesOf01KeepTheirRowsAndBecomeThoseOfANewDatabase(string $kind): void
     {
         $database = $this->oldDatabase($kind);
@@ -43,6 +45,7 @@ final class UpgradeTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testTwoUpgradesAreOne(string $kind): void
     {
         $database = $this->oldDatabase($kind);
@@ -57,6 +60,7 @@ final class UpgradeTest extends TestCase
     }
 
     /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testWorkersOf01LoseNothingWhileSeveralProcessesUpgrade(string $kind): void
     {
         $database = $this->oldDatabase($kind);
@@ -82,6 +86,7 @@ final class UpgradeTest extends TestCase
      *
      * @dataProvider databases
      */
+    #[DataProvider('databases')]
     public function testAnUpgradeThatIsKilledGoesOn(string $kind): void
     {
         $database = $this->oldDatabase($kind);

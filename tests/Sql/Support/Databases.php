@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql\Support;
 
+use PHPUnit\Framework\Attributes\After;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 
@@ -25,6 +26,7 @@ trait Databases
     }
 
     /** @after */
+    #[After]
     protected function dropDatabases(): void
     {
         foreach ($this->opened as $database) {
