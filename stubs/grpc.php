@@ -47,8 +47,8 @@ final class GrpcServer
     }
 
     /**
-     * An operation that ends when there are refusals to log: cause, how many, the client of the last one (null on a Unix socket), and
-     * what that was told. The first of a cause ends it at once, later ones no more often than every ten seconds.
+     * An operation that ends when there are refusals to log: reason, how many, the client of the last one (null on a Unix socket), and
+     * what that was told. The first of a reason ends it at once, later ones no more often than every ten seconds.
      */
     public function refusals(): int
     {

@@ -61,8 +61,8 @@ final class HttpServer
     }
 
     /**
-     * What was refused or failed without a handler since it was last asked, by cause: cause, how often, and of the last one
-     * the address and what is known of it. Says no more than once in ten seconds about each cause.
+     * What was refused or failed without a handler since it was last asked, by reason: reason, how often, and of the last one
+     * the address and what is known of it. Says no more than once in ten seconds about each reason.
      *
      * Outcome: list<array{string, int, ?string, string}>, once there is something.
      */
@@ -212,11 +212,11 @@ class HttpRequest
     }
 
     /**
-     * Outcome: the next piece of the body, empty at its end.
+     * Outcome: the next chunk of the body, empty at its end.
      *
      * @internal
      */
-    public function nextPiece(): int
+    public function nextChunk(): int
     {
     }
 
@@ -401,8 +401,8 @@ final class HttpEncoder
     {
     }
 
-    /** What to send for the piece: with all before it, it can be read to its end. */
-    public function write(string $piece): string
+    /** What to send for the chunk: with all before it, it can be read to its end. */
+    public function write(string $chunk): string
     {
     }
 
@@ -415,7 +415,7 @@ final class HttpEncoder
 /** A WebSocket. Dropped before it was closed, it is closed with 1001. */
 final class HttpSocket
 {
-    /** Outcome: `[string data, bool is binary]`, or null once the conversation has ended and all that had arrived was received. */
+    /** Outcome: `[string data, bool is binary]`, or null once the WebSocket is closed and everything that arrived before was received. */
     public function receive(): int
     {
     }
@@ -430,7 +430,7 @@ final class HttpSocket
     {
     }
 
-    /** Sends what is waiting, then that the conversation ends. Only the first time counts. */
+    /** Sends what is waiting, then a Close frame (RFC 6455 §5.5.1). Only the first call has an effect. */
     public function close(int $code, string $reason): void
     {
     }
@@ -449,7 +449,7 @@ final class HttpSocket
 final class HttpStream
 {
     /**
-     * Takes the bytes in any case. 0, or an operation to wait for before the next piece, with the outcome null.
+     * Takes the bytes in any case. 0, or an operation to wait for before the next chunk, with the outcome null.
      *
      * @throws \Weft\Http\ClientDisconnectedException
      */

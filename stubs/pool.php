@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Native;
 
 /**
- * The pool of resources that PHP makes. Here they are numbers. Calls documented with an outcome start an operation.
+ * A pool of PHP's resources, which the extension knows by number. Calls that are documented with an outcome start an operation.
  */
 final class Pool
 {
@@ -18,7 +18,7 @@ final class Pool
     {
     }
 
-    /** Outcome: null. The minimum is being made from now on. */
+    /** Outcome: null. From now on the pool keeps its minimum of idle resources. */
     public function warmUp(): int
     {
     }
@@ -33,13 +33,13 @@ final class Pool
     {
     }
 
-    /** Outcome: null, when there is work. */
-    public function workWaits(): int
+    /** Outcome: null, once there is work for {@see work()}. */
+    public function workArrived(): int
     {
     }
 
     /**
-     * What is to be done: `create` or `abandon` a request; `check`, `reset` or `close` a resource; `leak`, with a holder as of {@see holders()}.
+     * Work for PHP: `create` or `abandon` a request; `check`, `reset` or `close` a resource; `leak`, with a holder as of {@see holders()}.
      *
      * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}}>
      */
@@ -47,18 +47,18 @@ final class Pool
     {
     }
 
-    /** The factory made what was requested. False when nobody wants it any more. */
+    /** The factory made a resource. False when the request has timed out. */
     public function created(int $request, int $id): bool
     {
     }
 
-    /** The factory made nothing. */
-    public function refused(int $request, int $error, string $message): void
+    /** The factory threw; `$error` is the number of the exception. */
+    public function failed(int $request, int $error, string $message): void
     {
     }
 
     /** A check or reset has ended. */
-    public function tended(int $id, bool $healthy): void
+    public function verified(int $id, bool $healthy): void
     {
     }
 
@@ -88,7 +88,7 @@ final class Pool
     {
     }
 
-    /** Outcome: null, once everything is back. */
+    /** Outcome: null, once all resources are returned. */
     public function close(): int
     {
     }

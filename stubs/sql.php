@@ -91,7 +91,7 @@ final class SqlDatabase
     }
 
     /** Outcome: null, when there is work for PHP. */
-    public function workWaits(): int
+    public function workArrived(): int
     {
     }
 
@@ -296,7 +296,7 @@ final class SqlCursor
 /** Data on its way into a table. */
 final class SqlCopyIn
 {
-    /** Collects a piece of the data as it is; true when it is time to send. */
+    /** Collects a chunk of the data as it is; true when it is time to send. */
     public function write(string $bytes): bool
     {
     }
@@ -330,7 +330,7 @@ final class SqlCopyIn
 /** Data on its way out of a table. */
 final class SqlCopyOut
 {
-    /** Outcome: the next piece, null after the last. */
+    /** Outcome: the next chunk, null after the last. */
     public function next(): int
     {
     }

@@ -22,13 +22,13 @@ use function Weft\run;
 final class DeadLetters
 {
     /** Seconds without a message after which the queue counts as read. */
-    private const LINGER = 0.2;
+    private const EMPTY_AFTER = 0.2;
 
     /** Messages that are read at a time. */
-    private const CHUNK = 500;
+    private const BATCH_SIZE = 500;
 
     /** Headers that a retried message does not keep. */
-    private const OF_THE_FAILURE = [
+    private const FAILURE_HEADERS = [
         Header::ERROR_CLASS, Header::ERROR_MESSAGE, Header::ERROR_STACK, Header::FAILED_AT, Header::FAILED_QUEUE, Header::RETRIES, Header::LEFT_OUT,
         Header::EXPIRES_AT, Header::REPLY_TO,
     ];
@@ -86,7 +86,7 @@ final class DeadLetters
         }
 
         return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($rate): void {
-            $this->transport->put($this->queue, [new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::OF_THE_FAILURE)))]);
+            $this->transport->put($this->queue, [new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::FAILURE_HEADERS)))]);
             $consumer->ack($delivery);
             $rate === null || delay(1.0 / $rate);
         });
@@ -135,7 +135,7 @@ final class DeadLetters
         try {
             // Only messages that are there now: one that is edited or fails again goes to the end of the queue.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
-                $deliveries = RemainingDeliveries::next($consumer, \max(1, \min($total - $seen, $prefetch, self::CHUNK)), self::LINGER);
+                $deliveries = RemainingDeliveries::next($consumer, \max(1, \min($total - $seen, $prefetch, self::BATCH_SIZE)), self::EMPTY_AFTER);
                 if ($deliveries === []) {
                     break;
                 }

@@ -29,7 +29,7 @@ use function Weft\all;
 final class Server
 {
     /** Seconds that an idle connection is kept. Clients keep theirs open. */
-    private const IDLE = 3_600.0;
+    private const IDLE_TIMEOUT = 3_600.0;
     /** Seconds; the defaults of other gRPC servers. */
     private const PING_INTERVAL = 7_200.0;
     private const MIN_PING_INTERVAL = 300.0;
@@ -120,7 +120,7 @@ final class Server
     {
         ServerTasks::preload(...Calls::FOLDERS);
         $none = static fn(): never => throw new \LogicException('Requests that are not gRPC are answered by the extension');
-        $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
+        $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE_TIMEOUT, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
         $server->carry($this->native(), true);

@@ -12,7 +12,7 @@ final class BodyLimits
     /**
      * @param int $bytes the maximum of a request body; more are answered 413. Raise it for uploads
      * @param float $timeout seconds between two reads of a body. Raise it for clients that pause
-     * @param int|null $rate the minimum average rate of a body in bytes per second; a client may take `timeout` longer. Only the time that
+     * @param int|null $minRate the minimum average rate of a body in bytes per second; a client may take `timeout` longer. Only the time that
      *     the server waits counts; null disables it. Lower it for devices with slow connections
      * @param int $window the flow control window of an HTTP/2 stream in bytes, 65535 to 2147483647. It limits a stream to that many bytes
      *     per round trip (the default to 5 MB/s at 50 ms), and its buffered bytes. Raise it for fast uploads over long distances
@@ -22,7 +22,7 @@ final class BodyLimits
     public function __construct(
         public readonly int $bytes = 8_388_608,
         public readonly float $timeout = 30.0,
-        public readonly ?int $rate = 500,
+        public readonly ?int $minRate = 500,
         public readonly int $window = 262_144,
     ) {
         PositiveLimits::check('body.', $this);

@@ -13,7 +13,7 @@ namespace Weft\Http;
 final class Cookie implements \Stringable
 {
     /** The limits of browsers in bytes: of name and value together (§5.7), and of an attribute (§5.6). */
-    private const BYTES = 4_096;
+    private const MAX_BYTES = 4_096;
     private const ATTRIBUTE_BYTES = 1_024;
 
     /**
@@ -66,8 +66,8 @@ final class Cookie implements \Stringable
             throw new \ValueError(self::quoted($name) . ' is not the name of a cookie: letters, digits and !#$%&\'*+-.^_`|~');
         }
         $bytes = \strlen($name) + \strlen(\rawurlencode($value));
-        if ($bytes > self::BYTES) {
-            throw new \ValueError('The cookie ' . self::quoted($name) . " has $bytes bytes of name and percent-encoded value, more than the " . self::BYTES . ' that browsers take');
+        if ($bytes > self::MAX_BYTES) {
+            throw new \ValueError('The cookie ' . self::quoted($name) . " has $bytes bytes of name and percent-encoded value, more than the " . self::MAX_BYTES . ' that browsers take');
         }
     }
 

@@ -75,7 +75,7 @@ final class Limits
             'headerTimeout' => $this->header->timeout,
             'bodyBytes' => $this->body->bytes,
             'bodyTimeout' => $this->body->timeout,
-            'bodyRate' => $this->body->rate,
+            'minBodyRate' => $this->body->minRate,
             'streamWindow' => $this->body->window,
             'idleTimeout' => $this->keepalive->idle,
             'maxAge' => $this->keepalive->maxAge,

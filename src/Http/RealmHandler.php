@@ -26,7 +26,7 @@ use function Weft\timeout;
 final class RealmHandler
 {
     /** Seconds that a request waits for a realm. */
-    private const WAIT = 5.0;
+    private const BORROW_TIMEOUT = 5.0;
 
     private readonly Semaphore $permits;
     /** @var list<array{Realm, \Closure(Request): mixed}> the last one returned is borrowed first: its memory is in the caches */
@@ -41,7 +41,7 @@ final class RealmHandler
      * @param float $wait seconds that a request waits for a realm, at least 0; then it is answered 503
      * @param array<string, string> $server `$_SERVER` variables in place of the request's own
      */
-    public function __construct(private readonly \Closure $boot, int $size = 8, private readonly float $wait = self::WAIT, private readonly array $server = [])
+    public function __construct(private readonly \Closure $boot, int $size = 8, private readonly float $wait = self::BORROW_TIMEOUT, private readonly array $server = [])
     {
         if ($size < 1) {
             throw new \ValueError("A RealmHandler needs at least 1 realm, got \$size $size");
@@ -62,7 +62,7 @@ final class RealmHandler
      *
      * @throws \ValueError the file does not exist
      */
-    public static function script(string $file, int $size = 8, float $wait = self::WAIT): self
+    public static function script(string $file, int $size = 8, float $wait = self::BORROW_TIMEOUT): self
     {
         $path = \realpath($file);
         if ($path === false || !\is_file($path)) {

@@ -105,7 +105,7 @@ final class Request extends HttpRequest implements TraceSource
     public function chunks(): \Generator
     {
         /** @var string $chunk */
-        while (($chunk = Scheduler::await($this->nextPiece())) !== '') {
+        while (($chunk = Scheduler::await($this->nextChunk())) !== '') {
             yield $chunk;
         }
     }

@@ -211,9 +211,9 @@ final class Router
         }
         $pattern = PathPattern::of($this->prefix() . $path);
         $arguments = HandlerCompiler::ofWebSocket($handler(...), $pattern->path, $pattern->names);
-        $conversation = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
+        $route = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
 
-        $this->add(['GET'], $path, $conversation->open(...), \array_values($middleware), isDocumented: false);
+        $this->add(['GET'], $path, $route->open(...), \array_values($middleware), isDocumented: false);
 
         return $this;
     }

@@ -17,11 +17,11 @@ final class Sessions
 {
     private const CREATED = "\0created";
     /** A session is kept again, for it to live on, after this part of its idle time. */
-    private const REFRESH = 0.1;
+    private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
     /** One in so many writes deletes what has expired. */
-    private const PRUNE = 1_000;
-    private const ATTEMPTS = 20;
+    private const PRUNE_PROBABILITY_DIVISOR = 1_000;
+    private const MAX_ATTEMPTS = 20;
 
     /**
      * @param float $idle seconds without a request after which a session ends, above 0
@@ -89,12 +89,12 @@ final class Sessions
         $changes = $session->changes();
         $isNew = $kept->stored === null;
         $now = \microtime(true);
-        $isDue = $now - (float) ($kept->values[self::TOUCHED] ?? 0.0) > $this->idle * self::REFRESH;
+        $isDue = $now - (float) ($kept->values[self::TOUCHED] ?? 0.0) > $this->idle * self::REFRESH_AFTER_FRACTION;
         if ($isNew ? \array_filter($changes, static fn(mixed $value): bool => $value !== null) === [] : $changes === [] && !$session->isRenewed() && !$isDue) {
             return null;
         }
         $ownId = $isNew || $session->isRenewed() || $id === null ? self::randomId() : $id;
-        for ($attempt = 0; $attempt < self::ATTEMPTS; $attempt++) {
+        for ($attempt = 0; $attempt < self::MAX_ATTEMPTS; $attempt++) {
             $created = (float) ($kept->values[self::CREATED] ?? $now);
             $left = \min($this->idle, $created + $this->lifetime - $now);
             if ($left <= 0.0) {
@@ -103,7 +103,7 @@ final class Sessions
             $values = \array_filter(\array_replace($kept->values, $changes), static fn(mixed $value): bool => $value !== null);
             $data = \json_encode([self::CREATED => $created, self::TOUCHED => $now] + $values, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
             if ($this->store->write(self::hash($ownId), $data, $ownId === $id ? $kept->stored->version ?? 0 : 0, $left)) {
-                \mt_rand(1, self::PRUNE) === 1 && $this->store->prune();
+                \mt_rand(1, self::PRUNE_PROBABILITY_DIVISOR) === 1 && $this->store->prune();
                 $ownId === $id || $id === null || $isNew || $this->store->delete(self::hash($id));
 
                 return $ownId === $id ? null : $this->cookie($ownId, null);
@@ -115,7 +115,7 @@ final class Sessions
                 return $this->cookie('', 0);
             }
         }
-        throw new \RuntimeException('A session could not be kept: other requests have changed it ' . self::ATTEMPTS . ' times in a row');
+        throw new \RuntimeException('A session could not be kept: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');
     }
 
     /** @return Cookie|null deletes the browser's, if it has one */

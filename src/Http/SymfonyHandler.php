@@ -29,7 +29,7 @@ use Weft\Log\StreamLogger;
 final class SymfonyHandler
 {
     /** Seconds that a request waits for a kernel. */
-    private const WAIT = 5.0;
+    private const BORROW_TIMEOUT = 5.0;
 
     private KernelPool $kernels;
 
@@ -40,7 +40,7 @@ final class SymfonyHandler
      * @param float $wait seconds that a request waits for the kernel, at least 0
      * @param LoggerInterface|null $logger receives who holds the kernel when a request waits for too long; null: stderr
      */
-    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT, ?LoggerInterface $logger = null)
+    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::BORROW_TIMEOUT, ?LoggerInterface $logger = null)
     {
         $factory = static fn(): HttpKernelInterface|\Closure => $kernel;
         $this->kernels = new KernelPool($factory, 1, $wait, new Recycling(), $logger ?? StreamLogger::fromEnvironment());
@@ -61,7 +61,7 @@ final class SymfonyHandler
     public static function pool(
         \Closure $factory,
         int $size = 8,
-        float $wait = self::WAIT,
+        float $wait = self::BORROW_TIMEOUT,
         Recycling $recycling = new Recycling(),
         ?LoggerInterface $logger = null,
     ): self {

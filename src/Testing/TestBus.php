@@ -39,10 +39,10 @@ final class TestBus
     private const QUEUE = 'test';
 
     /** Seconds of real time until a request fails. */
-    private const PATIENCE = 5.0;
+    private const REQUEST_TIMEOUT = 5.0;
 
     /** Messages handled by one call after which handlers are assumed to loop. */
-    private const MOST = 10_000;
+    private const MAX_MESSAGES = 10_000;
 
     public readonly Database $database;
     private readonly SimulatedBroker $broker;
@@ -151,7 +151,7 @@ final class TestBus
         }
         $asking = async(function () use ($message, $reply): array {
             try {
-                return [$this->bus()->request($message, $reply, self::PATIENCE), null];
+                return [$this->bus()->request($message, $reply, self::REQUEST_TIMEOUT), null];
             } catch (BusException $failed) {
                 return [null, $failed];
             }
@@ -174,8 +174,8 @@ final class TestBus
         if ($this->transport->depth(self::QUEUE) === 0) {
             return;
         }
-        $handled = $this->bus()->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 10, stopWhenEmpty: true, limit: self::MOST, signals: false));
-        Assert::assertLessThan(self::MOST, $handled, self::MOST . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
+        $handled = $this->bus()->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 10, stopWhenEmpty: true, limit: self::MAX_MESSAGES, signals: false));
+        Assert::assertLessThan(self::MAX_MESSAGES, $handled, self::MAX_MESSAGES . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
     }
 
     /** Advances the clock. Whatever becomes due on the way (delays, timeouts, schedules, retries) is handled in order and at its time. */
@@ -278,7 +278,7 @@ final class TestBus
     /** @return list<DeadLetter> */
     private function letters(): array
     {
-        return $this->bus()->queue(self::QUEUE)->deadLetters()->peek(self::MOST, new DeadLetterFilter());
+        return $this->bus()->queue(self::QUEUE)->deadLetters()->peek(self::MAX_MESSAGES, new DeadLetterFilter());
     }
 
     private function describeLetters(): string

@@ -27,7 +27,7 @@ final class DrainTest extends BusTestCase
     private const STOPS = 3;
 
     /** Seconds a worker that stops may take on a busy machine: far less than the ten minutes of a handler that is not cancelled. */
-    private const GRACE = 60.0;
+    private const STOP_TIMEOUT = 60.0;
 
     /** @var resource|null */
     private $process = null;
@@ -68,7 +68,7 @@ final class DrainTest extends BusTestCase
                 [$code, $seconds] = $this->terminate();
 
                 self::assertSame(0, $code);
-                self::assertLessThan(self::GRACE, $seconds);
+                self::assertLessThan(self::STOP_TIMEOUT, $seconds);
                 self::assertSame(self::effects($database, 'begun'), self::effects($database, 'done'), 'what had begun is done');
                 self::assertGreaterThan(0, $bus->queue(self::QUEUE)->depth(), 'there was more to do');
             }
@@ -104,7 +104,7 @@ final class DrainTest extends BusTestCase
             [$code, $seconds] = $this->terminate();
 
             self::assertSame([0, 0], [$code, self::effects($database, 'done')]);
-            self::assertLessThan(self::GRACE, $seconds);
+            self::assertLessThan(self::STOP_TIMEOUT, $seconds);
             while ($bus->queue(self::QUEUE)->depth() < 500) {
                 delay(0.02);
             }
@@ -181,7 +181,7 @@ final class DrainTest extends BusTestCase
 
             self::assertSame(0, $code);
             // Five for the channel, and five for each of two connections.
-            self::assertLessThan(15.0 + self::GRACE, $seconds);
+            self::assertLessThan(15.0 + self::STOP_TIMEOUT, $seconds);
             $proxy->stop();
             while ($bus->queue(self::QUEUE)->depth() < 50) {
                 delay(0.02);

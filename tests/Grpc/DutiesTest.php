@@ -63,7 +63,7 @@ final class DutiesTest extends GrpcTestCase
         self::assertTrue($server->awaitLog('gRPC calls refused (watch_limit): '));
         self::assertSame(1, preg_match('~http://\S+/metrics~', $server->log(), $address), $server->log());
         // Ten watches a connection are open.
-        $refused = 'weft_grpc_refused_total{cause="watch_limit"} ' . 4 * 246 . "\n";
+        $refused = 'weft_grpc_refused_total{reason="watch_limit"} ' . 4 * 246 . "\n";
         Timing::until(static fn(): bool => str_contains((string) file_get_contents($address[0]), $refused), $refused);
     }
 

@@ -161,8 +161,8 @@ final class FairShareTest extends HttpTestCase
 
     public function testABodyThatArrivesTooSlowlyIsGivenUpThoughSomethingArrivesAllTheTime(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(deadline: null, body: new BodyLimits(timeout: 0.5, rate: 1_000))');
-        // A busy machine may let half a second pass between two bytes, which is another cause.
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(deadline: null, body: new BodyLimits(timeout: 0.5, minRate: 1_000))');
+        // A busy machine may let half a second pass between two bytes, which is another reason.
         Timing::until(static function () use ($server): bool {
             $socket = $server->connect();
             stream_set_blocking($socket, false);
@@ -176,7 +176,7 @@ final class FairShareTest extends HttpTestCase
             self::assertStatus(408, $answer);
 
             return str_contains($server->log(), 'less than 1000 bytes per second');
-        }, 'the rate is the cause in the log');
+        }, 'the rate is the reason in the log');
     }
 
     public function testConnectionsBeyondTheShareOfAClientAreClosed(): void

@@ -21,7 +21,7 @@ final class LimitsTest extends TestCase
 
         self::assertSame([
             'connections' => 1, 'inFlight' => 2, 'queue' => 3, 'clientShare' => 0.4, 'deadline' => 5.0, 'writeTimeout' => 6.0, 'longLived' => 7, 'longLivedPerConnection' => 8,
-            'headerCount' => 9, 'headerBytes' => 10_000, 'headerTimeout' => 11.0, 'bodyBytes' => 12, 'bodyTimeout' => 13.0, 'bodyRate' => 14, 'streamWindow' => 65_535,
+            'headerCount' => 9, 'headerBytes' => 10_000, 'headerTimeout' => 11.0, 'bodyBytes' => 12, 'bodyTimeout' => 13.0, 'minBodyRate' => 14, 'streamWindow' => 65_535,
             'idleTimeout' => 15.0, 'maxAge' => 16.0, 'ageGrace' => 17.0, 'pingInterval' => 18.0, 'pingTimeout' => 19.0, 'minPingInterval' => 20.0,
         ], $limits->native());
     }
@@ -43,7 +43,7 @@ final class LimitsTest extends TestCase
         yield 'more than everything' => ['The limit clientShare must be at most 1, got 1.5', static fn() => new Limits(clientShare: 1.5)];
         yield 'a deadline that is no number' => ['The limit deadline must be greater than 0, got NAN', static fn() => new Limits(deadline: \NAN)];
         yield 'a small header' => ['The limit header.bytes must be at least 8192, got 100', static fn() => new HeaderLimits(bytes: 100)];
-        yield 'a negative rate' => ['The limit body.rate must be greater than 0, got -1', static fn() => new BodyLimits(rate: -1)];
+        yield 'a negative rate' => ['The limit body.minRate must be greater than 0, got -1', static fn() => new BodyLimits(minRate: -1)];
         yield 'a small window' => ['The limit body.window must be from 65535 to 2147483647, got 1', static fn() => new BodyLimits(window: 1)];
         yield 'no streams' => ['The limit longLived.total must be greater than 0, got 0', static fn() => new LongLivedLimits(total: 0)];
         yield 'no idle time' => ['The limit keepalive.idle must be greater than 0, got 0', static fn() => new Keepalive(idle: 0.0)];

@@ -7,21 +7,21 @@ namespace Weft\Tests\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
-/** What no handler sees is counted by cause, and logged with its cause and peer. */
+/** What no handler sees is counted by reason, and logged with its reason and peer. */
 final class RefusalTest extends HttpTestCase
 {
     private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->host() . " " . $r->header("host") . " " . implode(",", $r->headers()["host"])))->post("/", static fn(Request $r) => Response::text($r->body()));';
 
     /** @dataProvider refused */
     #[DataProvider('refused')]
-    public function testARefusalIsLoggedWithItsCauseAndPeer(string $cause, int $status, string $request, string $limits = ''): void
+    public function testARefusalIsLoggedWithItsReasonAndPeer(string $reason, int $status, string $request, string $limits = ''): void
     {
         $server = $this->serve(self::ROUTES, ", limits: new Limits($limits)");
 
         self::assertStatus($status, $server->exchange($request));
 
-        self::assertTrue($server->awaitLog("× $cause"));
-        self::assertMatchesRegularExpression("~HTTP server refused 1 × $cause, last from 127\\.0\\.0\\.1:\\d+~", $server->log());
+        self::assertTrue($server->awaitLog("× $reason"));
+        self::assertMatchesRegularExpression("~HTTP server refused 1 × $reason, last from 127\\.0\\.0\\.1:\\d+~", $server->log());
     }
 
     /** @return iterable<string, array{0: string, 1: int, 2: string, 3?: string}> */
@@ -45,7 +45,7 @@ final class RefusalTest extends HttpTestCase
         self::assertTrue($server->awaitLog('/metrics'));
         preg_match('~http://(\S+)/metrics~', $server->log(), $endpoint);
 
-        self::assertStringContainsString('weft_http_refused_total{cause="bad_request"} 3', (string) file_get_contents("http://$endpoint[1]/metrics"));
+        self::assertStringContainsString('weft_http_refused_total{reason="bad_request"} 3', (string) file_get_contents("http://$endpoint[1]/metrics"));
     }
 
     public function testAHundredRefusalsAreOneLineInTenSeconds(): void

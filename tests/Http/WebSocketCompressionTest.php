@@ -73,7 +73,7 @@ final class WebSocketCompressionTest extends HttpTestCase
         self::assertSame([self::TEXT, $text], $client->frameRead());
     }
 
-    public function testABombEndsTheConversationBeforeItTakesMemory(): void
+    public function testABombClosesTheWebSocketBeforeItTakesMemory(): void
     {
         $server = $this->serve(self::ECHO);
         $client = WebSocketClient::open($server, more: self::OFFER);
@@ -89,7 +89,7 @@ final class WebSocketCompressionTest extends HttpTestCase
 
     /** @dataProvider violations */
     #[DataProvider('violations')]
-    public function testWhatCannotBeReadEndsTheConversation(int $code, string $bytes): void
+    public function testWhatCannotBeReadClosesTheWebSocket(int $code, string $bytes): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO), more: self::OFFER);
 

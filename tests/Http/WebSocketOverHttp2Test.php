@@ -24,7 +24,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
     /** What `:status: 200` is as an index (RFC 7541 appendix A). */
     private const OK = "\x88";
 
-    public function testStreamsOfOneConnectionAreConversationsEachBesideRequests(): void
+    public function testStreamsOfOneConnectionAreWebSocketsBesideRequests(): void
     {
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());
@@ -49,7 +49,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
         self::assertTrue($server->awaitLog('closed 3001 enough;'));
     }
 
-    public function testAStreamThatIsResetEndsItsConversationOnly(): void
+    public function testAStreamThatIsResetClosesItsWebSocketOnly(): void
     {
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());
@@ -83,7 +83,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
 
     /** @dataProvider others */
     #[DataProvider('others')]
-    public function testWhatIsNoConversationIsNoTunnel(string $path, string $protocol): void
+    public function testAConnectRequestWithoutWebSocketIsRefused(string $path, string $protocol): void
     {
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());

@@ -95,7 +95,7 @@ final class WebSocketTest extends HttpTestCase
         self::assertTrue($server->awaitLog('closed 3001 enough;'));
     }
 
-    public function testAClientThatIsLostEndsTheConversationWith1006(): void
+    public function testAClientThatIsLostClosesTheWebSocketWith1006(): void
     {
         $server = $this->serve(self::ECHO);
         $client = WebSocketClient::open($server);
@@ -122,7 +122,7 @@ final class WebSocketTest extends HttpTestCase
         self::assertTrue($server->awaitLog('GET / failed: LogicException: secret'));
     }
 
-    public function testTasksOfAHandlerEndWithItsConversation(): void
+    public function testTasksOfAHandlerEndWithItsWebSocket(): void
     {
         $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { async(static function () { try { delay(60); } finally { fprintf(STDERR, "child ended"); } }); $socket->receive(); });');
         $client = WebSocketClient::open($server);
@@ -217,7 +217,7 @@ final class WebSocketTest extends HttpTestCase
         self::assertSame([0, "ended\n"], $server->stop());
     }
 
-    public function testAConversationOutlivesTheTimeOutsOfHttp(): void
+    public function testAWebSocketOutlivesTheTimeOutsOfHttp(): void
     {
         $server = $this->serve(self::ECHO, ', limits: new Limits(deadline: 0.25, keepalive: new Keepalive(idle: 0.25), header: new HeaderLimits(timeout: 0.25))');
         // On a busy machine the handshake itself may take longer than they.

@@ -66,9 +66,9 @@ final class IdleConnections
             fwrite($socket, $request);
             $answer = '';
             do {
-                $piece = (string) fread($socket, 8192);
-                $answer .= $piece;
-            } while ($piece !== '' && !$isGood($answer) && !str_starts_with($answer, 'HTTP/1.1'));
+                $chunk = (string) fread($socket, 8192);
+                $answer .= $chunk;
+            } while ($chunk !== '' && !$isGood($answer) && !str_starts_with($answer, 'HTTP/1.1'));
             $isGood($answer) && !feof($socket)
                 || throw new BenchmarkException("connection $i of $count answered: " . json_encode(substr($answer, 0, 80), JSON_INVALID_UTF8_SUBSTITUTE));
             $sockets[] = $socket;

@@ -86,17 +86,17 @@ struct Outcome {
     status: Option<String>,
 }
 
-/// Sends each piece as a DATA frame of its own.
+/// Sends each chunk as a DATA frame of its own.
 async fn call(
     client: &SendRequest<Bytes>,
     request: Request<()>,
-    pieces: impl IntoIterator<Item = Bytes>,
+    chunks: impl IntoIterator<Item = Bytes>,
 ) -> Result<Outcome, h2::Error> {
     let mut client = client.clone().ready().await?;
     let (response, mut body) = client.send_request(request, false)?;
-    for piece in pieces {
+    for chunk in chunks {
         // The server may have answered and closed the stream already.
-        if body.send_data(piece, false).is_err() {
+        if body.send_data(chunk, false).is_err() {
             break;
         }
         tokio::task::yield_now().await;
@@ -153,8 +153,8 @@ fn messages_that_share_a_frame_and_empty_frames_are_the_same_messages() {
         let client = connect(serve()).await;
         let wire: Vec<u8> = (0..200_u8).flat_map(|number| frame(0, &[number])).collect();
         let (start, end) = wire.split_at(503);
-        let pieces = [&b""[..], start, b"", end].map(Bytes::copy_from_slice);
-        let answer = call(&client, head(STREAM, &[]), pieces).await.unwrap();
+        let chunks = [&b""[..], start, b"", end].map(Bytes::copy_from_slice);
+        let answer = call(&client, head(STREAM, &[]), chunks).await.unwrap();
         assert_eq!((answer.body, answer.status.as_deref()), (wire, Some("0")));
     });
 }

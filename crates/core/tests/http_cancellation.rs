@@ -22,9 +22,9 @@ use tokio::time::sleep;
 use weft_core::http::{Body, Call, Event, Field, Limits, MultipartLimits, Server};
 use weft_core::net::listen;
 
-/// So long a client pauses after each piece that it sends.
+/// So long a client pauses after each chunk that it sends.
 const PAUSE: Duration = Duration::from_millis(2);
-const PIECES: [&str; 3] = ["first ", "second ", "third"];
+const CHUNKS: [&str; 3] = ["first ", "second ", "third"];
 const BODY: &str = "first second third";
 const FORM: [&str; 3] = [
     "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\nfirst ",
@@ -56,17 +56,17 @@ async fn handed(server: &Server) -> Rc<Call> {
     }
 }
 
-/// Sends a request whose body has no declared length, piece by piece, and reads its answer to the end of the connection.
-fn post(address: SocketAddr, fields: &'static str, pieces: [&'static str; 3]) {
+/// Sends a request whose body has no declared length, chunk by chunk, and reads its answer to the end of the connection.
+fn post(address: SocketAddr, fields: &'static str, chunks: [&'static str; 3]) {
     tokio::task::spawn_local(async move {
         let mut socket = TcpStream::connect(address).await.unwrap();
         let head = format!(
             "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
         );
         socket.write_all(head.as_bytes()).await.unwrap();
-        for piece in pieces {
+        for chunk in chunks {
             sleep(PAUSE).await;
-            let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+            let chunk = format!("{:x}\r\n{chunk}\r\n", chunk.len());
             if socket.write_all(chunk.as_bytes()).await.is_err() {
                 return;
             }
@@ -81,32 +81,32 @@ async fn next_one_is_handled(server: &Server, address: SocketAddr, call: Rc<Call
     call.respond(Response::new(Body::from(Bytes::from_static(b"done"))));
     call.handled();
     drop(call);
-    post(address, "", PIECES);
+    post(address, "", CHUNKS);
     let next = handed(server).await;
     assert_eq!(next.read_body().await.unwrap(), BODY);
 }
 
 #[test]
-fn a_cancelled_read_of_the_next_piece_loses_nothing() {
+fn a_cancelled_read_of_the_next_chunk_loses_nothing() {
     run(async {
         let polls = drop_at_every_poll(
             async || {
                 let (server, address) = serve();
-                post(address, "", PIECES);
+                post(address, "", CHUNKS);
                 let call = handed(&server).await;
                 (server, address, call, Vec::new())
             },
             async |(_, _, call, read)| loop {
-                match call.next_piece().await.unwrap() {
-                    piece if piece.is_empty() => return,
-                    piece => read.extend_from_slice(&piece),
+                match call.next_chunk().await.unwrap() {
+                    chunk if chunk.is_empty() => return,
+                    chunk => read.extend_from_slice(&chunk),
                 }
             },
             async |(server, address, call, mut read), _| {
-                while let piece = call.next_piece().await.unwrap()
-                    && !piece.is_empty()
+                while let chunk = call.next_chunk().await.unwrap()
+                    && !chunk.is_empty()
                 {
-                    read.extend_from_slice(&piece);
+                    read.extend_from_slice(&chunk);
                 }
                 assert_eq!(read, BODY.as_bytes());
                 next_one_is_handled(&server, address, call).await;
@@ -123,7 +123,7 @@ fn a_cancelled_read_of_the_whole_body_is_continued_by_the_next() {
         let polls = drop_at_every_poll(
             async || {
                 let (server, address) = serve();
-                post(address, "", PIECES);
+                post(address, "", CHUNKS);
                 let call = handed(&server).await;
                 (server, address, call)
             },
@@ -193,7 +193,7 @@ fn a_cancelled_wait_for_the_next_request_loses_no_request() {
         drop_at_every_poll(
             async || {
                 let (server, address) = serve();
-                post(address, "", PIECES);
+                post(address, "", CHUNKS);
                 (server, address)
             },
             async |(server, _)| handed(server).await,
@@ -215,7 +215,7 @@ fn a_cancelled_wait_for_room_is_not_waited_for_in_vain_by_the_next() {
         drop_at_every_poll(
             async || {
                 let (server, address) = serve();
-                post(address, "", PIECES);
+                post(address, "", CHUNKS);
                 let call = handed(&server).await;
                 let (writer, body) = Body::stream(None);
                 // More than the socket takes at once: the client reads only once it has sent its body.
@@ -239,7 +239,7 @@ fn a_cancelled_wait_for_room_is_not_waited_for_in_vain_by_the_next() {
 fn two_tasks_wait_for_the_room_of_one_answer() {
     run(async {
         let (server, address) = serve();
-        post(address, "", PIECES);
+        post(address, "", CHUNKS);
         let call = handed(&server).await;
         let (writer, body) = Body::stream(None);
         assert!(!writer.write(Bytes::from(vec![b'x'; 1 << 20])).unwrap());

@@ -157,10 +157,10 @@ fn answered(address: SocketAddr) -> TcpStream {
     // The trailers are a HEADERS frame that ends the stream.
     let mut answer = Vec::new();
     while !answer.windows(6).any(|bytes| bytes == [1, 5, 0, 0, 0, 1]) {
-        let mut piece = [0; 1024];
-        let length = socket.read(&mut piece).unwrap();
+        let mut chunk = [0; 1024];
+        let length = socket.read(&mut chunk).unwrap();
         assert!(length > 0, "the server has hung up after {answer:?}");
-        answer.extend_from_slice(&piece[..length]);
+        answer.extend_from_slice(&chunk[..length]);
     }
     socket
 }

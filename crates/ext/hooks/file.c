@@ -50,7 +50,7 @@ ssize_t weft_read_chk(int descriptor, void *buffer, size_t size, size_t room)
 }
 
 /* A pipe that counts as writable takes PIPE_BUF bytes without waiting, and possibly no more. */
-static ssize_t write_in_pieces(int pipe, const char *data, size_t size, weft_mode mode, const void *caller)
+static ssize_t write_in_chunks(int pipe, const char *data, size_t size, weft_mode mode, const void *caller)
 {
 	size_t written = 0;
 	while (written < size) {
@@ -63,8 +63,8 @@ static ssize_t write_in_pieces(int pipe, const char *data, size_t size, weft_mod
 				continue;
 			}
 		}
-		size_t piece = size - written < PIPE_BUF ? size - written : PIPE_BUF;
-		ssize_t result = write(pipe, data + written, piece);
+		size_t chunk = size - written < PIPE_BUF ? size - written : PIPE_BUF;
+		ssize_t result = write(pipe, data + written, chunk);
 		if (result < 0) {
 			break;
 		}
@@ -90,7 +90,7 @@ ssize_t weft_write(int descriptor, const void *data, size_t size)
 	if (S_ISSOCK(status.st_mode)) {
 		return weft_send_from(descriptor, data, size, 0, __builtin_return_address(0));
 	}
-	return write_in_pieces(descriptor, data, size, mode, __builtin_return_address(0));
+	return write_in_chunks(descriptor, data, size, mode, __builtin_return_address(0));
 }
 
 /* Tasks that wait for the descriptor learn of it; the system would let them wait for ever. */

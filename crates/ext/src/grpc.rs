@@ -9,7 +9,7 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zva
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
-    Call, Calls, Cause, Closed, Code, ConcurrencyLimits, Event, Lane, Limits, Method,
+    Call, Calls, Closed, Code, ConcurrencyLimits, Event, Lane, Limits, Method, RefusalReason,
     RefusalReport, Rule, Status, TemplateError, metadata, trailers,
 };
 use weft_core::http::HeaderMap;
@@ -134,12 +134,12 @@ fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zva
     Ok(array_zval(batch))
 }
 
-/// `[[cause, count, last client, what that was told], …]`
-fn refused(reports: &[RefusalReport<Cause>]) -> PhpResult<Zval> {
+/// `[[reason, count, last client, what that was told], …]`
+fn refused(reports: &[RefusalReport<RefusalReason>]) -> PhpResult<Zval> {
     let mut rows = ZendHashTable::new();
     for report in reports {
         let mut row = ZendHashTable::new();
-        row.push(report.cause.name())?;
+        row.push(report.reason.name())?;
         row.push(report.count as i64)?;
         row.push(report.peer.map(|peer| peer.to_string()))?;
         row.push(binary(report.detail.as_bytes()))?;

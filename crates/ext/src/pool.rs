@@ -134,10 +134,10 @@ struct Resource {
     condition: Condition,
 }
 
-/// What PHP is asked to do.
+/// Work of the pool that PHP does.
 enum Work {
     Create(i64),
-    /// The resource asked for has come too late.
+    /// The create time-out has passed.
     Abandon(i64),
     Check(i64),
     Reset(i64),
@@ -145,50 +145,51 @@ enum Work {
     Leak(Holder),
 }
 
-/// Why the factory made nothing: the number PHP keeps its exception under.
+/// A factory threw. `error` is the number under which PHP keeps the exception.
 #[derive(Debug, Clone)]
-struct Refused {
+struct FactoryFailure {
     error: i64,
     message: String,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for FactoryFailure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
-/// Hands work to PHP and its outcome back.
+/// Hands work to PHP, and its outcomes to the pool.
 #[derive(Default)]
-struct Desk {
-    work: RefCell<VecDeque<Work>>,
-    bell: Notify,
+struct WorkQueue {
+    pending: RefCell<VecDeque<Work>>,
+    arrived: Notify,
     last_request: Cell<i64>,
-    creating: RefCell<HashMap<i64, oneshot::Sender<Result<i64, Refused>>>>,
-    /// Resources being checked or reset.
-    tending: RefCell<HashMap<i64, oneshot::Sender<bool>>>,
+    creating: RefCell<HashMap<i64, oneshot::Sender<Result<i64, FactoryFailure>>>>,
+    /// Resources that are being checked or reset.
+    verifying: RefCell<HashMap<i64, oneshot::Sender<bool>>>,
     checks: bool,
     resets: bool,
 }
 
-impl Desk {
-    fn ask(&self, work: Work) {
-        self.work.borrow_mut().push_back(work);
-        self.bell.notify_one();
+impl WorkQueue {
+    fn push(&self, work: Work) {
+        self.pending.borrow_mut().push_back(work);
+        self.arrived.notify_one();
     }
 
-    async fn tend(&self, mut resource: Resource, work: Work) -> Option<Resource> {
+    /// Has a resource checked or reset. `None` if that failed: the resource is closed then.
+    async fn verify(&self, mut resource: Resource, work: Work) -> Option<Resource> {
         let (answer, answered) = oneshot::channel();
-        self.tending.borrow_mut().insert(resource.id, answer);
-        let absence = Absence {
-            desk: self,
+        self.verifying.borrow_mut().insert(resource.id, answer);
+        let guard = VerifyGuard {
+            queue: self,
             id: resource.id,
         };
-        self.ask(work);
+        self.push(work);
         let healthy = answered.await.unwrap_or(false);
-        std::mem::forget(absence);
+        std::mem::forget(guard);
         if !healthy {
-            self.ask(Work::Close(resource.id));
+            self.push(Work::Close(resource.id));
             return None;
         }
         resource.condition = Condition::Clean;
@@ -196,56 +197,56 @@ impl Desk {
     }
 }
 
-/// A resource whose check or reset took too long is closed.
-struct Absence<'a> {
-    desk: &'a Desk,
+/// Closes a resource whose check or reset took too long.
+struct VerifyGuard<'a> {
+    queue: &'a WorkQueue,
     id: i64,
 }
 
-impl Drop for Absence<'_> {
+impl Drop for VerifyGuard<'_> {
     fn drop(&mut self) {
-        self.desk.tending.borrow_mut().remove(&self.id);
-        self.desk.ask(Work::Close(self.id));
+        self.queue.verifying.borrow_mut().remove(&self.id);
+        self.queue.push(Work::Close(self.id));
     }
 }
 
-/// A request for a resource that nobody waits for any more.
-struct Request<'a> {
-    desk: &'a Desk,
-    number: i64,
+/// Cancels a factory that took too long.
+struct CreateGuard<'a> {
+    queue: &'a WorkQueue,
+    request: i64,
 }
 
-impl Drop for Request<'_> {
+impl Drop for CreateGuard<'_> {
     fn drop(&mut self) {
-        if self
-            .desk
+        let is_running = self
+            .queue
             .creating
             .borrow_mut()
-            .remove(&self.number)
-            .is_some()
-        {
-            self.desk.ask(Work::Abandon(self.number));
+            .remove(&self.request)
+            .is_some();
+        if is_running {
+            self.queue.push(Work::Abandon(self.request));
         }
     }
 }
 
-/// What the pool knows of PHP's resources.
-struct Resources(Rc<Desk>);
+/// Manages PHP's resources for the pool.
+struct Resources(Rc<WorkQueue>);
 
 impl Manage for Resources {
     type Connection = Resource;
-    type Error = Refused;
+    type Error = FactoryFailure;
 
-    async fn connect(&self) -> Result<Resource, Refused> {
-        let desk = &*self.0;
-        let number = desk.last_request.get() + 1;
-        desk.last_request.set(number);
+    async fn connect(&self) -> Result<Resource, FactoryFailure> {
+        let queue = &*self.0;
+        let request = queue.last_request.get() + 1;
+        queue.last_request.set(request);
         let (answer, answered) = oneshot::channel();
-        desk.creating.borrow_mut().insert(number, answer);
-        let _request = Request { desk, number };
-        desk.ask(Work::Create(number));
+        queue.creating.borrow_mut().insert(request, answer);
+        let _guard = CreateGuard { queue, request };
+        queue.push(Work::Create(request));
         let id = answered.await.unwrap_or_else(|_| {
-            Err(Refused {
+            Err(FactoryFailure {
                 error: 0,
                 message: "the factory was cancelled".to_owned(),
             })
@@ -262,7 +263,7 @@ impl Manage for Resources {
 
     async fn recover(&self, resource: Resource) -> Option<Resource> {
         let work = Work::Reset(resource.id);
-        self.0.tend(resource, work).await
+        self.0.verify(resource, work).await
     }
 
     async fn validate(&self, resource: Resource) -> Option<Resource> {
@@ -270,11 +271,11 @@ impl Manage for Resources {
             return Some(resource);
         }
         let work = Work::Check(resource.id);
-        self.0.tend(resource, work).await
+        self.0.verify(resource, work).await
     }
 
     fn close(&self, resource: Resource) {
-        self.0.ask(Work::Close(resource.id));
+        self.0.push(Work::Close(resource.id));
     }
 }
 
@@ -283,7 +284,7 @@ impl Manage for Resources {
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct Pool {
     pool: pool::Pool<Resources>,
-    desk: Rc<Desk>,
+    queue: Rc<WorkQueue>,
     leases: Rc<RefCell<HashMap<i64, Lease<Resources>>>>,
     traces: bool,
 }
@@ -302,21 +303,21 @@ impl Pool {
             .map_err(|wrong| Failure::new("usage", format!("the name of the pool is {wrong}")))?;
         let options = self::options(options, name.to_owned());
         let traces = !options.leak_threshold.is_zero();
-        let desk = Rc::new(Desk {
+        let queue = Rc::new(WorkQueue {
             checks,
             resets,
-            ..Desk::default()
+            ..WorkQueue::default()
         });
-        let pool = pool::Pool::new(Resources(Rc::clone(&desk)), options);
-        let reports = Rc::downgrade(&desk);
+        let pool = pool::Pool::new(Resources(Rc::clone(&queue)), options);
+        let reports = Rc::downgrade(&queue);
         pool.on_leak(move |holder| {
-            if let Some(desk) = reports.upgrade() {
-                desk.ask(Work::Leak(holder));
+            if let Some(queue) = reports.upgrade() {
+                queue.push(Work::Leak(holder));
             }
         });
         Ok(Self {
             pool,
-            desk,
+            queue,
             leases: Rc::default(),
             traces,
         })
@@ -338,7 +339,7 @@ impl Pool {
         }
         let leases = Rc::clone(&self.leases);
         // Kept only when it is taken: an outcome that is dropped gives the resource back.
-        let outcome = move |lent: Result<Lease<Resources>, pool::Error<Refused>>| {
+        let outcome = move |lent: Result<Lease<Resources>, pool::Error<FactoryFailure>>| {
             let lease = lent.map_err(failure)?;
             Ok(Payload::build(move || {
                 let mut zval = Zval::new();
@@ -361,7 +362,7 @@ impl Pool {
         if broken {
             lease.discard();
         } else {
-            if self.desk.resets {
+            if self.queue.resets {
                 lease.condition = Condition::Dirty;
             }
             drop(lease);
@@ -369,20 +370,20 @@ impl Pool {
         true
     }
 
-    pub fn work_waits(&self) -> PhpResult<i64> {
-        let desk = Rc::clone(&self.desk);
+    pub fn work_arrived(&self) -> PhpResult<i64> {
+        let queue = Rc::clone(&self.queue);
         start(async move {
             loop {
-                if !desk.work.borrow().is_empty() {
+                if !queue.pending.borrow().is_empty() {
                     return Ok(Payload::Null);
                 }
-                desk.bell.notified().await;
+                queue.arrived.notified().await;
             }
         })
     }
 
     pub fn work(&self) -> PhpResult<Zval> {
-        let work = std::mem::take(&mut *self.desk.work.borrow_mut());
+        let work = std::mem::take(&mut *self.queue.pending.borrow_mut());
         let mut list = ZendHashTable::new();
         for item in work {
             let mut row = ZendHashTable::new();
@@ -400,23 +401,23 @@ impl Pool {
     }
 
     pub fn created(&self, request: i64, id: i64) -> bool {
-        let answer = self.desk.creating.borrow_mut().remove(&request);
+        let answer = self.queue.creating.borrow_mut().remove(&request);
         answer.is_some_and(|answer| answer.send(Ok(id)).is_ok())
     }
 
-    pub fn refused(&self, request: i64, error: i64, message: Text<'_>) {
-        let answer = self.desk.creating.borrow_mut().remove(&request);
+    pub fn failed(&self, request: i64, error: i64, message: Text<'_>) {
+        let answer = self.queue.creating.borrow_mut().remove(&request);
         if let Some(answer) = answer {
             let message = message.lossy();
-            // Whoever asked may have left.
-            let _ = answer.send(Err(Refused { error, message }));
+            // The request may have timed out.
+            let _ = answer.send(Err(FactoryFailure { error, message }));
         }
     }
 
-    pub fn tended(&self, id: i64, healthy: bool) {
-        let answer = self.desk.tending.borrow_mut().remove(&id);
+    pub fn verified(&self, id: i64, healthy: bool) {
+        let answer = self.queue.verifying.borrow_mut().remove(&id);
         if let Some(answer) = answer {
-            // Whoever asked may have left.
+            // The request may have timed out.
             let _ = answer.send(healthy);
         }
     }
@@ -469,7 +470,7 @@ fn keep(leases: &RefCell<HashMap<i64, Lease<Resources>>>, lease: Lease<Resources
     id
 }
 
-fn failure(error: pool::Error<Refused>) -> Failure {
+fn failure(error: pool::Error<FactoryFailure>) -> Failure {
     let message = error.to_string();
     match error {
         pool::Error::Exhausted { .. } => Failure::new("pool.exhausted", message),

@@ -166,7 +166,7 @@ impl SqlDatabase {
         pool::holders(&self.database.holders())
     }
 
-    pub fn work_waits(&self) -> PhpResult<i64> {
+    pub fn work_arrived(&self) -> PhpResult<i64> {
         let events = self.events.clone();
         start(async move {
             match events {

@@ -17,7 +17,7 @@ use crate::sql_failure::failure;
 use crate::sql_values;
 
 /// Data collected before it is sent.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 #[php_class]
 #[php(name = "Weft\\Native\\SqlCopyIn")]
@@ -45,7 +45,7 @@ impl SqlCopyIn {
     }
 
     fn is_much(&self) -> bool {
-        self.collected.borrow().len() >= PIECE
+        self.collected.borrow().len() >= CHUNK_BYTES
     }
 }
 
@@ -66,17 +66,17 @@ impl SqlCopyIn {
     }
 
     pub fn send(&self) -> PhpResult<i64> {
-        let piece = self.collected.borrow_mut().split().freeze();
-        let sent = self.copy()?.send(piece);
+        let chunk = self.collected.borrow_mut().split().freeze();
+        let sent = self.copy()?.send(chunk);
         start(async move { sent.await.map(|()| Payload::Null).map_err(failure) })
     }
 
     pub fn finish(&self) -> PhpResult<i64> {
         let copy = self.copy()?;
-        let piece = self.collected.borrow_mut().split().freeze();
+        let chunk = self.collected.borrow_mut().split().freeze();
         start(async move {
-            if !piece.is_empty() {
-                copy.send(piece).await.map_err(failure)?;
+            if !chunk.is_empty() {
+                copy.send(chunk).await.map_err(failure)?;
             }
             let rows = copy.finish().await.map_err(failure)?;
             Ok(Payload::Int(i64::try_from(rows).unwrap_or(i64::MAX)))
@@ -109,15 +109,15 @@ impl SqlCopyOut {
     pub fn next(&self) -> PhpResult<i64> {
         let next = self.copy.borrow().as_ref().map(CopyOut::next);
         start(async move {
-            let piece = match next {
+            let chunk = match next {
                 Some(next) => next.await.map_err(failure)?,
                 None => None,
             };
-            Ok(match piece {
+            Ok(match chunk {
                 None => Payload::Null,
-                Some(piece) => Payload::build(move || {
+                Some(chunk) => Payload::build(move || {
                     let mut zval = Zval::new();
-                    zval.set_zend_string(ZendStr::new(&piece[..], false));
+                    zval.set_zend_string(ZendStr::new(&chunk[..], false));
                     Ok(zval)
                 }),
             })

@@ -14,7 +14,7 @@ use Weft\Sql\Internal\Schema\Migrator;
 /** Stores bodies in the table `weft_claim_checks`, which is created on first use. */
 final class DatabaseStore implements ClaimStore
 {
-    private const ROWS = 500;
+    private const ROWS_PER_DELETE = 500;
 
     private readonly Dialect $dialect;
     private bool $isReady = false;
@@ -43,9 +43,9 @@ final class DatabaseStore implements ClaimStore
         $before = \time() - (int) $seconds;
         $deleted = 0;
         do {
-            $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS), [$before])->affected();
+            $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS_PER_DELETE), [$before])->affected();
             $deleted += $rows;
-        } while ($rows === self::ROWS);
+        } while ($rows === self::ROWS_PER_DELETE);
 
         return $deleted;
     }

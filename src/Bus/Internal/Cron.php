@@ -12,7 +12,7 @@ namespace Weft\Bus\Internal;
 final class Cron
 {
     /** Seconds within which every rule fires: 40 years may lie between two 29 February on one weekday. */
-    private const LONGEST = 41 * 366 * 86_400;
+    private const MAX_INTERVAL = 41 * 366 * 86_400;
 
     private const RULE_BYTES = 200;
 
@@ -49,7 +49,7 @@ final class Cron
     /** The first later time on the matching days. A local day is at most one day away from the UTC day. */
     private function fixedAfter(int $time): ?int
     {
-        $end = $time + self::LONGEST;
+        $end = $time + self::MAX_INTERVAL;
         for ($midnight = \intdiv($time, 86_400) * 86_400 - 86_400; $midnight <= $end; $midnight += 86_400) {
             if (!$this->fields->isDay($midnight)) {
                 continue;
@@ -70,7 +70,7 @@ final class Cron
     /** In elapsed seconds: by local time a repeated hour would be skipped. */
     private function fittingAfter(int $time): ?int
     {
-        $end = $time + self::LONGEST;
+        $end = $time + self::MAX_INTERVAL;
         $moment = $time + 60 - ($time + $this->offset($time)) % 60;
         while ($moment <= $end) {
             $wall = $moment + $this->offset($moment);

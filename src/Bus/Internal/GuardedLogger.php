@@ -17,7 +17,7 @@ use Weft\Runtime\CancelledException;
 final class GuardedLogger extends AbstractLogger
 {
     /** Bytes written to PHP's own log at most. */
-    private const BYTES = 8_192;
+    private const MAX_BYTES = 8_192;
 
     public function __construct(private readonly LoggerInterface $logger) {}
 
@@ -35,7 +35,7 @@ final class GuardedLogger extends AbstractLogger
         } catch (\Throwable $thrown) {
             $error = $context['error'] ?? '';
             $text = "Weft: the logger of the bus failed: {$thrown->getMessage()}; the message was: {$message}" . (\is_string($error) && $error !== '' ? ": {$error}" : '');
-            \error_log(Printable::line(Printable::cut($text, self::BYTES)));
+            \error_log(Printable::line(Printable::cut($text, self::MAX_BYTES)));
         }
     }
 }

@@ -12,13 +12,13 @@ namespace Weft\Bus\Internal;
 final class LocalTime
 {
     /** Seconds; no zone is further from UTC. */
-    private const FARTHEST = 93_600;
+    private const MAX_UTC_OFFSET = 93_600;
 
     /** Seconds; a larger change of the clocks is a correction, as in cron(8), and its skipped times are lost. */
-    private const LARGEST_CHANGE = 10_800;
+    private const MAX_CLOCK_CHANGE = 10_800;
 
     /** Seconds for which changes are loaded at a time. */
-    private const SPAN = 400 * 86_400;
+    private const LOAD_AHEAD = 400 * 86_400;
 
     private int $from = 0;
     private int $to = 0;
@@ -59,7 +59,7 @@ final class LocalTime
     /** When local time shows it: the first time if it is repeated, and at the change if it is skipped. */
     public function once(int $wall): ?int
     {
-        $this->learn($wall - self::FARTHEST, $wall + self::FARTHEST);
+        $this->learn($wall - self::MAX_UTC_OFFSET, $wall + self::MAX_UTC_OFFSET);
         $last = \count($this->offsets) - 1;
         foreach ($this->offsets as $index => [$since, $offset]) {
             $at = $wall - $offset;
@@ -69,7 +69,7 @@ final class LocalTime
             }
             if ($index > 0 && $at < $since) {
                 // Local time jumped over it.
-                return $offset - $this->offsets[$index - 1][1] <= self::LARGEST_CHANGE ? $since : null;
+                return $offset - $this->offsets[$index - 1][1] <= self::MAX_CLOCK_CHANGE ? $since : null;
             }
         }
 
@@ -81,8 +81,8 @@ final class LocalTime
         if ($from >= $this->from && $to <= $this->to) {
             return;
         }
-        $this->from = $from - 3 * self::FARTHEST;
-        $this->to = $to + self::SPAN;
+        $this->from = $from - 3 * self::MAX_UTC_OFFSET;
+        $this->to = $to + self::LOAD_AHEAD;
         // Zones that are an offset have no transitions.
         $changes = $this->zone->getTransitions($this->from, $this->to) ?: [['ts' => $this->from, 'offset' => $this->zone->getOffset(new \DateTimeImmutable('@0'))]];
         $this->offsets = \array_map(static fn(array $change): array => [$change['ts'], $change['offset']], $changes);

@@ -22,7 +22,7 @@ use function Weft\delay;
 final class MetricsPoller
 {
     /** Seconds between two polls. */
-    private const EVERY = 5.0;
+    private const POLL_INTERVAL = 5.0;
 
     private const STATES = ['connected', 'connecting', 'blocked', 'closed'];
 
@@ -41,7 +41,7 @@ final class MetricsPoller
             $this->attempt($this->backlog(...));
             $this->attempt(fn() => $this->depth($queue));
             $this->attempt(fn() => $this->depth(DeadLetters::queueOf($queue)));
-            delay(self::EVERY);
+            delay(self::POLL_INTERVAL);
         }
     }
 

@@ -169,6 +169,6 @@ final class SagaContext
 
     private static function text(mixed $value): string
     {
-        return Correlation::text($value) ?? throw new \ValueError('An associated value must have 1 to ' . Correlation::BYTES . ' bytes of UTF-8');
+        return Correlation::text($value) ?? throw new \ValueError('An associated value must have 1 to ' . Correlation::MAX_BYTES . ' bytes of UTF-8');
     }
 }

@@ -40,10 +40,10 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     private const PRECONDITION_FAILED = 406;
 
     /** Messages that one consumer may hold: the prefetch count of AMQP has 16 bits. */
-    private const MOST = 65_535;
+    private const MAX_PREFETCH = 65_535;
 
     /** Milliseconds that a temporary queue lives without a consumer: longer than a broker takes to restart. */
-    private const TEMPORARY = 300_000;
+    private const TEMPORARY_QUEUE_EXPIRES = 300_000;
     private const EXCHANGES = [
         ['name' => Publisher::COMMANDS, 'kind' => 'direct', 'durable' => true],
         ['name' => Publisher::EVENTS, 'kind' => 'direct', 'durable' => true],
@@ -177,7 +177,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     public function openTemporary(string $queue): void
     {
         $this->declares || throw new TransportException("Replies need a queue of their own, and this bus is configured to declare none");
-        $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY]];
+        $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY_QUEUE_EXPIRES]];
         try {
             Scheduler::await($this->consuming()->declare(self::EXCHANGES, [$declared], []));
         } catch (AmqpException $exception) {
@@ -222,16 +222,16 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     public function consume(string $queue, int $prefetch): Consumer
     {
         $arrival = new Wakeup("messages in queue \"{$queue}\"");
-        if ($prefetch <= self::MOST) {
+        if ($prefetch <= self::MAX_PREFETCH) {
             return $this->consumer($queue, $prefetch, $arrival);
         }
         if ($this->optionsOf($queue)->isStream()) {
-            throw new \ValueError("The prefetch of the stream \"{$queue}\" must be at most " . self::MOST . ", got {$prefetch}");
+            throw new \ValueError("The prefetch of the stream \"{$queue}\" must be at most " . self::MAX_PREFETCH . ", got {$prefetch}");
         }
         $consumers = [];
         try {
-            for ($left = $prefetch; $left > 0; $left -= self::MOST) {
-                $consumers[] = $this->consumer($queue, \min(self::MOST, $left), $arrival);
+            for ($left = $prefetch; $left > 0; $left -= self::MAX_PREFETCH) {
+                $consumers[] = $this->consumer($queue, \min(self::MAX_PREFETCH, $left), $arrival);
             }
         } catch (\Throwable $thrown) {
             foreach ($consumers as $consumer) {
@@ -341,7 +341,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     {
         \ksort($arguments);
         try {
-            Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...DelayQueues::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
+            Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...DelayQueues::DUE_EXCHANGES], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
         } catch (AmqpException $exception) {
             if ($exception instanceof BrokerException && $exception->getCode() === self::PRECONDITION_FAILED) {
                 throw new TopologyConflictException("Queue \"{$queue}\" exists with other arguments than " . (string) \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)

@@ -17,7 +17,7 @@ use Weft\Version;
 final class Diagnosis
 {
     /** The default fibers of a process, and the memory mappings and bytes of `memory_limit` that each takes. */
-    private const FIBERS = 10_000;
+    private const DEFAULT_FIBERS = 10_000;
     private const MAPPINGS_PER_FIBER = 2;
     private const BYTES_PER_FIBER = 17_200;
     private const OPEN_FILES = 4_096;
@@ -118,14 +118,14 @@ final class Diagnosis
     {
         $setting = (string) \ini_get('memory_limit');
         $limit = \ini_parse_quantity($setting);
-        $wanted = self::FIBERS * self::BYTES_PER_FIBER;
+        $wanted = self::DEFAULT_FIBERS * self::BYTES_PER_FIBER;
 
         return $limit < 0 || $limit >= $wanted
             ? Finding::ok('memory_limit', $setting)
             : Finding::warn('memory_limit', $setting, \sprintf(
                 'Set -1 or at least %d M, and weft run --max-memory instead: %d suspended tasks take %1$d MB of it.',
                 (int) \ceil($wanted / 1e6),
-                self::FIBERS,
+                self::DEFAULT_FIBERS,
             ));
     }
 
@@ -151,7 +151,7 @@ final class Diagnosis
         $count = (int) $count;
         $fibers = \intdiv($count, self::MAPPINGS_PER_FIBER);
 
-        return $fibers > 2 * self::FIBERS
+        return $fibers > 2 * self::DEFAULT_FIBERS
             ? Finding::ok('vm.max_map_count', "$count, enough for $fibers suspended tasks")
             : Finding::warn('vm.max_map_count', (string) $count, 'Run `sysctl vm.max_map_count=262144`: every suspended task takes two memory mappings.');
     }

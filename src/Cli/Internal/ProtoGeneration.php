@@ -20,7 +20,7 @@ use Weft\Protobuf\Internal\Generator\SourceFile;
  */
 final class ProtoGeneration
 {
-    private const OWN = __DIR__ . '/../../../protos';
+    private const BUNDLED_PROTOS = __DIR__ . '/../../../protos';
 
     /** @param list<string> $paths */
     public function __construct(
@@ -92,7 +92,7 @@ final class ProtoGeneration
         }
         try {
             $this->protoc([
-                ...\array_map(static fn(string $path): string => "--proto_path={$path}", [...$this->paths, self::OWN]),
+                ...\array_map(static fn(string $path): string => "--proto_path={$path}", [...$this->paths, self::BUNDLED_PROTOS]),
                 '--include_imports', '--include_source_info', "--descriptor_set_out={$set}", ...$files,
             ]);
 
@@ -105,7 +105,7 @@ final class ProtoGeneration
     /** Files of the same names in the user's directories take precedence. */
     private static function isOwn(FileDescriptorProto $file): bool
     {
-        return \str_starts_with($file->options?->phpNamespace ?? '', 'Weft\Grpc\\') && \is_file(self::OWN . "/{$file->name}");
+        return \str_starts_with($file->options?->phpNamespace ?? '', 'Weft\Grpc\\') && \is_file(self::BUNDLED_PROTOS . "/{$file->name}");
     }
 
     /** @param list<string> $arguments */

@@ -16,7 +16,7 @@ namespace Weft\EventSourcing\Internal;
 final class Horizon
 {
     /** Number of marks; positions beyond them wait a little longer. */
-    private const MARKS = 64;
+    private const MAX_MARKS = 64;
 
     /** Every position up to here has its event or never will. */
     private int $settled = 0;
@@ -52,7 +52,7 @@ final class Horizon
     /** Whether marking this position is worth a transaction id. */
     public function wants(int $position): bool
     {
-        return \count($this->marks) < self::MARKS && $position > ($this->marks[\count($this->marks) - 1][0] ?? $this->settled);
+        return \count($this->marks) < self::MAX_MARKS && $position > ($this->marks[\count($this->marks) - 1][0] ?? $this->settled);
     }
 
     /**

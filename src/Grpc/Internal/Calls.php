@@ -64,16 +64,16 @@ final class Calls implements ServerTaskHandler
         }
     }
 
-    /** Logs refused calls: the first of a cause at once, then those of ten seconds together. */
+    /** Logs refused calls: the first of a reason at once, then those of ten seconds together. */
     private function logRefusals(Scheduler $scheduler): void
     {
         $this->refusals = $this->native->refusals();
         $scheduler->watch($this->refusals, function (int $op) use ($scheduler): void {
             /** @var list<array{string, int, ?string, string}> $refusals */
             $refusals = Native\take($op);
-            foreach ($refusals as [$cause, $count, $peer, $message]) {
-                $this->logger->warning('gRPC calls refused ({cause}): {count}, the last from {peer}: {message}', [
-                    'cause' => $cause,
+            foreach ($refusals as [$reason, $count, $peer, $message]) {
+                $this->logger->warning('gRPC calls refused ({reason}): {count}, the last from {peer}: {message}', [
+                    'reason' => $reason,
                     'count' => $count,
                     'peer' => $peer ?? 'a Unix socket',
                     'message' => $message,
@@ -85,7 +85,7 @@ final class Calls implements ServerTaskHandler
 
     public function interrupt(Coroutine $task, int $event): void
     {
-        $task->end(new Cancellation($event === ServerTasks::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
+        $task->end(new Cancellation($event === ServerTasks::CLIENT_DISCONNECTED ? 'the client has cancelled the call' : 'the call is past its deadline'));
     }
 
     public function handle(object $call, int $id): void

@@ -12,7 +12,7 @@ namespace Weft\Http\Internal;
 final class FileName
 {
     /** The limit of common file systems in bytes. */
-    private const BYTES = 255;
+    private const MAX_BYTES = 255;
 
     /** A safe file name without a path: a client may send any bytes. */
     public static function safe(string $name): string
@@ -39,11 +39,11 @@ final class FileName
     /** Shortens the name and keeps its extension. */
     private static function shortened(string $name): string
     {
-        if (\strlen($name) <= self::BYTES) {
+        if (\strlen($name) <= self::MAX_BYTES) {
             return $name;
         }
         $extension = \preg_match('/\.[^. ]{1,16}$/D', $name, $found) === 1 ? $found[0] : '';
-        $room = self::BYTES - \strlen($extension);
+        $room = self::MAX_BYTES - \strlen($extension);
         $start = \substr($name, 0, $room);
         while (\preg_match('//u', $start) !== 1) {
             $start = \substr($start, 0, -1);

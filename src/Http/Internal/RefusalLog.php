@@ -10,7 +10,7 @@ use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * Logs the requests and connections that a server refuses before a handler sees them, at most one line per cause in ten seconds.
+ * Logs the requests and connections that a server refuses before a handler sees them, at most one line per reason in ten seconds.
  *
  * @internal
  */
@@ -28,8 +28,8 @@ final class RefusalLog
         $scheduler->listenTo($this->waiting, function (int $op) use ($scheduler): void {
             /** @var list<array{string, int, ?string, string}> $refusals */
             $refusals = Native\take($op);
-            foreach ($refusals as [$cause, $count, $peer, $detail]) {
-                $this->log($cause, $count, $peer, $detail);
+            foreach ($refusals as [$reason, $count, $peer, $detail]) {
+                $this->log($reason, $count, $peer, $detail);
             }
             $this->watch($scheduler);
         });
@@ -44,13 +44,13 @@ final class RefusalLog
     }
 
     /** Without free descriptors PHP cannot load the classes of a logger: that failure must not end the server. */
-    private function log(string $cause, int $count, ?string $peer, string $detail): void
+    private function log(string $reason, int $count, ?string $peer, string $detail): void
     {
-        $values = ['cause' => $cause, 'count' => $count, 'peer' => $peer ?? 'an unknown address', 'detail' => $detail === '' ? '' : ": $detail"];
+        $values = ['reason' => $reason, 'count' => $count, 'peer' => $peer ?? 'an unknown address', 'detail' => $detail === '' ? '' : ": $detail"];
         try {
-            $this->logger->warning('HTTP server refused {count} × {cause}, last from {peer}{detail}', $values);
+            $this->logger->warning('HTTP server refused {count} × {reason}, last from {peer}{detail}', $values);
         } catch (\Throwable) {
-            \error_log("HTTP server refused $count × $cause, last from {$values['peer']}{$values['detail']}");
+            \error_log("HTTP server refused $count × $reason, last from {$values['peer']}{$values['detail']}");
         }
     }
 }

@@ -63,7 +63,7 @@ final class Requests implements ServerTaskHandler
 
     public function interrupt(Coroutine $task, int $event): void
     {
-        if ($event !== ServerTasks::GONE) {
+        if ($event !== ServerTasks::CLIENT_DISCONNECTED) {
             $this->expire($task);
         } elseif ($this->cancelOnDisconnect && !isset($this->answered[$task->args[1]])) {
             $task->end(new Cancellation('the client has disconnected'));

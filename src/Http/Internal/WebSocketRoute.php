@@ -39,7 +39,7 @@ final class WebSocketRoute
     ) {
     }
 
-    /** Returns when the conversation has ended; its answer has been sent by then. */
+    /** Returns when the WebSocket is closed; the response to the handshake has been sent by then. */
     public function open(Request $request): Response
     {
         $origin = $request->header('origin');
@@ -51,7 +51,7 @@ final class WebSocketRoute
         $native = $request->acceptWebSocket($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
-            $this->talk($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
+            $this->handle($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
         }
 
         return new Response(101);
@@ -72,7 +72,7 @@ final class WebSocketRoute
     }
 
     /** @param list<mixed> $arguments */
-    private function talk(WebSocket $socket, array $arguments): void
+    private function handle(WebSocket $socket, array $arguments): void
     {
         scope(function (Scope $scope) use ($socket, $arguments): void {
             try {
@@ -82,7 +82,7 @@ final class WebSocketRoute
                 $socket->close(...$error instanceof CancelledException ? [1001, 'cancelled'] : [1011, 'the handler failed']);
                 throw $error;
             } finally {
-                $scope->cancel('its conversation has ended');
+                $scope->cancel('its WebSocket is closed');
             }
         });
     }

@@ -12,7 +12,7 @@ namespace Weft\Internal\Codec;
 final class Mismatches
 {
     /** An attacker chooses how many there are. */
-    private const MAX = 100;
+    private const MAX_COUNT = 100;
 
     /** @var list<array{string, MismatchException, Type}> */
     private array $found = [];
@@ -30,7 +30,7 @@ final class Mismatches
 
     private function check(Type $type, mixed $value, string $at): void
     {
-        if (\count($this->found) >= self::MAX) {
+        if (\count($this->found) >= self::MAX_COUNT) {
             return;
         }
         match (true) {

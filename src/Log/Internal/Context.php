@@ -14,15 +14,15 @@ use Weft\Internal\Printable;
 final class Context
 {
     /** Approximate bytes of all values together. */
-    public const BYTES = 32_768;
+    public const MAX_BYTES = 32_768;
     /** Elements of one array or object. */
-    public const ITEMS = 100;
-    private const DEPTH = 5;
+    public const MAX_ITEMS = 100;
+    private const MAX_DEPTH = 5;
     private const KEY_BYTES = 200;
     /** The minimum size of an element. */
     private const ITEM_BYTES = 8;
 
-    private int $left = self::BYTES;
+    private int $left = self::MAX_BYTES;
 
     /**
      * @param array<array-key, mixed> $context
@@ -31,7 +31,7 @@ final class Context
      */
     public static function of(array $context): array
     {
-        return (new self())->items($context, self::DEPTH);
+        return (new self())->items($context, self::MAX_DEPTH);
     }
 
     /** A string of at most {@see Message::VALUE_BYTES}, or a value no longer than that. */
@@ -100,7 +100,7 @@ final class Context
     {
         $plain = [];
         foreach ($items as $key => $item) {
-            if (\count($plain) === self::ITEMS || $this->left <= 0) {
+            if (\count($plain) === self::MAX_ITEMS || $this->left <= 0) {
                 $plain['…'] = \count($items) - \count($plain) . ' more';
                 break;
             }

@@ -15,9 +15,9 @@ use Weft\Internal\Printable;
 final class ExceptionReport
 {
     /** Frames of one stack. */
-    public const FRAMES = 50;
+    public const MAX_FRAMES = 50;
     /** Exceptions of one chain, which may be circular. */
-    public const CHAIN = 10;
+    public const MAX_CHAIN = 10;
     private const FRAME_BYTES = 500;
 
     /** `LogicException: no such order at /srv/app/Orders.php:88` */
@@ -65,7 +65,7 @@ final class ExceptionReport
     private static function chain(\Throwable $error): array
     {
         $chain = [];
-        for ($one = $error; $one !== null && \count($chain) < self::CHAIN && !\in_array($one, $chain, true); $one = $one->getPrevious()) {
+        for ($one = $error; $one !== null && \count($chain) < self::MAX_CHAIN && !\in_array($one, $chain, true); $one = $one->getPrevious()) {
             $chain[] = $one;
         }
 
@@ -81,11 +81,11 @@ final class ExceptionReport
         $folded = $application === [] ? 0 : \count($frames) - \count($application);
         $shown = $application === [] ? $frames : $application;
         $lines = [];
-        foreach (\array_slice($shown, 0, self::FRAMES, true) as $at => $frame) {
+        foreach (\array_slice($shown, 0, self::MAX_FRAMES, true) as $at => $frame) {
             $lines[] = self::frame($at, $frame, $folded > 0);
         }
-        if (\count($shown) > self::FRAMES) {
-            $lines[] = '… ' . self::count(\count($shown) - self::FRAMES, 'more frame');
+        if (\count($shown) > self::MAX_FRAMES) {
+            $lines[] = '… ' . self::count(\count($shown) - self::MAX_FRAMES, 'more frame');
         }
         if ($folded > 0) {
             $lines[] = '… ' . self::count($folded, 'frame') . ' of Weft';

@@ -15,7 +15,7 @@ use Weft\Internal\Printable;
 final class Message
 {
     /** Bytes of the message before and after interpolation. */
-    public const BYTES = 16_384;
+    public const MAX_BYTES = 16_384;
     /** Bytes of a value. */
     public const VALUE_BYTES = 8_192;
 
@@ -29,7 +29,7 @@ final class Message
     {
         $text = '';
         $filled = [];
-        $template = Printable::cut($template, self::BYTES);
+        $template = Printable::cut($template, self::MAX_BYTES);
         // Every second part is a placeholder.
         foreach (\preg_split('/(\{[^{}\s]{1,100}\})/', $template, -1, \PREG_SPLIT_DELIM_CAPTURE) ?: [] as $at => $part) {
             $name = $at % 2 === 1 ? \substr($part, 1, -1) : null;
@@ -38,17 +38,17 @@ final class Message
                 $filled[$name] = true;
             }
             $text .= $value ?? $part;
-            if (\strlen($text) > self::BYTES) {
+            if (\strlen($text) > self::MAX_BYTES) {
                 break;
             }
         }
 
-        return new self(\strlen($text) > self::BYTES ? self::shortened($text) : $text, $filled);
+        return new self(\strlen($text) > self::MAX_BYTES ? self::shortened($text) : $text, $filled);
     }
 
     private static function shortened(string $text): string
     {
-        return (string) \preg_replace('/[\xC0-\xFF][\x80-\xBF]{0,2}$/D', '', \substr($text, 0, self::BYTES)) . '…';
+        return (string) \preg_replace('/[\xC0-\xFF][\x80-\xBF]{0,2}$/D', '', \substr($text, 0, self::MAX_BYTES)) . '…';
     }
 
     private static function value(mixed $value): ?string

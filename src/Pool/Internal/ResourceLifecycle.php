@@ -99,7 +99,7 @@ final class ResourceLifecycle implements WorkHandler
             }
         } catch (\Throwable $thrown) {
             $message = \sprintf('pool "%s": the factory threw %s: %s', $this->name, $thrown::class, $thrown->getMessage());
-            $this->native->refused($request, Thrown::keep($thrown), $message);
+            $this->native->failed($request, Thrown::keep($thrown), $message);
             $this->close($id);
 
             return;
@@ -113,12 +113,12 @@ final class ResourceLifecycle implements WorkHandler
 
     public function check(int $id): void
     {
-        $this->native->tended($id, $this->passes($this->check, 'check', $id));
+        $this->native->verified($id, $this->passes($this->check, 'check', $id));
     }
 
     public function reset(int $id): void
     {
-        $this->native->tended($id, $this->passes($this->reset, 'reset', $id));
+        $this->native->verified($id, $this->passes($this->reset, 'reset', $id));
     }
 
     public function close(int $id): void

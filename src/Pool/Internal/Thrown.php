@@ -12,7 +12,7 @@ namespace Weft\Pool\Internal;
 final class Thrown
 {
     /** Older ones are forgotten: nobody waits for them any more. */
-    private const KEPT = 256;
+    private const MAX_KEPT = 256;
 
     /** @var array<int, \Throwable> */
     private static array $thrown = [];
@@ -21,7 +21,7 @@ final class Thrown
     public static function keep(\Throwable $error): int
     {
         self::$thrown[++self::$last] = $error;
-        unset(self::$thrown[self::$last - self::KEPT]);
+        unset(self::$thrown[self::$last - self::MAX_KEPT]);
 
         return self::$last;
     }

@@ -57,7 +57,7 @@ final class WorkListener
     private function awaitWork(Scheduler $scheduler): void
     {
         $listener = \WeakReference::create($this);
-        $this->signal = $this->native->workWaits();
+        $this->signal = $this->native->workArrived();
         $scheduler->listenTo($this->signal, static function (int $op) use ($listener, $scheduler): void {
             Native\take($op);
             $self = $listener->get();
@@ -75,7 +75,7 @@ final class WorkListener
             if ($this->loop !== null) {
                 $this->stop();
             }
-            $signal = $this->signal ??= $this->native->workWaits();
+            $signal = $this->signal ??= $this->native->workArrived();
             if (Blocking::awaitFirst($op, $signal) === $op) {
                 return Blocking::await($op);
             }

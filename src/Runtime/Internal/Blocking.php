@@ -14,7 +14,7 @@ use Weft\Native;
 final class Blocking
 {
     /** Seconds that clean-up code may wait, in all, while PHP destroys suspended tasks. */
-    private const GRACE = 5.0;
+    private const SHUTDOWN_TIMEOUT = 5.0;
 
     /** @var array<int, true> finished operations that no code has waited for yet */
     public static array $finished = [];
@@ -47,12 +47,12 @@ final class Blocking
     /** Waits for an operation of a `finally` block or a destructor that runs because the process ends. */
     public static function awaitAtShutdown(int $op): mixed
     {
-        self::$shutdownEnds ??= \hrtime(true) / 1e9 + self::GRACE;
+        self::$shutdownEnds ??= \hrtime(true) / 1e9 + self::SHUTDOWN_TIMEOUT;
         while (!isset(self::$finished[$op])) {
             $left = self::$shutdownEnds - \hrtime(true) / 1e9;
             if ($left <= 0.0) {
                 Native\cancel($op);
-                throw new \Error('Clean-up of a task that was still suspended at the end of the process took more than ' . self::GRACE . ' seconds');
+                throw new \Error('Clean-up of a task that was still suspended at the end of the process took more than ' . self::SHUTDOWN_TIMEOUT . ' seconds');
             }
             self::poll($left, $op);
         }

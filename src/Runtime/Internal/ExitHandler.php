@@ -12,11 +12,11 @@ namespace Weft\Runtime\Internal;
 final class ExitHandler
 {
     /** Seconds in which other requests may finish after an `exit()`. */
-    private const GRACE = 10.0;
+    private const DRAIN_TIMEOUT = 10.0;
     /** Seconds in which responses are sent before the process ends. */
-    private const FLUSH = 1.0;
+    private const FLUSH_TIMEOUT = 1.0;
     /** Additional bytes of memory for this handler after memory has run out. */
-    private const RESERVE = 16_777_216;
+    private const RESERVE_BYTES = 16_777_216;
     private const FATAL = \E_ERROR | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR | \E_PARSE;
 
     private static bool $isPrepared = false;
@@ -47,7 +47,7 @@ final class ExitHandler
         $error = \error_get_last();
         $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0 ? "{$error['message']} at {$error['file']}:{$error['line']}" : null;
         if ($fatal !== null) {
-            \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE));
+            \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE_BYTES));
         }
         $culprit = $this->culprit();
         /** @var ServerTasks|null $server */
@@ -91,13 +91,13 @@ final class ExitHandler
 
     private function finishOthers(): void
     {
-        $deadline = \hrtime(true) / 1e9 + self::GRACE;
+        $deadline = \hrtime(true) / 1e9 + self::DRAIN_TIMEOUT;
         $this->scheduler->goOnAfterExit(fn(): bool => self::members($this->servers) !== [] && \hrtime(true) / 1e9 < $deadline);
     }
 
     private function flush(): void
     {
-        $deadline = \hrtime(true) / 1e9 + self::FLUSH;
+        $deadline = \hrtime(true) / 1e9 + self::FLUSH_TIMEOUT;
         while ($this->connections() > 0 && \hrtime(true) / 1e9 < $deadline) {
             \Weft\Native\poll(0.01);
         }

@@ -20,13 +20,13 @@ use Weft\Runtime\Task;
 final class Scheduler
 {
     /** Task switches between two polls of the extension, so that I/O never starves. */
-    private const BATCH = 64;
+    private const SWITCHES_PER_POLL = 64;
     /** Seconds after which the loop polls even if tasks take long. */
-    private const LATENCY = 0.001;
+    private const MAX_POLL_INTERVAL = 0.001;
     /** Polls that start pending I/O: borrowing a connection takes one, writing to it another. */
-    private const PASSES = 2;
+    private const POLLS_PER_PASS = 2;
     /** Idle fibers that the pool keeps. */
-    private const SPARE = 512;
+    private const MAX_IDLE_FIBERS = 512;
 
     /** The running scheduler, null outside of `run()`. */
     public static ?self $current = null;
@@ -49,7 +49,7 @@ final class Scheduler
 
     private int $head = 0;
     /** Switches left until the next poll. */
-    private int $budget = self::BATCH;
+    private int $budget = self::SWITCHES_PER_POLL;
     private float $polledAt = 0.0;
     /** A task in `$woken` may be about to compute, so pending I/O is started first. */
     private bool $yielded = false;
@@ -302,7 +302,7 @@ final class Scheduler
             $this->startFresh();
             $this->resume($woken);
             $woken = [];
-            $this->poll($this->woken !== [] || $this->canStart() ? 0.0 : self::LATENCY);
+            $this->poll($this->woken !== [] || $this->canStart() ? 0.0 : self::MAX_POLL_INTERVAL);
         }
     }
 
@@ -329,7 +329,7 @@ final class Scheduler
             $yielded = $this->yielded;
             $this->yielded = false;
             $this->startFresh();
-            for ($pass = 0; $yielded && $pass < self::PASSES; $pass++) {
+            for ($pass = 0; $yielded && $pass < self::POLLS_PER_PASS; $pass++) {
                 $this->poll(0.0);
             }
             $this->resume($woken);
@@ -342,7 +342,7 @@ final class Scheduler
                 $this->orphans->cancel();
             }
             if ($this->woken !== [] || $this->canStart()) {
-                if ($this->budget <= 0 || $this->now - $this->polledAt > self::LATENCY) {
+                if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
                 }
             } elseif (!$this->isStuck()) {
@@ -458,7 +458,7 @@ final class Scheduler
                 }
             }
             $task = null;
-            if (\count($this->idle) >= self::SPARE) {
+            if (\count($this->idle) >= self::MAX_IDLE_FIBERS) {
                 break;
             }
             $this->idle[] = $fiber;
@@ -482,7 +482,7 @@ final class Scheduler
     /** Polls the extension and makes ready the tasks whose operations have finished. */
     public function poll(?float $timeout): void
     {
-        $this->budget = self::BATCH;
+        $this->budget = self::SWITCHES_PER_POLL;
         $this->polledAt = $this->now;
         $this->finished(Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers));
     }

@@ -20,7 +20,7 @@ interface ServerTaskHandler
      */
     public function handle(object $request, int $id): void;
 
-    /** The extension reports an event of a request in progress: `ServerTasks::GONE` when its client has disconnected, any other value for its deadline. */
+    /** The extension reports an event of a request in progress: `ServerTasks::CLIENT_DISCONNECTED` when its client has disconnected, any other value for its deadline. */
     public function interrupt(Coroutine $task, int $event): void;
 
     /**

@@ -21,11 +21,11 @@ use function Weft\shield;
 final class ServerTasks implements Group, OutputListener, TaskNamer
 {
     /** The event of a request whose client has disconnected. */
-    public const GONE = 1;
+    public const CLIENT_DISCONNECTED = 1;
     /** Requests taken from the extension at a time. */
-    private const BATCH = 256;
+    private const BATCH_SIZE = 256;
     /** Bytes of a handler's output that are logged. */
-    private const OUTPUT = 2_000;
+    private const MAX_LOGGED_OUTPUT = 2_000;
 
     /** @var array<int, Coroutine> by the request's id */
     public array $tasks = [];
@@ -92,7 +92,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     private function advance(Scheduler $scheduler): void
     {
         do {
-            $batch = ($this->next)(self::BATCH);
+            $batch = ($this->next)(self::BATCH_SIZE);
             if (\is_int($batch)) {
                 $this->waiting = $batch;
                 $scheduler->watch($batch, function (int $op) use ($scheduler): void {
@@ -125,7 +125,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     {
         /** @var int $id */
         [, $id] = $task->args;
-        $this->printed[$id] = \substr(($this->printed[$id] ?? '') . $text, 0, self::OUTPUT);
+        $this->printed[$id] = \substr(($this->printed[$id] ?? '') . $text, 0, self::MAX_LOGGED_OUTPUT);
     }
 
     public function nameOf(Coroutine $task): string

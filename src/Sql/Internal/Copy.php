@@ -9,7 +9,7 @@ use Weft\Native\SqlCopyOut;
 use Weft\Sql\InvalidParameterException;
 
 /**
- * The data of a `COPY`, a piece at a time. An exception while it is made, a cancelled task and a loop that is left end the
+ * The data of a `COPY`, a chunk at a time. An exception while it is made, a cancelled task and a loop that is left end the
  * `COPY` on the server.
  *
  * @internal

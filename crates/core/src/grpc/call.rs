@@ -17,7 +17,7 @@ use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::metrics::CallTimer;
 use super::outbound::{Closed, Outbound};
-use super::refusal::{Cause, status_of};
+use super::refusal::{RefusalReason, status_of};
 use super::status::{Code, Status};
 use super::transcoding::{http_status, report};
 use super::web::Protocol;
@@ -33,7 +33,7 @@ const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson")
 const SLOWEST_REQUEST: f64 = 1024.0;
 
 /// The server core, as calls use it.
-pub(super) type Admission = server::Admission<Call, Cause>;
+pub(super) type Admission = server::Admission<Call, RefusalReason>;
 
 /// A call that waits for its answer: messages, then a status.
 pub struct Call {
@@ -242,11 +242,11 @@ impl Call {
 
     /// Counts a message that cannot be read, once, although each later read fails too.
     fn count_refusal(&self, status: &Status) {
-        if let Some(cause) = Cause::of_reading(status)
+        if let Some(reason) = RefusalReason::of_reading(status)
             && !self.is_refused.replace(true)
         {
             self.admission
-                .add_refusal(cause, self.peer.address, &status.message);
+                .add_refusal(reason, self.peer.address, &status.message);
         }
     }
 
@@ -337,8 +337,8 @@ impl Call {
     }
 
     /// Refuses a call that no handler has seen.
-    pub(super) fn refuse(&self, cause: Cause, status: &Status) {
-        if self.admission.refuse(self.id, cause, &status.message) {
+    pub(super) fn refuse(&self, reason: RefusalReason, status: &Status) {
+        if self.admission.refuse(self.id, reason, &status.message) {
             self.end_with(status, HeaderMap::new(), "[]");
         }
     }
@@ -419,7 +419,7 @@ impl Call {
         let message =
             format!("{new} bytes of the request arrived in {limit:?}, 1 KiB a second is the least");
         let status = Status::new(Code::DEADLINE_EXCEEDED, message);
-        self.refuse(Cause::RequestTooSlow, &status);
+        self.refuse(RefusalReason::RequestTooSlow, &status);
     }
 
     /// The response has been sent, or the client has disconnected.
@@ -511,7 +511,7 @@ impl Drop for Call {
 }
 
 /// Keeps a call attached to its connection.
-pub(super) struct Open(pub(super) RequestGuard<Call, Cause>);
+pub(super) struct Open(pub(super) RequestGuard<Call, RefusalReason>);
 
 impl Open {
     pub(super) fn call(&self) -> &Rc<Call> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::call::{Admission, Call};
 use super::lane::Lane;
 use super::metrics::{CallTimer, MethodMetrics};
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::transcoding::{Routes, Rule, TemplateError};
 use crate::http::{CallStats, Peer};
 use crate::server::{
@@ -207,9 +207,9 @@ impl Calls {
         self.shared.admission.has_events()
     }
 
-    /// Completes with refusals to log: the first of a cause at once, then those of ten seconds together. Dropping the future loses none.
+    /// Completes with refusals to log: the first of a reason at once, then those of ten seconds together. Dropping the future loses none.
     /// One future at a time.
-    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<Cause>>> + use<> {
+    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<RefusalReason>>> + use<> {
         let admission = Rc::clone(&self.shared.admission);
         async move { admission.reports().await }
     }
@@ -245,7 +245,7 @@ impl Shared {
     pub(super) fn connection(
         &self,
         peer: &Peer,
-    ) -> Result<Rc<ConnectionGuard<Call, Cause>>, server::Refusal> {
+    ) -> Result<Rc<ConnectionGuard<Call, RefusalReason>>, server::Refusal> {
         peer.service_state
             .get_or_try_insert_with(|| self.admission.connect(peer.address))
     }

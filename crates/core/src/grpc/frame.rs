@@ -42,12 +42,12 @@ impl Frames {
         }
     }
 
-    pub(super) fn push(&mut self, piece: Bytes) {
+    pub(super) fn push(&mut self, chunk: Bytes) {
         if self.current.is_empty() {
-            self.current = piece;
+            self.current = chunk;
         } else {
             let mut both = BytesMut::from(&self.current[..]);
-            both.extend_from_slice(&piece);
+            both.extend_from_slice(&chunk);
             self.current = both.freeze();
         }
     }
@@ -105,8 +105,8 @@ impl Frames {
     /// Moves bytes until `partial` has `length` of them. The buffer grows by bytes that have arrived, never by an announced length.
     fn fill(&mut self, length: usize) {
         let missing = length.saturating_sub(self.partial.len());
-        let piece = self.current.split_to(missing.min(self.current.len()));
-        self.partial.extend_from_slice(&piece);
+        let chunk = self.current.split_to(missing.min(self.current.len()));
+        self.partial.extend_from_slice(&chunk);
     }
 
     fn prefix(&self, bytes: &[u8]) -> Result<Option<(bool, usize)>, Status> {
@@ -179,13 +179,13 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic_or_grow_beyond_what_arrived(
-            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..20),
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..20),
         ) {
             let mut frames = Frames::new(64);
             let mut arrived = 0;
-            for piece in pieces {
-                arrived += piece.len();
-                frames.push(Bytes::from(piece));
+            for chunk in chunks {
+                arrived += chunk.len();
+                frames.push(Bytes::from(chunk));
                 while let Ok(Some(_)) = frames.next() {}
                 prop_assert!(frames.partial.len() + frames.current.len() <= arrived);
             }

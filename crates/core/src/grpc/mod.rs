@@ -32,7 +32,7 @@ pub use encoding::Encoding;
 pub use lane::Lane;
 pub use metadata::{MetadataError, MetadataValue, metadata, trailers};
 pub use outbound::Closed;
-pub use refusal::Cause;
+pub use refusal::RefusalReason;
 pub use status::{Code, Status};
 
 pub use crate::server::{ConcurrencyLimits, RefusalReport};

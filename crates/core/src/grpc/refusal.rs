@@ -5,11 +5,11 @@ use std::sync::{Arc, LazyLock};
 use super::lane::Lane;
 use super::status::{Code, Status};
 use crate::metrics::{self, Counter};
-use crate::server::{self, Reason, Scope};
+use crate::server::{self, ReachedLimit, Scope};
 
 /// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum RefusalReason {
     /// No method has that path.
     UnknownMethod,
     /// The head of the call is malformed or asks for what is not supported.
@@ -35,7 +35,7 @@ pub enum Cause {
     NotGrpc,
 }
 
-impl Cause {
+impl RefusalReason {
     /// As it is called in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Cause {
         }
     }
 
-    /// The cause of a message that could not be read; `None` where the client left.
+    /// The reason of a message that could not be read; `None` where the client left.
     pub(super) fn of_reading(status: &Status) -> Option<Self> {
         match status.code {
             Code::CANCELLED => None,
@@ -65,7 +65,7 @@ impl Cause {
     }
 }
 
-impl server::Cause for Cause {
+impl server::RefusalReason for RefusalReason {
     const ALL: &'static [Self] = &[
         Self::UnknownMethod,
         Self::MalformedHead,
@@ -86,37 +86,46 @@ impl server::Cause for Cause {
         self as usize
     }
 
-    fn of(reason: Reason) -> Self {
-        match reason {
-            Reason::Connections | Reason::Queue(_) => Self::QueueFull,
-            Reason::Lane(lane) if lane == Lane::Watch as usize => Self::WatchLimit,
-            Reason::Lane(_) => Self::StreamLimit,
-            Reason::Concurrency => Self::MethodQueueFull,
-            Reason::Deadline { .. } => Self::ExpiredInQueue,
+    fn of(limit: ReachedLimit) -> Self {
+        match limit {
+            ReachedLimit::Connections | ReachedLimit::Queue(_) => Self::QueueFull,
+            ReachedLimit::Lane(lane) if lane == Lane::Watch as usize => Self::WatchLimit,
+            ReachedLimit::Lane(_) => Self::StreamLimit,
+            ReachedLimit::Concurrency => Self::MethodQueueFull,
+            ReachedLimit::Deadline { .. } => Self::ExpiredInQueue,
         }
     }
 
     fn count(self) {
-        COUNTERS[server::Cause::index(self)].add(1);
+        COUNTERS[server::RefusalReason::index(self)].add(1);
     }
 }
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
-    let help = "gRPC calls refused before a handler, by cause.";
-    let counter = |cause: &Cause| {
-        metrics::counter("weft_grpc_refused_total", help, &[("cause", cause.name())])
+    let help = "gRPC calls refused before a handler, by reason.";
+    let counter = |reason: &RefusalReason| {
+        metrics::counter(
+            "weft_grpc_refused_total",
+            help,
+            &[("reason", reason.name())],
+        )
     };
-    <Cause as server::Cause>::ALL.iter().map(counter).collect()
+    <RefusalReason as server::RefusalReason>::ALL
+        .iter()
+        .map(counter)
+        .collect()
 });
 
 /// The status of a call that the server core refuses.
 ///
 /// A client that has used up its share gets RESOURCE_EXHAUSTED, gRPC's status for quotas. UNAVAILABLE means that it may retry.
 pub(super) fn status_of(refusal: server::Refusal) -> Status {
-    let code = match refusal.reason {
-        Reason::Connections | Reason::Queue(Scope::Server) => Code::UNAVAILABLE,
-        Reason::Queue(_) | Reason::Lane(_) | Reason::Concurrency => Code::RESOURCE_EXHAUSTED,
-        Reason::Deadline { .. } => Code::DEADLINE_EXCEEDED,
+    let code = match refusal.limit {
+        ReachedLimit::Connections | ReachedLimit::Queue(Scope::Server) => Code::UNAVAILABLE,
+        ReachedLimit::Queue(_) | ReachedLimit::Lane(_) | ReachedLimit::Concurrency => {
+            Code::RESOURCE_EXHAUSTED
+        }
+        ReachedLimit::Deadline { .. } => Code::DEADLINE_EXCEEDED,
     };
     Status::new(code, refusal.message)
 }
@@ -124,13 +133,13 @@ pub(super) fn status_of(refusal: server::Refusal) -> Status {
 /// A refusal before there is a call.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    pub(super) cause: Cause,
+    pub(super) reason: RefusalReason,
     pub(super) status: Status,
 }
 
 impl Refusal {
     pub(super) fn malformed(status: Status) -> Self {
-        let cause = Cause::MalformedHead;
-        Self { cause, status }
+        let reason = RefusalReason::MalformedHead;
+        Self { reason, status }
     }
 }

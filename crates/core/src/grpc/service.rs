@@ -17,7 +17,7 @@ use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
 use super::inbound::Inbound;
 use super::metadata::{answered_type, content_type, parse_timeout};
-use super::refusal::{Cause, Refusal, status_of};
+use super::refusal::{Refusal, RefusalReason, status_of};
 use super::response_body::ResponseBody;
 use super::status::{Code, Status};
 use super::transcoding::{Found, http_status, report};
@@ -70,7 +70,7 @@ impl Service for Exclusive {
         }
         let message = format!("{} {} is not gRPC", request.method(), request.uri().path());
         let admission = &calls.shared.admission;
-        admission.add_refusal(Cause::NotGrpc, peer.address, &message);
+        admission.add_refusal(RefusalReason::NotGrpc, peer.address, &message);
         let body = request.into_body();
         Box::pin(async move {
             discard(body).await;
@@ -232,7 +232,7 @@ fn answer(
             let message = format!("gRPC is called by POST, not by {}", head.method);
             shared
                 .admission
-                .add_refusal(Cause::HttpMethod, peer.address, &message);
+                .add_refusal(RefusalReason::HttpMethod, peer.address, &message);
             return Box::pin(async move {
                 discard(body).await;
                 not_allowed()
@@ -255,10 +255,10 @@ fn answer(
                 step,
             })
         }
-        Err(Refusal { cause, status }) => {
+        Err(Refusal { reason, status }) => {
             shared
                 .admission
-                .add_refusal(cause, peer.address, &status.message);
+                .add_refusal(reason, peer.address, &status.message);
             Err(Box::new((status, head, body)))
         }
     };
@@ -368,9 +368,9 @@ fn admit_json(
     };
     if may_be_cross_site(head, &found) {
         let what = "takes requests with the content type application/json, without a body too, or with the field x-requested-with";
-        let cause = Cause::CrossSite;
+        let reason = RefusalReason::CrossSite;
         return Err(Refusal {
-            cause,
+            reason,
             ..wrong(what)
         });
     }
@@ -401,8 +401,8 @@ fn admit_json(
 
 fn unknown_method(message: String) -> Refusal {
     let status = Status::new(Code::UNIMPLEMENTED, message);
-    let cause = Cause::UnknownMethod;
-    Refusal { cause, status }
+    let reason = RefusalReason::UnknownMethod;
+    Refusal { reason, status }
 }
 
 /// Whether a browser could have sent the request for a page of another origin without a preflight, with the cookies of the user.
@@ -562,8 +562,8 @@ impl Exchange {
                     *call.message.borrow_mut() = Some(message);
                     self.step = Step::Complete;
                 }
-                Err(status) => match Cause::of_reading(&status) {
-                    Some(cause) => call.refuse(cause, &status),
+                Err(status) => match RefusalReason::of_reading(&status) {
+                    Some(reason) => call.refuse(reason, &status),
                     None => drop(call.finish(&status, HeaderMap::new())),
                 },
             }

@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Request};
 use tokio::time::{Instant, sleep};
 
 use super::test_support::{STREAM, UNARY, connect, frame, head, method, serve};
-use super::{Call, Calls, Cause, ConcurrencyLimits, Encoding, Event, Lane, Limits, Status};
+use super::{Call, Calls, ConcurrencyLimits, Encoding, Event, Lane, Limits, RefusalReason, Status};
 use crate::local::run;
 use crate::server::{Action, Counts, Requester as _};
 
@@ -51,9 +51,9 @@ async fn send(
 ) -> Sent {
     let mut client = client.clone().ready().await.unwrap();
     let (response, mut stream) = client.send_request(request, false).unwrap();
-    for (index, piece) in body.iter().enumerate() {
+    for (index, chunk) in body.iter().enumerate() {
         let is_last = ends && index + 1 == body.len();
-        stream.send_data(piece.clone(), is_last).unwrap();
+        stream.send_data(chunk.clone(), is_last).unwrap();
     }
     Sent {
         response,
@@ -152,7 +152,10 @@ fn a_full_queue_refuses_calls_whose_request_has_not_arrived_too() {
             "the server has 2 calls waiting, which is its limit"
         );
         let reports = calls.refusals().await;
-        assert_eq!((reports[0].cause, reports[0].count), (Cause::QueueFull, 1));
+        assert_eq!(
+            (reports[0].reason, reports[0].count),
+            (RefusalReason::QueueFull, 1)
+        );
         assert!(reports[0].peer.is_some());
     });
 }
@@ -358,7 +361,7 @@ fn streams_and_watches_of_four_connections_leave_room_for_every_other_call() {
             }
         }
         let report = &calls.refusals().await[0];
-        assert_eq!(report.cause, Cause::WatchLimit);
+        assert_eq!(report.reason, RefusalReason::WatchLimit);
     });
 }
 
@@ -423,7 +426,10 @@ fn a_request_that_stalls_ends_by_itself_and_is_counted() {
             why.ends_with("of the request arrived in 20ms, 1 KiB a second is the least"),
             "{why}"
         );
-        assert_eq!(calls.refusals().await[0].cause, Cause::RequestTooSlow);
+        assert_eq!(
+            calls.refusals().await[0].reason,
+            RefusalReason::RequestTooSlow
+        );
         until(|| calls.in_flight() == 0).await;
         assert_eq!(counts(&calls), Counts::default());
     });
@@ -515,7 +521,10 @@ fn the_second_message_of_a_unary_call_is_not_read_to_its_end() {
         let sent = send(&client, head(UNARY, &[]), &[wire.into()], false).await;
         let (status, why) = sent.status().await;
         assert_eq!(status, "12", "{why}");
-        assert_eq!(calls.refusals().await[0].cause, Cause::MalformedMessage);
+        assert_eq!(
+            calls.refusals().await[0].reason,
+            RefusalReason::MalformedMessage
+        );
     });
 }
 
@@ -535,7 +544,10 @@ fn an_expired_call_leaves_the_queue_at_once() {
         assert_eq!(late.status().await.0, "4");
         assert!(begun.elapsed() >= Duration::from_millis(1));
         assert_eq!(counts(&calls).waiting, 0);
-        assert_eq!(calls.refusals().await[0].cause, Cause::ExpiredInQueue);
+        assert_eq!(
+            calls.refusals().await[0].reason,
+            RefusalReason::ExpiredInQueue
+        );
     });
 }
 
@@ -550,7 +562,10 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
         let call = take(&calls).await;
         assert!(call.take_message().is_err());
         let report = calls.refusals().await.remove(0);
-        assert_eq!((report.cause, report.count), (Cause::MalformedMessage, 1));
+        assert_eq!(
+            (report.reason, report.count),
+            (RefusalReason::MalformedMessage, 1)
+        );
         assert!(report.detail.contains("no gzip data"), "{report:?}");
 
         let bomb = Encoding::Gzip.compress(&vec![0; 5 << 20]).unwrap();
@@ -566,7 +581,10 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
             assert!(call.read().await.is_err());
         }
         let report = calls.refusals().await.remove(0);
-        assert_eq!((report.cause, report.count), (Cause::MessageTooLarge, 1));
+        assert_eq!(
+            (report.reason, report.count),
+            (RefusalReason::MessageTooLarge, 1)
+        );
     });
 }
 
@@ -596,7 +614,7 @@ fn unary_calls_of_one_client_leave_places_and_room_in_the_queue_to_others() {
             "the client address has 2 calls waiting, which is its limit"
         );
         let report = calls.refusals().await.remove(0);
-        assert_eq!((report.cause, report.count), (Cause::QueueFull, 1));
+        assert_eq!((report.reason, report.count), (RefusalReason::QueueFull, 1));
         finish(&running);
         take(&calls).await;
     });

@@ -62,9 +62,9 @@ pub(super) struct TextDecoder {
 }
 
 impl TextDecoder {
-    pub(super) fn decode(&mut self, piece: &[u8]) -> Result<Bytes, Status> {
-        let mut bytes = Vec::with_capacity(piece.len() / 4 * 3 + 3);
-        for byte in piece.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+    pub(super) fn decode(&mut self, chunk: &[u8]) -> Result<Bytes, Status> {
+        let mut bytes = Vec::with_capacity(chunk.len() / 4 * 3 + 3);
+        for byte in chunk.iter().filter(|byte| !byte.is_ascii_whitespace()) {
             self.group.push(*byte);
             if self.group.len() == 4 {
                 STANDARD
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_decoded_in_any_pieces_and_with_padding_in_the_middle() {
+    fn base64_is_decoded_in_any_chunks_and_with_padding_in_the_middle() {
         let mut decoder = TextDecoder::default();
         let mut bytes = Vec::new();
-        for piece in ["YQ", "==Ym", "M", "="] {
-            bytes.extend_from_slice(&decoder.decode(piece.as_bytes()).unwrap());
+        for chunk in ["YQ", "==Ym", "M", "="] {
+            bytes.extend_from_slice(&decoder.decode(chunk.as_bytes()).unwrap());
         }
         assert_eq!(bytes, b"abc");
         assert!(!decoder.is_inside());

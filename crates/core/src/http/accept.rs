@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connection::Connection;
 use super::peer::Peer;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::serve::serve;
 use super::shared::Shared;
 use crate::net::{Acceptor, PeerListener, Stream, TlsAcceptor};
@@ -59,7 +59,7 @@ impl Shared {
     /// The client has gone again, or there are no descriptors: the server goes on.
     async fn accept_failed(&self, error: &io::Error) {
         let admission = &self.context.admission;
-        admission.add_refusal(Cause::Accept, None, &error.to_string());
+        admission.add_refusal(RefusalReason::Accept, None, &error.to_string());
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 

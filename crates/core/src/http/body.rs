@@ -113,14 +113,14 @@ impl BodyWriter {
     ///
     /// # Errors
     /// [`BodyAborted`]: the client has disconnected.
-    pub fn write(&self, piece: Bytes) -> Result<bool, BodyAborted> {
+    pub fn write(&self, chunk: Bytes) -> Result<bool, BodyAborted> {
         let mut pipe = self.pipe.borrow_mut();
         if pipe.closed || pipe.end.is_some() {
             return Err(BodyAborted);
         }
-        if !piece.is_empty() {
-            pipe.bytes += piece.len();
-            pipe.waiting.push_back(piece);
+        if !chunk.is_empty() {
+            pipe.bytes += chunk.len();
+            pipe.waiting.push_back(chunk);
             wake(&mut pipe.reader);
         }
         Ok(pipe.bytes < BUFFERED)
@@ -215,13 +215,13 @@ impl StreamBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         let mut pipe = self.pipe.borrow_mut();
-        if let Some(piece) = pipe.waiting.pop_front() {
-            pipe.bytes -= piece.len();
+        if let Some(chunk) = pipe.waiting.pop_front() {
+            pipe.bytes -= chunk.len();
             if pipe.bytes < BUFFERED {
                 pipe.room.notify_waiters();
             }
             if let Some(left) = &mut self.left {
-                *left = left.saturating_sub(piece.len() as u64);
+                *left = left.saturating_sub(chunk.len() as u64);
             }
             if let Some(beats) = self
                 .events
@@ -230,7 +230,7 @@ impl StreamBody {
             {
                 beats.restart();
             }
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
+            return Poll::Ready(Some(Ok(Frame::data(chunk))));
         }
         match &mut pipe.end {
             Some(End::Done(trailers)) => Poll::Ready(

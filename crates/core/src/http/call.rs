@@ -15,15 +15,15 @@ use super::forwarded::Client;
 use super::limits::LONG_LIVED;
 use super::multipart::MultipartLimits;
 use super::peer::Peer;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::request_body::{BodyError, RequestBody};
 use super::upload::{self, Field, UploadError};
 use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
-use crate::server::{self, Action, Id, Reason, Requester};
+use crate::server::{self, Action, Id, ReachedLimit, Requester};
 use crate::{metrics, workers};
 
 /// The server core, as requests use it.
-pub(super) type Admission = server::Admission<Call, Cause>;
+pub(super) type Admission = server::Admission<Call, RefusalReason>;
 
 /// A request that waits for its answer.
 pub struct Call {
@@ -110,7 +110,7 @@ impl Call {
     }
 
     /// The next chunk of the body, empty at its end. Not reading stops the client (flow control).
-    pub fn next_piece(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
+    pub fn next_chunk(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
         Rc::clone(&self.body).next()
     }
 
@@ -167,8 +167,8 @@ impl Call {
     }
 
     /// Refuses a request that no handler has seen.
-    pub(super) fn refuse(&self, cause: Cause, detail: &str, response: Response<Body>) {
-        if self.admission.refuse(self.id, cause, detail) {
+    pub(super) fn refuse(&self, reason: RefusalReason, detail: &str, response: Response<Body>) {
+        if self.admission.refuse(self.id, reason, detail) {
             self.answer_with(response);
         }
     }
@@ -225,8 +225,10 @@ impl Requester for Call {
         let Action::Refuse(refusal) = action else {
             return;
         };
-        self.answer_with(match refusal.reason {
-            Reason::Deadline { is_arriving: true } => closing_response(StatusCode::REQUEST_TIMEOUT),
+        self.answer_with(match refusal.limit {
+            ReachedLimit::Deadline { is_arriving: true } => {
+                closing_response(StatusCode::REQUEST_TIMEOUT)
+            }
             _ => text_response(StatusCode::SERVICE_UNAVAILABLE),
         });
     }

@@ -52,20 +52,20 @@ impl Encoder {
     ///
     /// # Errors
     /// Out of memory.
-    pub fn write(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn write(&mut self, chunk: &[u8]) -> io::Result<Vec<u8>> {
         let out = match &mut self.inner {
             Inner::Gzip(encoder) => {
-                encoder.write_all(piece)?;
+                encoder.write_all(chunk)?;
                 encoder.flush()?;
                 encoder.get_mut()
             }
             Inner::Brotli(encoder) => {
-                encoder.write_all(piece)?;
+                encoder.write_all(chunk)?;
                 encoder.flush()?;
                 encoder.get_mut()
             }
             Inner::Zstd(encoder) => {
-                encoder.write_all(piece)?;
+                encoder.write_all(chunk)?;
                 encoder.flush()?;
                 encoder.get_mut()
             }
@@ -145,15 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn each_piece_can_be_read_before_the_next_one_is_written() {
+    fn each_chunk_can_be_read_before_the_next_one_is_written() {
         for coding in ALL {
             let mut encoder = Encoder::new(coding).unwrap();
             let mut sent = Vec::new();
             let mut written = Vec::new();
             for round in 0..20 {
-                let piece = format!("piece {round} ").repeat(round * 50);
-                written.extend_from_slice(piece.as_bytes());
-                sent.extend(encoder.write(piece.as_bytes()).unwrap());
+                let chunk = format!("chunk {round} ").repeat(round * 50);
+                written.extend_from_slice(chunk.as_bytes());
+                sent.extend(encoder.write(chunk.as_bytes()).unwrap());
                 assert_eq!(decoded(coding, &sent), written, "{coding:?} {round}");
             }
             sent.extend(encoder.finish().unwrap());

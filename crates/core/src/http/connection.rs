@@ -13,7 +13,7 @@ use super::http1_framing::Http1Framing;
 use super::keepalive::{Frame, Keepalive, KeepaliveAction};
 use super::peer::Peer;
 use super::proxy_protocol::Proxied;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::websocket::{STOPPING, Upgrade, WebSocket};
 use crate::net::idle_hook::OnIdle;
 use crate::server::{ConnectionGuard, Id};
@@ -44,7 +44,7 @@ pub(super) enum Phase {
 }
 
 /// Counts the connection as open, and admits its requests.
-type Place = ConnectionGuard<Call, Cause>;
+type Place = ConnectionGuard<Call, RefusalReason>;
 
 /// The origin of a response over HTTP/2; each origin has a write timeout of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,9 +178,9 @@ impl Connection {
     }
 
     /// Counts a refusal that no handler sees.
-    pub(super) fn refused(&self, cause: Cause, detail: &str) {
+    pub(super) fn refused(&self, reason: RefusalReason, detail: &str) {
         let peer = self.peer.borrow().address;
-        self.server.admission.add_refusal(cause, peer, detail);
+        self.server.admission.add_refusal(reason, peer, detail);
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -282,13 +282,13 @@ impl Connection {
         if let Err(why) = self.allowances.spend(frame, self.server.clock.get())
             && self.keepalive.go_away(why)
         {
-            self.refused(Cause::Flood, why);
+            self.refused(RefusalReason::Flood, why);
         }
         if frame.is_ping()
             && let Some(minimum) = self.server.limits.min_ping_interval
             && !self.keepalive.count_pings(1, minimum)
         {
-            self.refused(Cause::Flood, "too_many_pings");
+            self.refused(RefusalReason::Flood, "too_many_pings");
         }
     }
 

@@ -16,7 +16,7 @@ use super::error_response::{
     add_close, body_error_response, closing_response, text_response, unify_host, validate,
 };
 use super::limits::REQUESTS;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::request_body::{BodyError, RequestBody};
 use super::service::ServiceFuture;
 use super::tracked_body::TrackedBody;
@@ -162,13 +162,13 @@ fn without_body(response: &mut Response<Body>) {
 
 /// Refuses a request before a handler sees it.
 fn refuse(connection: &Connection, status: StatusCode) -> Answer {
-    let cause = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => Cause::BodyTooLarge,
-        StatusCode::SERVICE_UNAVAILABLE => Cause::Overload,
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Cause::HeaderTooLarge,
-        _ => Cause::BadRequest,
+    let reason = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => RefusalReason::BodyTooLarge,
+        StatusCode::SERVICE_UNAVAILABLE => RefusalReason::Overload,
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => RefusalReason::HeaderTooLarge,
+        _ => RefusalReason::BadRequest,
     };
-    connection.refused(cause, "");
+    connection.refused(reason, "");
     Answer::ready(closing_response(status))
 }
 
@@ -223,7 +223,7 @@ fn body_of(server: &Server, incoming: Incoming, version: Version) -> Rc<RequestB
 struct Waiting {
     server: Rc<Server>,
     /// `None` once the head is there. The body of a streamed answer keeps the guard until it has been sent.
-    guard: Option<RequestGuard<Call, Cause>>,
+    guard: Option<RequestGuard<Call, RefusalReason>>,
     is_reading: bool,
 }
 
@@ -275,12 +275,12 @@ impl Waiting {
 }
 
 fn refuse_body(call: &Call, error: &BodyError) {
-    let cause = match error {
-        BodyError::TooLarge { .. } => Cause::BodyTooLarge,
-        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => Cause::BodyTimeout,
-        BodyError::Incomplete { .. } | BodyError::Taken => Cause::BodyIncomplete,
+    let reason = match error {
+        BodyError::TooLarge { .. } => RefusalReason::BodyTooLarge,
+        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => RefusalReason::BodyTimeout,
+        BodyError::Incomplete { .. } | BodyError::Taken => RefusalReason::BodyIncomplete,
     };
-    call.refuse(cause, &error.to_string(), body_error_response(error));
+    call.refuse(reason, &error.to_string(), body_error_response(error));
 }
 
 /// A WebSocket follows the answer, on its connection or on its stream.

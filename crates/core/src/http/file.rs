@@ -15,7 +15,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::Body;
 use super::conditional::{Validators, Verdict, whole_seconds};
-use super::file_body::{FileBody, Piece};
+use super::file_body::{FileBody, Segment};
 use super::media_type::media_type;
 use super::range::{Wanted, wanted};
 
@@ -171,7 +171,7 @@ impl SendableFile {
     }
 
     fn whole(&self, response: Response<Body>) -> Response<Body> {
-        self.with_pieces(response, [Piece::Range(0..self.size)])
+        self.with_segments(response, [Segment::Range(0..self.size)])
     }
 
     fn unsatisfiable(&self, response: Response<Body>) -> Response<Body> {
@@ -186,14 +186,14 @@ impl SendableFile {
         let headers = response.headers_mut();
         if let [part] = parts.as_slice() {
             insert(headers, header::CONTENT_RANGE, self.content_range(part));
-            return self.with_pieces(response, [Piece::Range(part.clone())]);
+            return self.with_segments(response, [Segment::Range(part.clone())]);
         }
         let boundary = uuid::Uuid::new_v4().simple().to_string();
         let kind = headers.remove(header::CONTENT_TYPE);
-        let pieces = self.multipart(&boundary, kind.as_ref(), parts);
+        let segments = self.multipart(&boundary, kind.as_ref(), parts);
         let kind = format!("multipart/byteranges; boundary={boundary}");
         insert(headers, header::CONTENT_TYPE, kind);
-        self.with_pieces(response, pieces)
+        self.with_segments(response, segments)
     }
 
     /// §14.6
@@ -202,8 +202,8 @@ impl SendableFile {
         boundary: &str,
         kind: Option<&HeaderValue>,
         parts: Vec<Range<u64>>,
-    ) -> Vec<Piece> {
-        let mut pieces = Vec::with_capacity(parts.len() * 2 + 1);
+    ) -> Vec<Segment> {
+        let mut segments = Vec::with_capacity(parts.len() * 2 + 1);
         let mut before = "";
         for part in parts {
             let mut head = format!("{before}--{boundary}\r\n").into_bytes();
@@ -214,24 +214,26 @@ impl SendableFile {
             }
             let range = format!("content-range: {}\r\n\r\n", self.content_range(&part));
             head.extend_from_slice(range.as_bytes());
-            pieces.push(Piece::Bytes(Bytes::from(head)));
-            pieces.push(Piece::Range(part));
+            segments.push(Segment::Bytes(Bytes::from(head)));
+            segments.push(Segment::Range(part));
             before = "\r\n";
         }
-        pieces.push(Piece::Bytes(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
-        pieces
+        segments.push(Segment::Bytes(Bytes::from(format!(
+            "\r\n--{boundary}--\r\n"
+        ))));
+        segments
     }
 
     fn content_range(&self, part: &Range<u64>) -> String {
         format!("bytes {}-{}/{}", part.start, part.end - 1, self.size)
     }
 
-    fn with_pieces(
+    fn with_segments(
         &self,
         response: Response<Body>,
-        pieces: impl Into<Vec<Piece>>,
+        segments: impl Into<Vec<Segment>>,
     ) -> Response<Body> {
-        let body = FileBody::new(Arc::clone(&self.file), pieces.into());
+        let body = FileBody::new(Arc::clone(&self.file), segments.into());
         response.map(|_| Body::File(Box::new(body)))
     }
 }

@@ -19,7 +19,7 @@ use crate::blocking::{self, Purpose};
 /// Bytes per read.
 const CHUNK: u64 = 64 << 10;
 
-pub(super) enum Piece {
+pub(super) enum Segment {
     Bytes(Bytes),
     /// Bytes of the file.
     Range(Range<u64>),
@@ -28,21 +28,21 @@ pub(super) enum Piece {
 /// Reads from the page cache on this thread, and from the disk on another one.
 pub struct FileBody {
     file: Arc<File>,
-    pieces: VecDeque<Piece>,
+    segments: VecDeque<Segment>,
     left: u64,
     reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>>>>>,
 }
 
 impl FileBody {
-    pub(super) fn new(file: Arc<File>, pieces: Vec<Piece>) -> Self {
-        let length = |piece: &Piece| match piece {
-            Piece::Bytes(bytes) => bytes.len() as u64,
-            Piece::Range(range) => range.end - range.start,
+    pub(super) fn new(file: Arc<File>, segments: Vec<Segment>) -> Self {
+        let length = |segment: &Segment| match segment {
+            Segment::Bytes(bytes) => bytes.len() as u64,
+            Segment::Range(range) => range.end - range.start,
         };
         Self {
             file,
-            left: pieces.iter().map(length).sum(),
-            pieces: pieces.into(),
+            left: segments.iter().map(length).sum(),
+            segments: segments.into(),
             reading: None,
         }
     }
@@ -66,7 +66,7 @@ impl FileBody {
                 Ok(Frame::data(bytes))
             }
             _ => {
-                self.pieces.clear();
+                self.segments.clear();
                 Err(BodyAborted)
             }
         }))
@@ -78,14 +78,14 @@ impl FileBody {
             self.reading = None;
             return Poll::Ready(read);
         }
-        let (offset, length) = match self.pieces.front_mut() {
+        let (offset, length) = match self.segments.front_mut() {
             None => return Poll::Ready(Ok(Bytes::new())),
-            Some(Piece::Bytes(bytes)) => {
+            Some(Segment::Bytes(bytes)) => {
                 let bytes = std::mem::take(bytes);
-                self.pieces.pop_front();
+                self.segments.pop_front();
                 return Poll::Ready(Ok(bytes));
             }
-            Some(Piece::Range(range)) => {
+            Some(Segment::Range(range)) => {
                 let length = (range.end - range.start).min(CHUNK);
                 (range.start, length as usize)
             }
@@ -107,10 +107,10 @@ impl FileBody {
     }
 
     fn advance(&mut self, length: u64) {
-        if let Some(Piece::Range(range)) = self.pieces.front_mut() {
+        if let Some(Segment::Range(range)) = self.segments.front_mut() {
             range.start += length;
             if range.is_empty() {
-                self.pieces.pop_front();
+                self.segments.pop_front();
             }
         }
     }

@@ -110,9 +110,9 @@ mod tests {
 
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    fn after(pieces: &[&[u8]]) -> Http1Framing {
+    fn after(chunks: &[&[u8]]) -> Http1Framing {
         let framing = Http1Framing::default();
-        pieces.iter().for_each(|piece| framing.read(piece));
+        chunks.iter().for_each(|chunk| framing.read(chunk));
         framing
     }
 

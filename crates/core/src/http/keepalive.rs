@@ -187,8 +187,8 @@ mod tests {
     fn count(wire: &[u8], size: usize, is_meant: impl Fn(Frame) -> bool) -> usize {
         let mut frames = Frames::default();
         let mut found = 0;
-        for piece in wire.chunks(size) {
-            frames.each(piece, |frame| found += usize::from(is_meant(frame)));
+        for chunk in wire.chunks(size) {
+            frames.each(chunk, |frame| found += usize::from(is_meant(frame)));
         }
         found
     }
@@ -197,9 +197,9 @@ mod tests {
     fn pings_are_found_however_the_bytes_are_split() {
         let wire = [PING, DATA, ACKNOWLEDGED, PING].concat();
         for size in 1..wire.len() {
-            assert_eq!(count(&wire, size, Frame::is_ping), 2, "in pieces of {size}");
+            assert_eq!(count(&wire, size, Frame::is_ping), 2, "in chunks of {size}");
             let messages = count(&wire, size, Frame::is_of_message);
-            assert_eq!(messages, 1, "in pieces of {size}");
+            assert_eq!(messages, 1, "in chunks of {size}");
         }
     }
 
@@ -211,8 +211,8 @@ mod tests {
         let wire = [&padding[..], padded, none, PING, DATA].concat();
         for size in 1..wire.len() {
             let empty = |frame: Frame| frame.is_of_message() && frame.is_empty;
-            assert_eq!(count(&wire, size, empty), 2, "in pieces of {size}");
-            assert_eq!(count(&wire, size, |_| true), 5, "in pieces of {size}");
+            assert_eq!(count(&wire, size, empty), 2, "in chunks of {size}");
+            assert_eq!(count(&wire, size, |_| true), 5, "in chunks of {size}");
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Limits {
     /// Between two chunks of a request body.
     pub body_timeout: Duration,
     /// Average bytes per second at which a request body must arrive once a reader has waited for `body_timeout`; `None` is any rate.
-    pub body_rate: Option<u32>,
+    pub min_body_rate: Option<u32>,
     /// How long a connection is kept without a request in flight.
     pub idle_timeout: Duration,
     /// How long a client may take nothing of what is sent to it.
@@ -71,7 +71,7 @@ impl Default for Limits {
             body_bytes: 8 << 20,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
-            body_rate: Some(500),
+            min_body_rate: Some(500),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             deadline: Some(Duration::from_secs(60)),
@@ -114,7 +114,7 @@ impl Limits {
     pub(super) fn body_rate_limit(&self) -> BodyRate {
         BodyRate {
             timeout: self.body_timeout,
-            rate: self.body_rate,
+            rate: self.min_body_rate,
         }
     }
 }

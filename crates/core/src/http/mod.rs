@@ -63,7 +63,7 @@ pub use media_type::{is_compressible, media_type};
 pub use multipart::MultipartLimits;
 pub use part_headers::MultipartError;
 pub use peer::Peer;
-pub use refusal::Cause;
+pub use refusal::RefusalReason;
 pub use request_body::BodyError;
 pub use server::{Event, Server};
 pub use service::{Service, ServiceFuture};

@@ -72,8 +72,8 @@ impl Parser {
     }
 
     /// Parses a chunk of the body.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), MultipartError> {
-        self.arrived.extend_from_slice(piece);
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), MultipartError> {
+        self.arrived.extend_from_slice(chunk);
         while self.step()? {}
         Ok(())
     }
@@ -217,13 +217,13 @@ mod tests {
         file_bytes: 1_000,
     };
 
-    /// Parts as head and contents, whatever pieces the body arrives in.
-    fn parts(body: &[u8], piece: usize) -> Result<Vec<(PartHead, Vec<u8>)>, MultipartError> {
+    /// Parts as head and contents, whatever chunks the body arrives in.
+    fn parts(body: &[u8], chunk: usize) -> Result<Vec<(PartHead, Vec<u8>)>, MultipartError> {
         let mut parser = Parser::new(Some(b"multipart/form-data; boundary=XX"), LIMITS)?;
         let mut parts: Vec<(PartHead, Vec<u8>)> = Vec::new();
         let mut is_open = false;
-        for piece in body.chunks(piece.max(1)) {
-            parser.feed(piece)?;
+        for chunk in body.chunks(chunk.max(1)) {
+            parser.feed(chunk)?;
             while let Some(event) = parser.event() {
                 match event {
                     Event::Begin(head) => {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_files_are_read_in_pieces_of_every_size() {
+    fn values_and_files_are_read_in_chunks_of_every_size() {
         let body = [
             b"preamble --XX\r\n".to_vec(),
             part("a", None, b""),
@@ -264,10 +264,10 @@ mod tests {
         .concat();
         // XY would be a boundary with something behind it.
         let body = String::from_utf8(body).unwrap().replace("--XY", "--Y");
-        for piece in 1..body.len() {
-            let parts = parts(body.as_bytes(), piece).unwrap();
+        for chunk in 1..body.len() {
+            let parts = parts(body.as_bytes(), chunk).unwrap();
             let names: Vec<_> = parts.iter().map(|(head, _)| &head.name[..]).collect();
-            assert_eq!(names, [&b"a"[..], b"b[]", b"c"], "{piece}");
+            assert_eq!(names, [&b"a"[..], b"b[]", b"c"], "{chunk}");
             assert_eq!(parts[0].1, b"");
             assert_eq!(parts[1].0.file_name.as_deref(), Some(&b"x.txt"[..]));
             assert_eq!(parts[1].1, b"\r\n--X\r\n--Y is no boundary\r\n-");
@@ -394,16 +394,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn contents_come_out_as_they_went_in(contents in "[-\r\nX a]{0,60}", pieces in 1_usize..20) {
+        fn contents_come_out_as_they_went_in(contents in "[-\r\nX a]{0,60}", chunks in 1_usize..20) {
             prop_assume!(!format!("\r\n{contents}\r\n").contains("\r\n--XX"));
             let body = [part("a", Some("f"), contents.as_bytes()), b"--XX--".to_vec()].concat();
-            let parts = parts(&body, pieces).unwrap();
+            let parts = parts(&body, chunks).unwrap();
             prop_assert_eq!(&parts[0].1, contents.as_bytes());
         }
 
         #[test]
-        fn pieces_of_any_size_say_the_same(body in "(--XX|\r\n|--|content-disposition: form-data; name=|\"|\\|a|;|: ){0,30}", piece in 1_usize..9) {
-            prop_assert_eq!(parts(body.as_bytes(), piece), parts(body.as_bytes(), body.len()));
+        fn chunks_of_any_size_say_the_same(body in "(--XX|\r\n|--|content-disposition: form-data; name=|\"|\\|a|;|: ){0,30}", chunk in 1_usize..9) {
+            prop_assert_eq!(parts(body.as_bytes(), chunk), parts(body.as_bytes(), body.len()));
         }
 
         #[test]

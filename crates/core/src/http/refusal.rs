@@ -1,13 +1,13 @@
-//! Causes of refusals and failures before a handler sees a request.
+//! Reasons of refusals and failures before a handler sees a request.
 
 use std::sync::{Arc, LazyLock};
 
 use crate::metrics::{self, Counter};
-use crate::server::{self, Reason};
+use crate::server::{self, ReachedLimit};
 
 /// Why a connection or a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum RefusalReason {
     /// The system gave no connection, or no descriptor for it.
     Accept,
     /// The client address has its share of all connections.
@@ -37,7 +37,7 @@ pub enum Cause {
     Flood,
 }
 
-impl Cause {
+impl RefusalReason {
     /// As it is called in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Cause {
     }
 }
 
-impl server::Cause for Cause {
+impl server::RefusalReason for RefusalReason {
     const ALL: &'static [Self] = &[
         Self::Accept,
         Self::ClientConnections,
@@ -81,25 +81,32 @@ impl server::Cause for Cause {
         self as usize
     }
 
-    fn of(reason: Reason) -> Self {
-        match reason {
-            Reason::Connections => Self::ClientConnections,
-            Reason::Queue(_) | Reason::Concurrency => Self::Overload,
-            Reason::Lane(_) => Self::LongLived,
-            Reason::Deadline { is_arriving: true } => Self::BodyTimeout,
-            Reason::Deadline { is_arriving: false } => Self::Deadline,
+    fn of(limit: ReachedLimit) -> Self {
+        match limit {
+            ReachedLimit::Connections => Self::ClientConnections,
+            ReachedLimit::Queue(_) | ReachedLimit::Concurrency => Self::Overload,
+            ReachedLimit::Lane(_) => Self::LongLived,
+            ReachedLimit::Deadline { is_arriving: true } => Self::BodyTimeout,
+            ReachedLimit::Deadline { is_arriving: false } => Self::Deadline,
         }
     }
 
     fn count(self) {
-        COUNTERS[server::Cause::index(self)].add(1);
+        COUNTERS[server::RefusalReason::index(self)].add(1);
     }
 }
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
-    let help = "HTTP connections and requests refused before a handler, by cause.";
-    let counter = |cause: &Cause| {
-        metrics::counter("weft_http_refused_total", help, &[("cause", cause.name())])
+    let help = "HTTP connections and requests refused before a handler, by reason.";
+    let counter = |reason: &RefusalReason| {
+        metrics::counter(
+            "weft_http_refused_total",
+            help,
+            &[("reason", reason.name())],
+        )
     };
-    <Cause as server::Cause>::ALL.iter().map(counter).collect()
+    <RefusalReason as server::RefusalReason>::ALL
+        .iter()
+        .map(counter)
+        .collect()
 });

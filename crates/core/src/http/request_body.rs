@@ -25,7 +25,7 @@ pub enum BodyError {
     TooLarge { limit: u64 },
     #[error("the request body ended before it was complete: {reason}")]
     Incomplete { reason: String },
-    #[error("the next piece of the request body did not arrive within {} seconds", .after.as_secs_f64())]
+    #[error("the next chunk of the request body did not arrive within {} seconds", .after.as_secs_f64())]
     TimedOut { after: Duration },
     #[error("the request body arrived at less than {rate} bytes per second")]
     TooSlow { rate: u32 },
@@ -96,13 +96,13 @@ struct Collected {
 }
 
 impl Collected {
-    fn push(&mut self, piece: Bytes) {
+    fn push(&mut self, chunk: Bytes) {
         if self.first.is_empty() && self.all.is_empty() {
-            self.first = piece;
+            self.first = chunk;
             return;
         }
         self.all.extend_from_slice(&std::mem::take(&mut self.first));
-        self.all.extend_from_slice(&piece);
+        self.all.extend_from_slice(&chunk);
     }
 
     fn take(&mut self) -> Bytes {
@@ -197,17 +197,17 @@ impl RequestBody {
         if !collected.is_empty() {
             return Ok(collected);
         }
-        let piece = poll_fn(|context| self.poll_piece(context)).await?;
-        if piece.is_none() {
+        let chunk = poll_fn(|context| self.poll_chunk(context)).await?;
+        if chunk.is_none() {
             *self.state.borrow_mut() = State::Whole(Bytes::new());
         }
-        Ok(piece.unwrap_or_default())
+        Ok(chunk.unwrap_or_default())
     }
 
     /// The whole body, for its only reader.
     pub(super) fn poll_whole(&self, context: &mut Context<'_>) -> Poll<Result<Bytes, BodyError>> {
-        while let Some(piece) = ready!(self.poll_piece(context))? {
-            self.collected.borrow_mut().push(piece);
+        while let Some(chunk) = ready!(self.poll_chunk(context))? {
+            self.collected.borrow_mut().push(chunk);
         }
         let whole = self.collected.borrow_mut().take();
         *self.state.borrow_mut() = State::Whole(whole.clone());
@@ -263,12 +263,12 @@ impl RequestBody {
         self.trailers.borrow().clone()
     }
 
-    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
-        let piece = ready!(self.poll_data(context));
-        if let Err(error) = &piece {
+    fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        let chunk = ready!(self.poll_data(context));
+        if let Err(error) = &chunk {
             self.fail(error.clone());
         }
-        Poll::Ready(piece)
+        Poll::Ready(chunk)
     }
 
     fn poll_data(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {

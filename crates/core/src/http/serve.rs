@@ -17,7 +17,7 @@ use super::connection::Connection;
 use super::dispatch::dispatch;
 use super::lingering_close::lingering_close;
 use super::proxy_protocol::read_header;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::socket::Socket;
 use super::websocket::drive;
 use crate::net::{LocalExecutor, Stream, TlsAcceptor};
@@ -73,7 +73,7 @@ async fn establish(
         let tls_stream = accept_tls(connection, stream, tls.as_deref()).await;
         let stream = tls_stream.inspect_err(|error| {
             if !is_disconnect(error) {
-                connection.refused(Cause::Tls, &error.to_string());
+                connection.refused(RefusalReason::Tls, &error.to_string());
             }
         })?;
         detect_protocol(stream).await
@@ -98,7 +98,7 @@ async fn read_proxy_header(connection: &Connection, mut stream: Stream) -> io::R
     if has_header {
         let proxied = read_header(&mut stream).await.inspect_err(|error| {
             if !is_disconnect(error) {
-                connection.refused(Cause::Protocol, &error.to_string());
+                connection.refused(RefusalReason::Protocol, &error.to_string());
             }
         })?;
         connection.set_proxied(proxied);
@@ -182,7 +182,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         let parts = protocol.into_parts();
         Box::pin(drive(connection, parts.io, parts.read_buf, websocket)).await;
     } else if connection.is_timed_out() {
-        connection.refused(Cause::HeaderTimeout, "");
+        connection.refused(RefusalReason::HeaderTimeout, "");
         Box::pin(respond_timeout(connection, protocol.into_parts().io)).await;
     } else if let Some(is_sending) = ended.and_then(|ended| may_send(&connection, ended)) {
         let socket = protocol.into_parts().io;
@@ -195,11 +195,11 @@ fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
     match ended {
         Ok(()) => Some(connection.is_sent_to()),
         Err(error) if error.is_parse() => {
-            let cause = match error.is_parse_too_large() {
-                true => Cause::HeaderTooLarge,
-                false => Cause::Protocol,
+            let reason = match error.is_parse_too_large() {
+                true => RefusalReason::HeaderTooLarge,
+                false => RefusalReason::Protocol,
             };
-            connection.refused(cause, &error.to_string());
+            connection.refused(reason, &error.to_string());
             Some(true)
         }
         Err(_) => None,
@@ -207,16 +207,16 @@ fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
 }
 
 /// A protocol error of an HTTP/2 client. Errors that the client reports and lost connections are not.
-fn violation(error: &hyper::Error) -> Option<(Cause, String)> {
+fn violation(error: &hyper::Error) -> Option<(RefusalReason, String)> {
     let error: &h2::Error = error.source()?.downcast_ref()?;
     if !error.is_library() && (error.is_remote() || !error.is_go_away()) {
         return None;
     }
-    let cause = match error.reason() {
-        Some(h2::Reason::ENHANCE_YOUR_CALM) => Cause::Flood,
-        _ => Cause::Protocol,
+    let reason = match error.reason() {
+        Some(h2::Reason::ENHANCE_YOUR_CALM) => RefusalReason::Flood,
+        _ => RefusalReason::Protocol,
     };
-    Some((cause, error.to_string()))
+    Some((reason, error.to_string()))
 }
 
 /// Responds 408 (RFC 9110 §15.5.9). hyper cannot, because there is no request yet.
@@ -276,8 +276,8 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
                 return Poll::Ready(());
             }
             protocol.as_mut().poll(context).map(|ended| {
-                if let Some((cause, detail)) = ended.err().as_ref().and_then(violation) {
-                    connection.refused(cause, &detail);
+                if let Some((reason, detail)) = ended.err().as_ref().and_then(violation) {
+                    connection.refused(reason, &detail);
                 }
             })
         })

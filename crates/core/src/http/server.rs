@@ -7,7 +7,7 @@ use super::connection::Command;
 use super::forwarded::TrustedProxies;
 use super::limits::Limits;
 use super::peer::Peer;
-use super::refusal::Cause;
+use super::refusal::RefusalReason;
 use super::service::Service;
 use super::shared::Shared;
 use super::timeouts::enforce_timeouts;
@@ -79,9 +79,9 @@ impl Server {
         self.shared.context.admission.fit(fibers);
     }
 
-    /// Completes with refusals to log: the first of a cause at once, then those of ten seconds together. Dropping the future loses none.
+    /// Completes with refusals to log: the first of a reason at once, then those of ten seconds together. Dropping the future loses none.
     /// One future at a time.
-    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<Cause>>> + use<> {
+    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<RefusalReason>>> + use<> {
         let admission = Rc::clone(&self.shared.context.admission);
         async move { admission.reports().await }
     }

@@ -28,11 +28,11 @@ const PONG: &[u8] = b"\0\0\x08\x06\x01";
 const PONG_LENGTH: usize = 17;
 
 /// Copies all slices into `room` if they fit.
-fn gather<'a>(pieces: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Option<&'a [u8]> {
+fn gather<'a>(slices: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Option<&'a [u8]> {
     let mut length = 0;
-    for piece in pieces {
-        let end = length + piece.len();
-        room.get_mut(length..end)?.copy_from_slice(piece);
+    for slice in slices {
+        let end = length + slice.len();
+        room.get_mut(length..end)?.copy_from_slice(slice);
         length = end;
     }
     Some(&room[..length])
@@ -161,8 +161,8 @@ impl Socket {
             return Poll::Ready(Ok(bytes.len()));
         }
         while !self.held.is_empty() {
-            let pieces = [io::IoSlice::new(&self.held), io::IoSlice::new(bytes)];
-            let result = Pin::new(&mut self.stream).poll_write_vectored(context, &pieces);
+            let slices = [io::IoSlice::new(&self.held), io::IoSlice::new(bytes)];
+            let result = Pin::new(&mut self.stream).poll_write_vectored(context, &slices);
             let written = ready!(self.written(result))?;
             let beyond = self.held_written(written)?;
             if beyond > 0 {
@@ -275,13 +275,13 @@ impl Write for Socket {
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
+        slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         let mut gathered = [0; GATHERED];
-        let result = match gather(pieces, &mut gathered) {
+        let result = match gather(slices, &mut gathered) {
             Some(bytes) => Pin::new(&mut socket.stream).poll_write(context, bytes),
-            None => Pin::new(&mut socket.stream).poll_write_vectored(context, pieces),
+            None => Pin::new(&mut socket.stream).poll_write_vectored(context, slices),
         };
         socket.written(result)
     }

@@ -106,11 +106,11 @@ pub(super) async fn read_form(
         open: None,
     };
     loop {
-        let piece = Rc::clone(&body).next().await?;
-        if piece.is_empty() {
+        let chunk = Rc::clone(&body).next().await?;
+        if chunk.is_empty() {
             break;
         }
-        parser.feed(&piece)?;
+        parser.feed(&chunk)?;
         while let Some(event) = parser.event() {
             form.take(event).await?;
         }

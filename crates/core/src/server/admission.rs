@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::capacity::Capacity;
 use super::refusal::Refusal;
-use super::refusals::{Cause, RefusalReport};
+use super::refusals::{RefusalReason, RefusalReport};
 use super::slab::Id;
 #[cfg(test)]
 use super::state::Counts;
@@ -35,7 +35,7 @@ pub(crate) struct Admission<R, C> {
     changed: Notify,
 }
 
-impl<R: Requester, C: Cause> Admission<R, C> {
+impl<R: Requester, C: RefusalReason> Admission<R, C> {
     pub(crate) fn new(capacity: Capacity) -> Rc<Self> {
         Rc::new(Self {
             state: RefCell::new(State::new(capacity)),
@@ -143,7 +143,7 @@ impl<R: Requester, C: Cause> Admission<R, C> {
         }
     }
 
-    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Cancelling it loses
+    /// Ends when there are refusals to log: the first of a reason at once, then those of ten seconds together. Cancelling it loses
     /// nothing. One future at a time.
     pub(crate) async fn reports(&self) -> Vec<RefusalReport<C>> {
         loop {
@@ -173,8 +173,8 @@ impl<R: Requester, C: Cause> Admission<R, C> {
     }
 
     /// Counts a refusal for which there is no request.
-    pub(crate) fn add_refusal(&self, cause: C, peer: Option<SocketAddr>, detail: &str) {
-        self.step(|state| state.add_refusal(cause, peer, detail));
+    pub(crate) fn add_refusal(&self, reason: C, peer: Option<SocketAddr>, detail: &str) {
+        self.step(|state| state.add_refusal(reason, peer, detail));
     }
 
     #[cfg(test)]
@@ -276,8 +276,8 @@ impl<R: Requester, C: Cause> Admission<R, C> {
     }
 
     /// Refuses a request that no handler has seen: true where its client still waits, and has to be answered.
-    pub(crate) fn refuse(&self, id: Id, cause: C, detail: &str) -> bool {
-        self.step(|state| state.refuse(id, cause, detail))
+    pub(crate) fn refuse(&self, id: Id, reason: C, detail: &str) -> bool {
+        self.step(|state| state.refuse(id, reason, detail))
     }
 
     /// The client takes no more of the response: a handler that has not finished gets [`Event::Gone`], once.
@@ -327,9 +327,9 @@ impl<R: Requester, C: Cause> Admission<R, C> {
 }
 
 /// A socket that is accepted from.
-pub(crate) struct ListenerGuard<R: Requester, C: Cause>(Rc<Admission<R, C>>);
+pub(crate) struct ListenerGuard<R: Requester, C: RefusalReason>(Rc<Admission<R, C>>);
 
-impl<R: Requester, C: Cause> Drop for ListenerGuard<R, C> {
+impl<R: Requester, C: RefusalReason> Drop for ListenerGuard<R, C> {
     fn drop(&mut self) {
         self.0.step(State::close_listener);
         self.0.changed.notify_waiters();
@@ -337,12 +337,12 @@ impl<R: Requester, C: Cause> Drop for ListenerGuard<R, C> {
 }
 
 /// An open connection.
-pub(crate) struct ConnectionGuard<R: Requester, C: Cause> {
+pub(crate) struct ConnectionGuard<R: Requester, C: RefusalReason> {
     admission: Rc<Admission<R, C>>,
     id: Id,
 }
 
-impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
+impl<R: Requester, C: RefusalReason> ConnectionGuard<R, C> {
     /// Admits a request that arrives on the connection. It stays attached to the connection for as long as the guard lives. The
     /// connection in `arrival` is ignored.
     ///
@@ -373,7 +373,7 @@ impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
     }
 }
 
-impl<R: Requester, C: Cause> Drop for ConnectionGuard<R, C> {
+impl<R: Requester, C: RefusalReason> Drop for ConnectionGuard<R, C> {
     fn drop(&mut self) {
         self.admission.step(|state| state.disconnect(self.id));
         self.admission.changed.notify_waiters();
@@ -381,13 +381,13 @@ impl<R: Requester, C: Cause> Drop for ConnectionGuard<R, C> {
 }
 
 /// Keeps a request attached to its connection.
-pub(crate) struct RequestGuard<R: Requester, C: Cause> {
+pub(crate) struct RequestGuard<R: Requester, C: RefusalReason> {
     admission: Rc<Admission<R, C>>,
     id: Id,
     request: Rc<R>,
 }
 
-impl<R: Requester, C: Cause> RequestGuard<R, C> {
+impl<R: Requester, C: RefusalReason> RequestGuard<R, C> {
     pub(crate) fn request(&self) -> &Rc<R> {
         &self.request
     }
@@ -397,7 +397,7 @@ impl<R: Requester, C: Cause> RequestGuard<R, C> {
     }
 }
 
-impl<R: Requester, C: Cause> Drop for RequestGuard<R, C> {
+impl<R: Requester, C: RefusalReason> Drop for RequestGuard<R, C> {
     fn drop(&mut self) {
         self.admission.step(|state| state.detach(self.id));
     }

@@ -20,7 +20,7 @@ impl fmt::Display for Scope {
 
 /// Which limit refuses a request or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum ReachedLimit {
     /// The client address has its share of all connections.
     Connections,
     /// Too many requests wait.
@@ -36,7 +36,7 @@ pub(crate) enum Reason {
 /// A refusal by the server core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    pub(crate) reason: Reason,
+    pub(crate) limit: ReachedLimit,
     /// For the client and the log.
     pub(crate) message: String,
 }
@@ -44,28 +44,28 @@ pub(crate) struct Refusal {
 impl Refusal {
     pub(super) fn connections(limit: usize) -> Self {
         Self {
-            reason: Reason::Connections,
+            limit: ReachedLimit::Connections,
             message: format!("the client address has {limit} connections open, which is its limit"),
         }
     }
 
     pub(super) fn queue(scope: Scope, limit: usize, noun: &str) -> Self {
         Self {
-            reason: Reason::Queue(scope),
+            limit: ReachedLimit::Queue(scope),
             message: format!("the {scope} has {limit} {noun} waiting, which is its limit"),
         }
     }
 
     pub(super) fn lane(lane: usize, name: &str, scope: Scope, limit: usize) -> Self {
         Self {
-            reason: Reason::Lane(lane),
+            limit: ReachedLimit::Lane(lane),
             message: format!("the {scope} has {limit} {name} open, which is its limit"),
         }
     }
 
     pub(super) fn concurrency(name: &str, running: usize, waiting: usize, noun: &str) -> Self {
         Self {
-            reason: Reason::Concurrency,
+            limit: ReachedLimit::Concurrency,
             message: format!(
                 "{name} has {running} {noun} in progress and {waiting} waiting, which is all it takes"
             ),
@@ -74,7 +74,7 @@ impl Refusal {
 
     pub(super) fn deadline(is_arriving: bool) -> Self {
         Self {
-            reason: Reason::Deadline { is_arriving },
+            limit: ReachedLimit::Deadline { is_arriving },
             message: "the deadline has passed".to_owned(),
         }
     }

@@ -3,31 +3,31 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::refusal::Reason;
+use super::refusal::ReachedLimit;
 
-/// Refusals of one cause are reported no more often than this.
+/// Refusals of one reason are reported no more often than this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Characters of a detail that are reported: it may hold what the client has sent.
 const DETAIL_LENGTH: usize = 200;
 
 /// Why a server refuses requests or connections.
-pub(crate) trait Cause: Copy + 'static {
-    /// All causes, in the order of [`index`](Self::index).
+pub(crate) trait RefusalReason: Copy + 'static {
+    /// All reasons, in the order of [`index`](Self::index).
     const ALL: &'static [Self];
 
     fn index(self) -> usize;
 
-    /// The cause of a refusal by the server core.
-    fn of(reason: Reason) -> Self;
+    /// The reason of a refusal by the server core.
+    fn of(limit: ReachedLimit) -> Self;
 
-    /// Adds one to the metric of the cause.
+    /// Adds one to the metric of the reason.
     fn count(self);
 }
 
-/// Refusals of one cause since the last report.
+/// Refusals of one reason since the last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalReport<C> {
-    pub cause: C,
+    pub reason: C,
     pub count: u64,
     /// The client of the last one; `None` on a Unix socket.
     pub peer: Option<SocketAddr>,
@@ -35,10 +35,10 @@ pub struct RefusalReport<C> {
     pub detail: String,
 }
 
-/// Counts refusals and decides when the log gets them: the first of a cause at once, then those of ten seconds together.
+/// Counts refusals and decides when the log gets them: the first of a reason at once, then those of ten seconds together.
 #[derive(Debug)]
 pub(super) struct Refusals<C> {
-    by_cause: Vec<Entry<C>>,
+    by_reason: Vec<Entry<C>>,
     is_changed: bool,
 }
 
@@ -48,22 +48,22 @@ struct Entry<C> {
     reported: Option<Instant>,
 }
 
-impl<C: Cause> Default for Refusals<C> {
+impl<C: RefusalReason> Default for Refusals<C> {
     fn default() -> Self {
         Self {
-            by_cause: C::ALL.iter().map(|_| Entry::new()).collect(),
+            by_reason: C::ALL.iter().map(|_| Entry::new()).collect(),
             is_changed: false,
         }
     }
 }
 
-impl<C: Cause> Refusals<C> {
-    pub(super) fn add(&mut self, cause: C, peer: Option<SocketAddr>, detail: &str) {
-        cause.count();
-        let entry = &mut self.by_cause[cause.index()];
+impl<C: RefusalReason> Refusals<C> {
+    pub(super) fn add(&mut self, reason: C, peer: Option<SocketAddr>, detail: &str) {
+        reason.count();
+        let entry = &mut self.by_reason[reason.index()];
         let before = entry.unreported.take().map_or(0, |report| report.count);
         entry.unreported = Some(RefusalReport {
-            cause,
+            reason,
             count: before + 1,
             peer,
             detail: detail.chars().take(DETAIL_LENGTH).collect(),
@@ -83,18 +83,18 @@ impl<C: Cause> Refusals<C> {
 
     /// Takes the reports that are due.
     pub(super) fn take_reports(&mut self, now: Instant) -> Vec<RefusalReport<C>> {
-        let entries = self.by_cause.iter_mut();
+        let entries = self.by_reason.iter_mut();
         entries.filter_map(|entry| entry.report(now)).collect()
     }
 
     /// When there is more to report.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.by_cause.iter().filter_map(Entry::due).min()
+        self.by_reason.iter().filter_map(Entry::due).min()
     }
 
     #[cfg(test)]
-    pub(super) fn unreported(&self, cause: C) -> u64 {
-        let report = self.by_cause[cause.index()].unreported.as_ref();
+    pub(super) fn unreported(&self, reason: C) -> u64 {
+        let report = self.by_reason[reason.index()].unreported.as_ref();
         report.map_or(0, |report| report.count)
     }
 }

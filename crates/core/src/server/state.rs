@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::capacity::{Capacity, ConcurrencyLimits, LANES};
 use super::queue::Queue;
 use super::refusal::{Refusal, Scope};
-use super::refusals::{Cause, RefusalReport, Refusals};
+use super::refusals::{RefusalReason, RefusalReport, Refusals};
 use super::slab::{Id, Slab};
 use super::timers::{Timer, Timers};
 
@@ -252,7 +252,7 @@ fn is_timed<R>(requests: &Slab<Request<R>>, at: Instant, id: Id, timer: Timer) -
     })
 }
 
-impl<R: Clone, C: Cause> State<R, C> {
+impl<R: Clone, C: RefusalReason> State<R, C> {
     pub(super) fn new(capacity: Capacity) -> Self {
         let concurrency = capacity.concurrency.iter().map(|limits| Concurrency {
             limits: limits.clone(),
@@ -334,7 +334,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         if network.is_some() && client.connections >= limit {
             let refusal = Refusal::connections(limit);
             self.refusals
-                .add(C::of(refusal.reason), peer, &refusal.message);
+                .add(C::of(refusal.limit), peer, &refusal.message);
             return Err(refusal);
         }
         client.connections += 1;
@@ -525,7 +525,7 @@ impl<R: Clone, C: Cause> State<R, C> {
     fn add_refusal_on(&mut self, connection: Id, refusal: &Refusal) {
         let peer = self.connections.get(connection).and_then(|on| on.peer);
         self.refusals
-            .add(C::of(refusal.reason), peer, &refusal.message);
+            .add(C::of(refusal.limit), peer, &refusal.message);
     }
 
     /// The request has arrived as a whole, or its handler reads the rest: it waits for a handler.
@@ -722,24 +722,24 @@ impl<R: Clone, C: Cause> State<R, C> {
     }
 
     /// Refuses a request that no handler has seen. False where its client no longer waits: then nothing is counted.
-    pub(super) fn refuse(&mut self, id: Id, cause: C, detail: &str) -> bool {
+    pub(super) fn refuse(&mut self, id: Id, reason: C, detail: &str) -> bool {
         let peer = self.peer_of(id);
         let was_open = self.finish(id);
         if was_open {
-            self.refusals.add(cause, peer, detail);
+            self.refusals.add(reason, peer, detail);
         }
         was_open
     }
 
     fn refuse_for(&mut self, id: Id, refusal: Refusal) {
-        if self.refuse(id, C::of(refusal.reason), &refusal.message) {
+        if self.refuse(id, C::of(refusal.limit), &refusal.message) {
             self.actions.push_back((id, Action::Refuse(refusal)));
         }
     }
 
     /// Counts a refusal for which there is no request.
-    pub(super) fn add_refusal(&mut self, cause: C, peer: Option<SocketAddr>, detail: &str) {
-        self.refusals.add(cause, peer, detail);
+    pub(super) fn add_refusal(&mut self, reason: C, peer: Option<SocketAddr>, detail: &str) {
+        self.refusals.add(reason, peer, detail);
     }
 
     fn peer_of(&self, id: Id) -> Option<SocketAddr> {

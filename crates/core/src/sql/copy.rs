@@ -11,7 +11,7 @@ use super::error::excerpt;
 use super::pending::Pending;
 use super::{Error, Statement};
 
-/// Pieces on their way: one is sent while the next is made.
+/// Chunks on their way: one is sent while the next is made.
 const CHANNEL_CAPACITY: usize = 2;
 
 /// What a driver reads or writes.
@@ -33,36 +33,36 @@ pub(super) enum CopyChunk {
 /// has returned, nothing of it is stored.
 #[derive(Clone)]
 pub struct CopyIn {
-    pieces: mpsc::Sender<CopyChunk>,
+    chunks: mpsc::Sender<CopyChunk>,
     work: Rc<Work>,
 }
 
 /// Data on its way out of a table; dropping the last clone ends it.
 #[derive(Clone)]
 pub struct CopyOut {
-    pieces: Rc<Mutex<mpsc::Receiver<Bytes>>>,
+    chunks: Rc<Mutex<mpsc::Receiver<Bytes>>>,
     work: Rc<Work>,
 }
 
 impl CopyIn {
     pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>) -> Self {
-        let (pieces, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let (chunks, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
-            pieces,
+            chunks,
             work: Work::new(copy(CopyData::In(receiver))),
         }
     }
 
-    /// Hands over a piece of the data, of any length; waits while the server is slower.
+    /// Hands over a chunk of the data, of any length; waits while the server is slower.
     ///
     /// # Errors
     /// Why the copy has ended before its data: what the server has against a line, [`Error::Usage`] for a statement that
     /// takes no data, a lost connection.
-    pub fn send(&self, piece: Bytes) -> Pending<()> {
+    pub fn send(&self, chunk: Bytes) -> Pending<()> {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.pieces.send(CopyChunk::Data(piece)).await {
+            match copy.chunks.send(CopyChunk::Data(chunk)).await {
                 Ok(()) => Ok(()),
                 Err(_) => Err(copy.work.failure().await),
             }
@@ -77,7 +77,7 @@ impl CopyIn {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.pieces.send(CopyChunk::End).await {
+            match copy.chunks.send(CopyChunk::End).await {
                 Ok(()) => copy.work.outcome().await,
                 Err(_) => Err(copy.work.failure().await),
             }
@@ -87,14 +87,14 @@ impl CopyIn {
 
 impl CopyOut {
     pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>) -> Self {
-        let (sender, pieces) = mpsc::channel(CHANNEL_CAPACITY);
+        let (sender, chunks) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
-            pieces: Rc::new(Mutex::new(pieces)),
+            chunks: Rc::new(Mutex::new(chunks)),
             work: Work::new(copy(CopyData::Out(sender))),
         }
     }
 
-    /// The next piece of the data; `None` after the last.
+    /// The next chunk of the data; `None` after the last.
     ///
     /// # Errors
     /// What the server has against the statement, [`Error::Usage`] for one that returns no data, a lost connection.
@@ -102,8 +102,8 @@ impl CopyOut {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.pieces.lock().await.recv().await {
-                Some(piece) => Ok(Some(piece)),
+            match copy.chunks.lock().await.recv().await {
+                Some(chunk) => Ok(Some(chunk)),
                 None => copy.work.outcome().await.map(|_| None),
             }
         })

@@ -34,7 +34,7 @@ enum Slot {
 
 /// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
 /// the pool.
-pub(super) struct Abandoned<'a> {
+pub(super) struct CancelGuard<'a> {
     deferred: &'a RefCell<DeferredStatements>,
     commit: Option<SentCommit>,
 }
@@ -46,7 +46,7 @@ pub(super) struct SentCommit {
     pub(super) sent: Rc<Cell<bool>>,
 }
 
-impl<'a> Abandoned<'a> {
+impl<'a> CancelGuard<'a> {
     pub(super) fn new(deferred: &'a RefCell<DeferredStatements>) -> Self {
         Self {
             deferred,
@@ -67,7 +67,7 @@ impl<'a> Abandoned<'a> {
     }
 
     /// The batch has come to its end. A connection lost under a commit leaves its outcome open.
-    pub(super) fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn finish<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
         let commit = std::mem::ManuallyDrop::new(self).commit.take();
         let is_sent = commit.is_some_and(|commit| commit.sent.get());
         outcome.map_err(|error| match is_sent {
@@ -90,7 +90,7 @@ impl<'a> Abandoned<'a> {
     }
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
         let failure = self.failure();
         let mut deferred = self.deferred.borrow_mut();

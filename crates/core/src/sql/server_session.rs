@@ -58,20 +58,20 @@ impl<S: Server> Default for ServerSession<S> {
     }
 }
 
-/// Notes that the session is lost when the future of a running statement is dropped, which takes the connection with it.
-struct Abandoned<'a> {
+/// Marks the session as lost when the future of a running statement is dropped, because the connection is dropped with it.
+struct CancelGuard<'a> {
     lost: &'a RefCell<Option<Error>>,
-    /// Whether there is something to lose.
+    /// Whether the session holds a transaction or other state.
     is_stateful: bool,
 }
 
-impl Abandoned<'_> {
-    fn settle(mut self) {
+impl CancelGuard<'_> {
+    fn disarm(mut self) {
         self.is_stateful = false;
     }
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
         if self.is_stateful {
             let statement = "the session it belonged to has ended with it, and what was open in it was rolled back";
@@ -109,15 +109,15 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
         };
         lease.set_statement(&statement.source);
         let wanted = self.in_transaction.get();
-        let abandoned = Abandoned {
+        let guard = CancelGuard {
             lost: &self.lost,
             is_stateful: wanted || lease.holds_state(),
         };
         // Where the server refused the statement before it began the transaction, the next one begins it.
         let begin = wanted && !lease.is_in_transaction();
         let outcome = lease.run_statement(&statement, begin).await;
-        let is_stateful = abandoned.is_stateful;
-        abandoned.settle();
+        let is_stateful = guard.is_stateful;
+        guard.disarm();
         match outcome {
             Ok(result) => {
                 let keeps = keep || self.in_transaction.get() || lease.holds_state();

@@ -30,15 +30,15 @@ impl Random {
         wire
     }
 
-    fn pieces(&mut self, mut wire: Vec<u8>) -> Vec<Bytes> {
-        let mut pieces = Vec::new();
+    fn chunks(&mut self, mut wire: Vec<u8>) -> Vec<Bytes> {
+        let mut chunks = Vec::new();
         while !wire.is_empty() {
             let length = (1 + self.below(20) as usize).min(wire.len());
             let rest = wire.split_off(length);
-            pieces.push(Bytes::from(wire));
+            chunks.push(Bytes::from(wire));
             wire = rest;
         }
-        pieces
+        chunks
     }
 }
 
@@ -55,9 +55,9 @@ fn whatever_a_client_sends_its_call_ends_with_a_status_that_says_why_and_others_
             let path = [UNARY, STREAM][random.below(2) as usize];
             let encoding = ["identity", "gzip", "deflate", "zstd"][random.below(4) as usize];
             let wire = random.wire();
-            let pieces = random.pieces(wire.clone());
+            let chunks = random.chunks(wire.clone());
             let request = head(path, &[("grpc-encoding", encoding)]);
-            let answer = timeout(Duration::from_secs(5), call(&client, request, pieces)).await;
+            let answer = timeout(Duration::from_secs(5), call(&client, request, chunks)).await;
             let status = match answer {
                 Ok(answer) => answer.unwrap().status.unwrap_or_default(),
                 Err(_) => "no end".to_owned(),

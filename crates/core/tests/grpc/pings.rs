@@ -70,7 +70,7 @@ impl Process {
         bytes
     }
 
-    /// Makes a call and pings in one piece, and turns until the call is there.
+    /// Makes a call and pings in one chunk, and turns until the call is there.
     fn call(&mut self) -> Rc<Call> {
         let mut block = Vec::new();
         for (name, value) in [

@@ -18,7 +18,7 @@ use crate::runtime::start;
 /// Larger bodies are compressed by a thread of their own: here they would keep everything else waiting for a millisecond.
 const LARGE: usize = 64 << 10;
 
-/// Compresses a body piece by piece.
+/// Compresses a body chunk by chunk.
 #[php_class]
 #[php(name = "Weft\\Native\\HttpEncoder")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
@@ -66,10 +66,10 @@ impl HttpEncoder {
         })?))
     }
 
-    pub fn write(&self, piece: &Zval) -> PhpResult<Zval> {
-        let piece = bytes(piece)?;
+    pub fn write(&self, chunk: &Zval) -> PhpResult<Zval> {
+        let chunk = bytes(chunk)?;
         let written = match self.encoder.borrow_mut().as_mut() {
-            Some(encoder) => encoder.write(piece).map_err(failure),
+            Some(encoder) => encoder.write(chunk).map_err(failure),
             None => Err(ended()),
         };
         Ok(binary(&written?))

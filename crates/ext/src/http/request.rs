@@ -148,11 +148,11 @@ impl HttpRequest {
         })?))
     }
 
-    pub fn next_piece(&self) -> PhpResult<i64> {
-        let reading = self.call.next_piece();
+    pub fn next_chunk(&self) -> PhpResult<i64> {
+        let reading = self.call.next_chunk();
         start(async move {
-            let piece = reading.await.map_err(body_failure)?;
-            Ok(Payload::build(move || Ok(binary(&piece))))
+            let chunk = reading.await.map_err(body_failure)?;
+            Ok(Payload::build(move || Ok(binary(&chunk))))
         })
     }
 

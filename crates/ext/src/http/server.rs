@@ -9,7 +9,7 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::http::{
-    Cause, Event, ForwardedFields, Limits, RefusalReport, Server, Service, TrustedProxies,
+    Event, ForwardedFields, Limits, RefusalReason, RefusalReport, Server, Service, TrustedProxies,
 };
 use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
 
@@ -187,12 +187,12 @@ fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
     Ok(array_zval(batch))
 }
 
-/// `[[cause, count, peer, detail], …]`
-fn list(reports: Vec<RefusalReport<Cause>>) -> PhpResult<Zval> {
+/// `[[reason, count, peer, detail], …]`
+fn list(reports: Vec<RefusalReport<RefusalReason>>) -> PhpResult<Zval> {
     let mut list = ZendHashTable::with_capacity(reports.len() as u32);
     for report in reports {
         let mut row = ZendHashTable::with_capacity(4);
-        row.push(report.cause.name())?;
+        row.push(report.reason.name())?;
         row.push(report.count as i64)?;
         row.push(report.peer.map(|peer| peer.to_string()))?;
         row.push(report.detail)?;
@@ -304,8 +304,8 @@ fn limits(given: &ZendHashTable) -> Limits {
         body_bytes: count("bodyBytes", default.body_bytes as usize) as u64,
         header_timeout: time("headerTimeout", default.header_timeout),
         body_timeout: time("bodyTimeout", default.body_timeout),
-        body_rate: given
-            .get("bodyRate")
+        min_body_rate: given
+            .get("minBodyRate")
             .and_then(Zval::long)
             .map(|rate| u32::try_from(rate).unwrap_or(u32::MAX)),
         idle_timeout: time("idleTimeout", default.idle_timeout),

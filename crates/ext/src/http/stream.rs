@@ -27,10 +27,10 @@ pub struct HttpStream {
 impl HttpStream {
     pub fn write(&self, bytes: &Zval) -> PhpResult<i64> {
         Process::refuse_after_fork()?;
-        let piece = bytes
+        let chunk = bytes
             .zend_str()
-            .ok_or_else(|| Failure::new("usage", "a piece of a response must be a string"))?;
-        let Some(room) = self.send(piece.as_bytes())? else {
+            .ok_or_else(|| Failure::new("usage", "a chunk of a response must be a string"))?;
+        let Some(room) = self.send(chunk.as_bytes())? else {
             return Ok(0);
         };
         start(async move { room.await.map(|()| Payload::Null).map_err(gone) })
@@ -57,7 +57,7 @@ impl HttpStream {
     /// Its error becomes an exception, for which PHP code runs, when the writer is not borrowed any more.
     fn send(
         &self,
-        piece: &[u8],
+        chunk: &[u8],
     ) -> Result<Option<impl Future<Output = Result<(), BodyAborted>> + use<>>, Failure> {
         let writer = self.writer.borrow();
         let writer = writer.as_ref().ok_or_else(|| {
@@ -66,7 +66,7 @@ impl HttpStream {
                 "the response has ended: nothing more can be written",
             )
         })?;
-        let has_room = writer.write(Bytes::copy_from_slice(piece)).map_err(gone)?;
+        let has_room = writer.write(Bytes::copy_from_slice(chunk)).map_err(gone)?;
         Ok((!has_room).then(|| writer.room()))
     }
 

@@ -13,7 +13,7 @@ use function Weft\delay;
 final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimestampHandlerInterface
 {
     /** Seconds between two attempts to lock a session. */
-    private const RETRY = 0.005;
+    private const LOCK_RETRY_INTERVAL = 0.005;
 
     /** @var resource|null the locked file */
     private mixed $file = null;
@@ -45,7 +45,7 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
         while (true) {
             $file = \fopen($path, 'c+b') ?: throw new \RuntimeException("The session file $path cannot be opened");
             while (!\flock($file, \LOCK_EX | \LOCK_NB)) {
-                delay(self::RETRY);
+                delay(self::LOCK_RETRY_INTERVAL);
             }
             \clearstatcache(true, $path);
             if (@\fileinode($path) === (\fstat($file)['ino'] ?? null)) {

@@ -17,7 +17,7 @@ use Weft\Internal\Codec\Type;
 final class EncryptedValue implements Type
 {
     private const FORMAT = 'weft2';
-    private const BEFORE = 'weft1';
+    private const PREVIOUS_FORMAT = 'weft1';
 
     public function __construct(
         private readonly Type $inner,
@@ -43,10 +43,10 @@ final class EncryptedValue implements Type
     public function decode(mixed $value): mixed
     {
         [$format, $id, $sealed] = [...\explode(':', \is_string($value) ? $value : '', 3), '', ''];
-        if ($format !== self::FORMAT && $format !== self::BEFORE) {
+        if ($format !== self::FORMAT && $format !== self::PREVIOUS_FORMAT) {
             return $this->acceptsPlain ? $this->inner->decode($value) : throw MismatchException::described($this->name(), 'an unencrypted value');
         }
-        if ($format === self::BEFORE && !$this->keys->acceptUnbound) {
+        if ($format === self::PREVIOUS_FORMAT && !$this->keys->acceptUnbound) {
             throw MismatchException::described($this->name(), 'a value of the format weft1, which is not bound to its message: new KeyRing(..., acceptUnbound: true) reads it');
         }
         $key = $this->keys->key($id) ?? throw MismatchException::described($this->name(), \preg_match('/^[\w.-]{1,64}$/D', $id) === 1 ? "a value encrypted with the key \"{$id}\", which is not in the key ring" : 'a value without a key id');
@@ -65,7 +65,7 @@ final class EncryptedValue implements Type
     /** The associated data. */
     private function bound(string $format): string
     {
-        return $format === self::BEFORE ? $this->property : \implode("\0", [$format, $this->binding->type, $this->binding->id, $this->property]);
+        return $format === self::PREVIOUS_FORMAT ? $this->property : \implode("\0", [$format, $this->binding->type, $this->binding->id, $this->property]);
     }
 
     public function schema(): string|array

@@ -21,7 +21,7 @@ use Weft\Internal\Codec\MismatchException;
 final class MessageClass
 {
     /** json_decode() accepts one level less than json_encode() with the same number. */
-    private const DEPTH = 511;
+    private const MAX_DEPTH = 511;
 
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
@@ -88,7 +88,7 @@ final class MessageClass
      */
     public function encode(object $message, string $id = ''): string
     {
-        $body = \json_encode($this->normalize($message, $id), self::FLAGS, self::DEPTH);
+        $body = \json_encode($this->normalize($message, $id), self::FLAGS, self::MAX_DEPTH);
 
         return $body === false ? throw $this->notJson($message) : $body;
     }

@@ -23,10 +23,10 @@ use function Weft\shield;
 final class CrashGuard
 {
     /** Number of redeliveries from which on a message is handled alone. */
-    private const ALONE = 2;
+    private const HANDLE_ALONE_FROM = 2;
 
     /** Seconds until a message is requeued whose redeliveries could not be counted. */
-    private const PAUSE = 1.0;
+    private const REQUEUE_DELAY = 1.0;
 
     private readonly Mutex $alone;
 
@@ -47,7 +47,7 @@ final class CrashGuard
     public function guard(Delivery $delivery, Worker $worker, \Closure $handle): void
     {
         $known = $this->ask(fn(): int => $this->persistence->redeliveries($delivery, $this->queue), $worker);
-        if ($known + 1 < self::ALONE) {
+        if ($known + 1 < self::HANDLE_ALONE_FROM) {
             $this->attempt($delivery, $worker, $handle);
         } else {
             $this->alone->synchronized(fn() => $this->attempt($delivery, $worker, $handle));
@@ -75,7 +75,7 @@ final class CrashGuard
             } catch (PoolException | SqlException $exception) {
                 if (!$this->outage->wait($exception, $times, $worker)) {
                     $this->logger->error('Redeliveries of queue {queue} cannot be counted, the message is requeued: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
-                    delay(self::PAUSE);
+                    delay(self::REQUEUE_DELAY);
                     throw new HandlingInterruptedException("Redeliveries cannot be counted: {$exception->getMessage()}", previous: $exception);
                 }
             }

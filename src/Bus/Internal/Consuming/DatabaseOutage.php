@@ -28,7 +28,7 @@ final class DatabaseOutage
     private const LONGEST_PAUSE = 5.0;
 
     /** How often one message may wait: a handler may lose connections while the database is available. */
-    private const TIMES = 20;
+    private const MAX_WAITS = 20;
 
     /** SQLSTATE class of a server without memory, disk space or free connections. */
     private const INSUFFICIENT_RESOURCES = '53';
@@ -58,7 +58,7 @@ final class DatabaseOutage
      */
     public function wait(\Throwable $thrown, int $times, Worker $worker): bool
     {
-        if ($times > self::TIMES || !self::isOne($thrown)) {
+        if ($times > self::MAX_WAITS || !self::isOne($thrown)) {
             return false;
         }
         if ($this->probing) {

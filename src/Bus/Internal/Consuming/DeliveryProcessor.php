@@ -35,7 +35,7 @@ use function Weft\Native\messageId;
 final class DeliveryProcessor
 {
     /** Seconds until a message is requeued that could not be dead-lettered. */
-    private const PAUSE = 1.0;
+    private const REQUEUE_DELAY = 1.0;
 
     /** Stores messages for delayed retries; null dead-letters them instead. */
     private readonly ?DelayStore $delays;
@@ -283,7 +283,7 @@ final class DeliveryProcessor
                 'exception' => $thrown,
             ]);
             // The message occupies the prefetch meanwhile, so that a failing broker is not called in a tight loop.
-            delay(self::PAUSE);
+            delay(self::REQUEUE_DELAY);
             $failing === null && $this->consumer->requeue($delivery);
 
             return false;

@@ -24,10 +24,10 @@ use Weft\Bus\Transport\TransactionalConsumer;
 final class DeliveryScheduler
 {
     /** Seconds that an empty queue is watched with stopWhenEmpty. */
-    private const LINGER = 0.1;
+    private const EMPTY_AFTER = 0.1;
 
     /** Seconds between two queries of a database without new messages, while other messages can be started. */
-    private const PAUSE = 0.005;
+    private const POLL_INTERVAL = 0.005;
 
     private float $again = 0.0;
 
@@ -56,10 +56,10 @@ final class DeliveryScheduler
     public function feed(): void
     {
         while (!$this->worker->isStopping()) {
-            $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
+            $deliveries = $this->consumer->next($this->options->prefetch, $this->waitTimeout());
             if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && $this->transport->depth($this->queue) === 0) {
                 // Messages in transit to this consumer are neither ready in the queue nor fetched.
-                $deliveries = RemainingDeliveries::next($this->consumer, $this->options->prefetch, self::LINGER);
+                $deliveries = RemainingDeliveries::next($this->consumer, $this->options->prefetch, self::EMPTY_AFTER);
                 if ($deliveries === []) {
                     return;
                 }
@@ -79,9 +79,9 @@ final class DeliveryScheduler
     }
 
     /** Seconds to wait for messages; null for no limit. */
-    private function patience(): ?float
+    private function waitTimeout(): ?float
     {
-        $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
+        $linger = $this->options->stopWhenEmpty ? self::EMPTY_AFTER : null;
         $due = $this->collector->due();
 
         return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - Clock::monotonic()));
@@ -135,7 +135,7 @@ final class DeliveryScheduler
         }
         $arrived = $this->opened($this->consumer->next($this->options->prefetch, 0.0));
         \array_walk($arrived, $this->turns->add(...));
-        $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::PAUSE : 0.0;
+        $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::POLL_INTERVAL : 0.0;
     }
 
     private function startOne(Delivery $delivery): void

@@ -43,11 +43,11 @@ final class Receiver
     private const SIGTERM = 15;
 
     /** Seconds without a message after which a queue counts as empty. */
-    private const LINGER = 0.2;
-    private const BATCH = 1000;
+    private const EMPTY_AFTER = 0.2;
+    private const BATCH_SIZE = 1000;
 
     /** The prefetch limit of one RabbitMQ consumer; several consumers would not preserve the order of the queue. */
-    private const IN_ORDER = 65_535;
+    private const MAX_ORDERED_PREFETCH = 65_535;
 
     /** @var array<int, Worker> */
     private array $workers = [];
@@ -151,10 +151,10 @@ final class Receiver
         if (current() === null) {
             return run(fn(): int => $this->purge($queue));
         }
-        $consumer = $this->setup->transport->consume($queue, self::BATCH);
+        $consumer = $this->setup->transport->consume($queue, self::BATCH_SIZE);
         $removed = 0;
         try {
-            while (($deliveries = RemainingDeliveries::next($consumer, self::BATCH, self::LINGER)) !== []) {
+            while (($deliveries = RemainingDeliveries::next($consumer, self::BATCH_SIZE, self::EMPTY_AFTER)) !== []) {
                 foreach ($deliveries as $delivery) {
                     $consumer->ack($delivery);
                     ++$removed;
@@ -245,8 +245,8 @@ final class Receiver
     private function inTurn(string $queue, WorkerOptions $options, int $stops): int
     {
         $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()");
-        if ($options->prefetch > self::IN_ORDER) {
-            throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], for which the prefetch is at most " . self::IN_ORDER . ", got {$options->prefetch}");
+        if ($options->prefetch > self::MAX_ORDERED_PREFETCH) {
+            throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], for which the prefetch is at most " . self::MAX_ORDERED_PREFETCH . ", got {$options->prefetch}");
         }
         $handled = 0;
         do {

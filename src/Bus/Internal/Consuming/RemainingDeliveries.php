@@ -15,7 +15,7 @@ use Weft\Bus\Transport\Delivery;
 final class RemainingDeliveries
 {
     /** Seconds for messages that have arrived to be handed over. */
-    private const HAND = 0.01;
+    private const HANDOVER_TIMEOUT = 0.01;
 
     /**
      * As {@see Consumer::next()}, but for a broker that is slow to answer.
@@ -29,7 +29,7 @@ final class RemainingDeliveries
         $deliveries = $consumer->next($max, $linger);
         if ($deliveries === [] && $consumer instanceof RemoteConsumer) {
             $consumer->catchUp();
-            $deliveries = $consumer->next($max, self::HAND);
+            $deliveries = $consumer->next($max, self::HANDOVER_TIMEOUT);
         }
 
         return $deliveries;

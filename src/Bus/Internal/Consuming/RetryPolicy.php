@@ -47,7 +47,7 @@ use Weft\Sql\UniqueViolationException;
  */
 final class RetryPolicy
 {
-    private const FINAL = [
+    private const UNRECOVERABLE = [
         Unrecoverable::class, MessageDecodingException::class, MessageEncodingException::class, InvalidMessageClassError::class, NoHandlerException::class,
         UnknownMessageTypeException::class, TransactionFinishedException::class, DuplicateMessageIdException::class, CrashedTooOftenException::class, ClaimLostException::class,
     ];
@@ -55,13 +55,13 @@ final class RetryPolicy
     private const TRANSIENT = [Recoverable::class, LockException::class, TransactionAbortedException::class, LockNotAvailableException::class, ConnectionLostException::class, ConnectionException::class, PoolExhaustedException::class];
 
     /** Failures of the bus itself that another attempt may resolve. */
-    private const OF_THE_BUS = [PublishException::class, TransportException::class, RequestFailedException::class, RequestTimeoutException::class];
+    private const RECOVERABLE_BUS_FAILURES = [PublishException::class, TransportException::class, RequestFailedException::class, RequestTimeoutException::class];
 
     /**
      * Mistakes in the program or in the data: another attempt fails as well. A violated foreign key is none of them, because the row it names
      * may be on its way.
      */
-    private const MISTAKES = [
+    private const USAGE_ERRORS = [
         \Error::class, \LogicException::class,
         UniqueViolationException::class, NotNullViolationException::class, CheckViolationException::class, DataException::class,
         SyntaxErrorException::class, UndefinedTableException::class, UndefinedColumnException::class, InvalidStatementException::class, InvalidParameterException::class,
@@ -81,7 +81,7 @@ final class RetryPolicy
     /** Whether the failure is caused by the message itself and would happen again. */
     public static function isFinal(\Throwable $thrown): bool
     {
-        foreach (self::FINAL as $class) {
+        foreach (self::UNRECOVERABLE as $class) {
             if ($thrown instanceof $class) {
                 return true;
             }
@@ -119,10 +119,10 @@ final class RetryPolicy
             return true;
         }
         if ($thrown instanceof BusException) {
-            return \in_array($thrown::class, self::OF_THE_BUS, true) && !($thrown instanceof PublishException && $thrown->refused);
+            return \in_array($thrown::class, self::RECOVERABLE_BUS_FAILURES, true) && !($thrown instanceof PublishException && $thrown->refused);
         }
 
-        foreach (self::MISTAKES as $class) {
+        foreach (self::USAGE_ERRORS as $class) {
             if ($thrown instanceof $class) {
                 return false;
             }

@@ -51,7 +51,7 @@ final class WorkerOptions
         if ($concurrency !== null && $concurrency < 1) {
             throw new \ValueError("The concurrency of a consumer must be at least 1, got {$concurrency}");
         }
-        $prefetch = $options->prefetch ?? 2 * ($concurrency ?? AdaptiveLimit::MOST);
+        $prefetch = $options->prefetch ?? 2 * ($concurrency ?? AdaptiveLimit::MAX_LIMIT);
 
         return new self($concurrency, $prefetch, $options->stopWhenEmpty, $options->limit, $options->signals, $options->breaker, $options->grace, $options->stopAfter);
     }

@@ -12,9 +12,9 @@ namespace Weft\Bus\Internal\Flow;
  */
 final class AdaptiveLimit
 {
-    public const LEAST = 2;
-    public const MOST = 100;
-    private const FIRST = 20.0;
+    public const MIN_LIMIT = 2;
+    public const MAX_LIMIT = 100;
+    private const INITIAL_LIMIT = 20.0;
 
     /** Latency may rise by this factor without consequences. */
     private const TOLERANCE = 1.5;
@@ -26,16 +26,16 @@ final class AdaptiveLimit
     private const SMOOTHING = 0.2;
 
     /** Seconds and calls per step. */
-    private const STEP = 0.05;
-    private const CALLS = 10;
+    private const MIN_STEP_SECONDS = 0.05;
+    private const MIN_STEP_CALLS = 10;
 
     /** Seconds in which the baseline moves half of the way to slower, and to faster calls. */
-    private const UP = 60.0;
-    private const DOWN = 0.2;
+    private const BASELINE_HALF_TIME_UP = 60.0;
+    private const BASELINE_HALF_TIME_DOWN = 0.2;
 
     public int $limit;
 
-    private float $exact = self::FIRST;
+    private float $exact = self::INITIAL_LIMIT;
 
     /** Recent seconds per call; null before the first step. */
     private ?float $normal = null;
@@ -47,7 +47,7 @@ final class AdaptiveLimit
 
     public function __construct(float $now)
     {
-        $this->limit = (int) self::FIRST;
+        $this->limit = (int) self::INITIAL_LIMIT;
         $this->since = $now;
     }
 
@@ -64,7 +64,7 @@ final class AdaptiveLimit
         $this->calls++;
         $this->peak = \max($this->peak, $running);
         $elapsed = $now - $this->since;
-        if ($elapsed >= self::STEP && $this->calls >= self::CALLS || $elapsed >= 20 * self::STEP) {
+        if ($elapsed >= self::MIN_STEP_SECONDS && $this->calls >= self::MIN_STEP_CALLS || $elapsed >= 20 * self::MIN_STEP_SECONDS) {
             $this->step($this->sum / $this->calls, $elapsed);
             $this->sum = 0.0;
             $this->calls = $this->peak = 0;
@@ -77,13 +77,13 @@ final class AdaptiveLimit
         $taken = \max($taken, 1e-6);
         $this->normal ??= $taken;
         $gradient = \max(0.5, \min(1.0, self::TOLERANCE * $this->normal / $taken));
-        $this->normal += ($taken - $this->normal) * (1.0 - 0.5 ** ($elapsed / ($taken > $this->normal ? self::UP : self::DOWN)));
+        $this->normal += ($taken - $this->normal) * (1.0 - 0.5 ** ($elapsed / ($taken > $this->normal ? self::BASELINE_HALF_TIME_UP : self::BASELINE_HALF_TIME_DOWN)));
         // Far below the limit a step says nothing about it, unless calls have become slow.
         if ($gradient === 1.0 && 2 * $this->peak < $this->limit) {
             return;
         }
         $wanted = $this->exact * $gradient + self::HEADROOM;
-        $this->exact = \max(self::LEAST, \min(self::MOST, $this->exact + ($wanted - $this->exact) * self::SMOOTHING));
+        $this->exact = \max(self::MIN_LIMIT, \min(self::MAX_LIMIT, $this->exact + ($wanted - $this->exact) * self::SMOOTHING));
         $this->limit = (int) \round($this->exact);
     }
 }

@@ -16,8 +16,8 @@ namespace Weft\Bus\Internal\Flow;
 final class SharedClock
 {
     /** Microseconds, and a fraction of the elapsed time, by which the two clocks may differ without having been set. */
-    private const TOLERANCE = 20_000;
-    private const DRIFT = 0.001;
+    private const TOLERANCE_MICROSECONDS = 20_000;
+    private const DRIFT_TOLERANCE = 0.001;
 
     /** The shared and the monotonic clock at the last reading of this process, in microseconds; null before it. */
     private ?int $shared = null;
@@ -40,7 +40,7 @@ final class SharedClock
         $this->shared = $now;
         $this->own = $own;
         foreach ($candidates as $elapsed) {
-            if ($elapsed >= -self::TOLERANCE && $elapsed <= $passed * (1.0 + self::DRIFT) + self::TOLERANCE) {
+            if ($elapsed >= -self::TOLERANCE_MICROSECONDS && $elapsed <= $passed * (1.0 + self::DRIFT_TOLERANCE) + self::TOLERANCE_MICROSECONDS) {
                 return \max(0, $elapsed);
             }
         }

@@ -17,7 +17,7 @@ use function Weft\delay;
 
 /**
  * A rate limit that all processes with a database share. The row stores how far ahead calls are reserved. A process reserves calls for
- * {@see ADVANCE} seconds at a time, and more only when the last of them is near. However many handlers wait, a process therefore has
+ * {@see RESERVE_AHEAD} seconds at a time, and more only when the last of them is near. However many handlers wait, a process therefore has
  * reserved at most two such portions.
  *
  * @internal
@@ -25,7 +25,7 @@ use function Weft\delay;
 final class SharedRateLimiter
 {
     /** Seconds for which calls are reserved in advance. */
-    private const ADVANCE = 0.1;
+    private const RESERVE_AHEAD = 0.1;
 
     /** @var \SplQueue<float> turns taken, by the monotonic clock */
     private readonly \SplQueue $turns;
@@ -58,7 +58,7 @@ final class SharedRateLimiter
                 if ($turn !== null) {
                     return $turn;
                 }
-                $early = $this->last - self::ADVANCE - Clock::monotonic();
+                $early = $this->last - self::RESERVE_AHEAD - Clock::monotonic();
                 $early > 0.0 && delay($early);
                 $this->take();
             }
@@ -68,7 +68,7 @@ final class SharedRateLimiter
     /** Reserved calls that were not used in time are lost, except for a burst. */
     private function next(): ?float
     {
-        $oldest = Clock::monotonic() - $this->limit->burst / $this->limit->perSecond - self::ADVANCE;
+        $oldest = Clock::monotonic() - $this->limit->burst / $this->limit->perSecond - self::RESERVE_AHEAD;
         while (!$this->turns->isEmpty()) {
             $turn = $this->turns->dequeue();
             if ($turn >= $oldest) {
@@ -81,7 +81,7 @@ final class SharedRateLimiter
 
     private function take(): void
     {
-        $count = (int) \max(1, \ceil($this->limit->perSecond * self::ADVANCE));
+        $count = (int) \max(1, \ceil($this->limit->perSecond * self::RESERVE_AHEAD));
         $step = 1e6 / $this->limit->perSecond;
         $reserve = fn(Transaction $transaction): ?int => $this->reserve($transaction, (int) \round($count * $step), (int) (($this->limit->burst - 1) * $step));
         $ahead = $this->database->transaction($reserve);

@@ -14,7 +14,7 @@ use Weft\Bus\Transport\Memory;
 final class MemoryConsumer implements Consumer
 {
     /** Seconds of real time that a wait takes at most while the virtual clock stands still. */
-    private const STANDSTILL = 0.001;
+    private const VIRTUAL_CLOCK_WAIT = 0.001;
 
     /** @var array<int, Delivery> by tag */
     private array $unsettled = [];
@@ -36,7 +36,7 @@ final class MemoryConsumer implements Consumer
 
     public function next(int $max, ?float $wait = null): array
     {
-        $deadline = $wait === null ? null : Clock::monotonic() + (Clock::isVirtual() ? \min($wait, self::STANDSTILL) : $wait);
+        $deadline = $wait === null ? null : Clock::monotonic() + (Clock::isVirtual() ? \min($wait, self::VIRTUAL_CLOCK_WAIT) : $wait);
         while (!$this->stopped) {
             $this->broker->delays()->release();
             $taken = $this->queue->take(\min($max, $this->prefetch - \count($this->unsettled)));

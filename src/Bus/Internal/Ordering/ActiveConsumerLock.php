@@ -28,10 +28,10 @@ final class ActiveConsumerLock
     private const SIGTERM = 15;
 
     /** Seconds until others may take over from a process that has ended. */
-    private const SECONDS = 5.0;
+    private const LOCK_SECONDS = 5.0;
 
     /** Seconds between two attempts. */
-    private const LOOK = 0.25;
+    private const RETRY_INTERVAL = 0.25;
 
     private readonly SqlStore $store;
     private readonly string $name;
@@ -87,7 +87,7 @@ final class ActiveConsumerLock
     {
         while (!$this->stopping && $this->lock === null) {
             $this->lock = $this->take();
-            $this->lock === null && delay(self::LOOK);
+            $this->lock === null && delay(self::RETRY_INTERVAL);
         }
     }
 
@@ -100,7 +100,7 @@ final class ActiveConsumerLock
         $held = $this->hold(static function (): void {});
         try {
             while (!$this->stopping && !$this->wasLost && $isConsumed()) {
-                delay(self::LOOK);
+                delay(self::RETRY_INTERVAL);
             }
         } finally {
             $held->cancel('the previous consumer is gone');
@@ -157,13 +157,13 @@ final class ActiveConsumerLock
     {
         $asked = Lock::now();
         try {
-            $fence = $this->store->acquire($this->name, $this->owner, self::SECONDS);
+            $fence = $this->store->acquire($this->name, $this->owner, self::LOCK_SECONDS);
         } catch (PoolException | SqlException $exception) {
             $this->logger->warning('The lock of the ordered queue could not be acquired: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
 
             return null;
         }
 
-        return $fence === null ? null : new Lock($this->store, $this->name, $this->owner, $fence, self::SECONDS, $asked + self::SECONDS);
+        return $fence === null ? null : new Lock($this->store, $this->name, $this->owner, $fence, self::LOCK_SECONDS, $asked + self::LOCK_SECONDS);
     }
 }

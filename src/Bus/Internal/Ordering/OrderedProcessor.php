@@ -29,10 +29,10 @@ use function Weft\delay;
 final class OrderedProcessor
 {
     /** Seconds between two checks for keys that were released elsewhere. */
-    private const LOOK = 0.5;
+    private const CHECK_INTERVAL = 0.5;
 
     /** Seconds until a failed operation is repeated. */
-    private const PAUSE = 1.0;
+    private const RETRY_DELAY = 1.0;
 
     public readonly KeyQueues $keyQueues;
 
@@ -112,7 +112,7 @@ final class OrderedProcessor
     public function attend(Worker $worker): never
     {
         while (true) {
-            delay(self::LOOK);
+            delay(self::CHECK_INTERVAL);
             try {
                 foreach ($this->keys->state($this->queue) as $key => ['released' => $released]) {
                     $released && $worker->replay((string) $key);
@@ -136,7 +136,7 @@ final class OrderedProcessor
             if ($outcome !== Outcome::Requeued || $worker->isStopping()) {
                 return $outcome;
             }
-            delay(self::PAUSE);
+            delay(self::RETRY_DELAY);
         }
     }
 
@@ -169,7 +169,7 @@ final class OrderedProcessor
                     throw new OrderUnknownException($exception->getMessage(), previous: $exception);
                 }
                 $this->logger->error('Ordered messages of queue {queue} wait for the database: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
-                delay(self::PAUSE);
+                delay(self::RETRY_DELAY);
             }
         }
     }

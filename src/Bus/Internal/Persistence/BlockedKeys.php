@@ -21,7 +21,7 @@ use Weft\Sql\UniqueViolationException;
 final class BlockedKeys
 {
     /** Rows that are replayed before the next ones are read. */
-    private const ROWS = 100;
+    private const BATCH_SIZE = 100;
 
     public function __construct(private readonly Database $database) {}
 
@@ -104,7 +104,7 @@ final class BlockedKeys
     /** @return list<Delivery> the first that wait, with tags below 0: no broker gives such */
     public function waiting(string $queue, string $key): array
     {
-        $rows = $this->database->execute('SELECT position, type, headers, body FROM weft_blocked_messages WHERE queue = ? AND order_key = ? ORDER BY position LIMIT ' . self::ROWS, [$queue, $key])->rows();
+        $rows = $this->database->execute('SELECT position, type, headers, body FROM weft_blocked_messages WHERE queue = ? AND order_key = ? ORDER BY position LIMIT ' . self::BATCH_SIZE, [$queue, $key])->rows();
 
         return \array_map(static fn(array $row): Delivery => new Delivery(
             -(int) $row['position'],

@@ -23,10 +23,10 @@ use function Weft\shield;
 final class DeferredDelete
 {
     /** Rows per statement. */
-    private const BATCH = 500;
+    private const BATCH_SIZE = 500;
 
     /** Seconds until fewer rows are deleted. */
-    private const DELAY = 0.2;
+    private const MAX_DELAY = 0.2;
 
     /** @var list<string> */
     private array $keys = [];
@@ -47,7 +47,7 @@ final class DeferredDelete
     public function add(string $key): void
     {
         $this->keys[] = $key;
-        if (\count($this->keys) === self::BATCH) {
+        if (\count($this->keys) === self::BATCH_SIZE) {
             // Detached, so that no handler waits for it.
             detach($this->flush(...));
         } else {
@@ -66,7 +66,7 @@ final class DeferredDelete
         try {
             while ($this->keys !== []) {
                 /** @var non-empty-list<string> $keys */
-                $keys = \array_splice($this->keys, 0, self::BATCH);
+                $keys = \array_splice($this->keys, 0, self::BATCH_SIZE);
                 shield(fn() => $this->erase($keys));
             }
         } catch (PoolException | SqlException $exception) {
@@ -84,7 +84,7 @@ final class DeferredDelete
     private function later(): void
     {
         try {
-            delay(self::DELAY);
+            delay(self::MAX_DELAY);
         } finally {
             $this->timer = null;
         }

@@ -26,11 +26,11 @@ use Weft\Sql\UniqueViolationException;
 final class DelayedMessages implements DelayStore
 {
     private const COLUMNS = ['id', 'due', 'queue', 'type', 'must_route', 'headers', 'body'];
-    private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
+    private const INSERT_ROW = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
     /** Seconds until a due message without a queue is tried again. */
-    private const STUCK = 30.0;
+    private const RETRY_DELAY = 30.0;
 
     /** Woken when this process stores a message that may be due before all others. */
     public readonly Wakeup $earlier;
@@ -64,12 +64,12 @@ final class DelayedMessages implements DelayStore
     {
         $id = $message->headers[Header::DELAY_ID] ?? null;
         if ($id === null) {
-            $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
+            $connection->execute(self::INSERT_ROW, self::row(Persistence::idOf($message->headers), $message, '', $due));
 
             return;
         }
         try {
-            $connection->execute(self::KEEP, self::row($id, $message, '', $due))->affected();
+            $connection->execute(self::INSERT_ROW, self::row($id, $message, '', $due))->affected();
         } catch (UniqueViolationException $taken) {
             throw new AlreadyScheduledException("A delayed message with the id \"{$id}\" is waiting already", $taken);
         }
@@ -120,10 +120,10 @@ final class DelayedMessages implements DelayStore
         do {
             [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
             foreach ($stuck as $row) {
-                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::STUCK), $row['id']]);
+                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::RETRY_DELAY), $row['id']]);
             }
             $sent += \count($rows) - \count($stuck);
-        } while (\count($rows) === TablePublisher::BATCH);
+        } while (\count($rows) === TablePublisher::BATCH_SIZE);
 
         return $sent;
     }

@@ -18,7 +18,7 @@ use Weft\Sql\Transaction;
 final class InboxBatch
 {
     /** Rows per statement at most; smaller numbers are split into powers of two, so that few statements are prepared. */
-    private const ROWS = 256;
+    private const MAX_ROWS = 256;
 
     private readonly Dialect $dialect;
 
@@ -87,7 +87,7 @@ final class InboxBatch
     {
         $left = \count($rows);
         $from = 0;
-        for ($count = self::ROWS; $left > 0; $count = \intdiv($count, 2)) {
+        for ($count = self::MAX_ROWS; $left > 0; $count = \intdiv($count, 2)) {
             while ($left >= $count) {
                 $tuple = '(' . \implode(', ', \array_fill(0, \count($rows[0]), '?')) . ')';
                 $transaction->execute($statement . \implode(', ', \array_fill(0, \max(1, $count), $tuple)), \array_merge(...\array_slice($rows, $from, $count)));

@@ -24,17 +24,17 @@ use function Weft\detach;
 final class Maintenance
 {
     /** Seconds between two checks for delayed messages of other processes. */
-    private const TICK = 0.25;
+    private const DELAYED_INTERVAL = 0.25;
 
     /** Seconds between two passes of the outbox relay, plus or minus a quarter. */
-    private const LOOK = 1.0;
+    private const OUTBOX_INTERVAL = 1.0;
 
     /** Seconds between two purges of the inbox, plus or minus a quarter. */
-    private const PURGE = 60.0;
+    private const PURGE_INTERVAL = 60.0;
     private const PURGE_ROWS = 5_000;
 
     /** Seconds between two searches for expired sagas, plus or minus a quarter. */
-    private const EXPIRY = 5.0;
+    private const SAGA_EXPIRY_INTERVAL = 5.0;
 
     /** Longest pause after failures. */
     private const LONGEST_PAUSE = 10.0;
@@ -118,11 +118,11 @@ final class Maintenance
     /** @param \Closure(): void $turn does its work and waits for the next time */
     private function again(string $name, \Closure $turn): never
     {
-        $pause = self::TICK;
+        $pause = self::DELAYED_INTERVAL;
         while (true) {
             try {
                 $turn();
-                $pause = self::TICK;
+                $pause = self::DELAYED_INTERVAL;
             } catch (CancelledException $cancelled) {
                 throw $cancelled;
             } catch (\Throwable $thrown) {
@@ -138,7 +138,7 @@ final class Maintenance
     {
         $this->relay->look();
         // With jitter, so that the workers do not query at the same time.
-        delay(Jitter::around(self::LOOK, 0.25));
+        delay(Jitter::around(self::OUTBOX_INTERVAL, 0.25));
     }
 
     private function tick(): void
@@ -152,18 +152,18 @@ final class Maintenance
 
             return;
         }
-        $this->delayed->earlier->wait(Clock::monotonic() + \min(self::TICK, ($next ?? \INF) - $now), $generation);
+        $this->delayed->earlier->wait(Clock::monotonic() + \min(self::DELAYED_INTERVAL, ($next ?? \INF) - $now), $generation);
     }
 
     private function expire(): void
     {
         $this->expire === null || ($this->expire)();
-        delay(Jitter::around(self::EXPIRY, 0.25));
+        delay(Jitter::around(self::SAGA_EXPIRY_INTERVAL, 0.25));
     }
 
     private function purge(): void
     {
-        delay(Jitter::around(self::PURGE, 0.25));
+        delay(Jitter::around(self::PURGE_INTERVAL, 0.25));
         $this->prune();
     }
 }

@@ -71,7 +71,7 @@ final class OutboxRelay
             [$rows, $stuck] = $this->publisher->carry('id > ? AND id <= ? ORDER BY id', [$after, $horizon]);
             $sent += \count($rows) - \count($stuck);
             $after = $rows[\count($rows) - 1]['id'] ?? '';
-        } while (\count($rows) === TablePublisher::BATCH);
+        } while (\count($rows) === TablePublisher::BATCH_SIZE);
 
         return $sent;
     }

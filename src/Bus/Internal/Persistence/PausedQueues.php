@@ -21,7 +21,7 @@ use Weft\Sql\Transaction;
 final class PausedQueues
 {
     /** Seconds between two looks for what other processes have paused or resumed. */
-    private const LOOK = 1.0;
+    private const CHECK_INTERVAL = 1.0;
 
     /** @var array<string, true> without a database */
     private array $here = [];
@@ -86,7 +86,7 @@ final class PausedQueues
         } catch (PoolException | SqlException) {
             // While the database is down the queue stays as it is.
         }
-        $this->changed->wait(Clock::monotonic() + self::LOOK, $generation);
+        $this->changed->wait(Clock::monotonic() + self::CHECK_INTERVAL, $generation);
 
         return false;
     }

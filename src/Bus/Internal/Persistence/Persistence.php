@@ -24,7 +24,7 @@ use Weft\Sql\Internal\Schema\Migrator;
 final class Persistence
 {
     /** Largest number of rows that is counted: in an outage there may be millions. */
-    private const COUNTED = 100_000;
+    private const MAX_COUNT = 100_000;
 
     /** Longest id that is stored unchanged, see {@see Identifier::fit()}. */
     private const ID_BYTES = 64;
@@ -78,7 +78,7 @@ final class Persistence
     /** @return array{int, float, int} how many messages are in the outbox, how many seconds the oldest is there, and how many are to leave later */
     public function outboxSizes(): array
     {
-        $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
+        $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::MAX_COUNT . ') AS counted')->value();
         $outbox = $count('weft_outbox');
         $first = $outbox === 0 ? null : $this->database->execute('SELECT min(id) FROM weft_outbox')->value();
         // Message ids are UUIDs of version 7, which begin with their time in milliseconds.

@@ -26,13 +26,13 @@ use Weft\Sql\Transaction;
 final class Schedules
 {
     /** Seconds until a failed schedule is retried. */
-    private const PAUSE = 10.0;
+    private const RETRY_DELAY = 10.0;
 
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
 
     /** Missed times that are stepped through one by one before all times until now count as one. */
-    private const CLOSE_TIMES = 10;
+    private const MAX_SINGLE_STEPS = 10;
 
     /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
     private array $since = [];
@@ -96,12 +96,12 @@ final class Schedules
             // Its command could not be created. Other schedules must not wait for it.
             $this->logger->error('The command of schedule "{name}" could not be created, next attempt in {seconds} seconds: {error}', [
                 'name' => $name,
-                'seconds' => self::PAUSE,
+                'seconds' => self::RETRY_DELAY,
                 'error' => $thrown->getMessage(),
                 'exception' => $thrown,
             ]);
 
-            return $this->paused[$name] = $now + self::PAUSE;
+            return $this->paused[$name] = $now + self::RETRY_DELAY;
         }
     }
 
@@ -157,7 +157,7 @@ final class Schedules
     {
         for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
             // So many missed times mean an outage.
-            $time = $times < self::CLOSE_TIMES ? $next : (int) $now;
+            $time = $times < self::MAX_SINGLE_STEPS ? $next : (int) $now;
         }
 
         return [$time, $next];

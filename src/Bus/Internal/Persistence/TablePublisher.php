@@ -28,10 +28,10 @@ use function Weft\timeout;
 final class TablePublisher
 {
     /** Rows per confirm window and DELETE statement. */
-    public const BATCH = 2000;
+    public const BATCH_SIZE = 2000;
 
     /** Seconds that publishing and deleting a batch may take. */
-    private const LIMIT = 30.0;
+    private const BATCH_TIMEOUT = 30.0;
 
     private readonly Dialect $dialect;
 
@@ -64,9 +64,9 @@ final class TablePublisher
     public function carry(string $condition, array $parameters): array
     {
         try {
-            return shield(fn(): array => timeout(self::LIMIT, fn(): array => $this->take($condition, $parameters)));
+            return shield(fn(): array => timeout(self::BATCH_TIMEOUT, fn(): array => $this->take($condition, $parameters)));
         } catch (TimeoutException $late) {
-            throw new PublishException(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::LIMIT), $late);
+            throw new PublishException(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::BATCH_TIMEOUT), $late);
         }
     }
 
@@ -76,7 +76,7 @@ final class TablePublisher
      */
     private function take(string $condition, array $parameters): array
     {
-        $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH;
+        $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH_SIZE;
         if ($this->shared === null && !$this->dialect->locksRows()) {
             return $this->cancellable
                 ? $this->publishMarked($condition, $parameters)
@@ -96,7 +96,7 @@ final class TablePublisher
     private function publishMarked(string $condition, array $parameters): array
     {
         $rows = $this->database->execute(
-            "UPDATE {$this->table} SET due = -abs(due) WHERE id IN (SELECT id FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH . ') RETURNING *',
+            "UPDATE {$this->table} SET due = -abs(due) WHERE id IN (SELECT id FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH_SIZE . ') RETURNING *',
             $parameters,
         )->rows();
         \usort($rows, static fn(array $one, array $other): int => $other['due'] <=> $one['due']);

@@ -15,7 +15,7 @@ use Weft\Bus\Internal\Wakeup;
  */
 final class ConnectionEvents
 {
-    private const KEPT = 100;
+    private const MAX_EVENTS = 100;
 
     /** @var list<array{string, string, array<string, string>}> level, message and its context */
     private array $waiting = [];
@@ -56,7 +56,7 @@ final class ConnectionEvents
     private function add(string $level, string $message, array $context): void
     {
         $this->waiting[] = [$level, $message, $context];
-        if (\count($this->waiting) > self::KEPT) {
+        if (\count($this->waiting) > self::MAX_EVENTS) {
             \array_shift($this->waiting);
         }
         $this->arrival->notify();

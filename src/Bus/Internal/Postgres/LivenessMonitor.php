@@ -21,7 +21,7 @@ use function Weft\detach;
 final class LivenessMonitor
 {
     /** Seconds between two checks, plus or minus a quarter. */
-    private const INTERVAL = 1.0;
+    private const CHECK_INTERVAL = 1.0;
 
     private ?Task $task = null;
     private int $users = 0;
@@ -66,7 +66,7 @@ final class LivenessMonitor
                 DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers could not be detected: {error}', ['error' => $exception->getMessage()]);
             }
             // With jitter, so that the processes do not check at the same time.
-            delay(Jitter::around(self::INTERVAL, 0.25));
+            delay(Jitter::around(self::CHECK_INTERVAL, 0.25));
         }
     }
 }

@@ -15,14 +15,14 @@ use function Weft\shield;
 /**
  * Shows that the consumers of this process are alive: an open transaction with an advisory lock per consumer. It reads and writes nothing,
  * so it does not hold back vacuum. PostgreSQL releases the locks when the connection ends: immediately with the process, and after
- * {@see SILENCE} with its machine or network.
+ * {@see IDLE_TIMEOUT} seconds with its machine or network.
  *
  * @internal
  */
 final class LivenessSession
 {
     /** Seconds, approximately, after which the server ends a silent connection. */
-    public const SILENCE = 20.0;
+    public const IDLE_TIMEOUT = 20.0;
 
     /** Locks are specific to a broker: another schema in the same database has others. */
     private const LOCK = "(('weft_consumers'::regclass::oid::bigint & 2147483647)::int)";
@@ -35,7 +35,7 @@ final class LivenessSession
     ];
 
     /** Sent last in each round trip: a statement that reads keeps its snapshot, and with it deleted rows, until the next one. */
-    private const RELEASE = 'SET LOCAL idle_in_transaction_session_timeout = 0';
+    private const END_SNAPSHOT = 'SET LOCAL idle_in_transaction_session_timeout = 0';
 
     private ?Transaction $session = null;
 
@@ -82,7 +82,7 @@ final class LivenessSession
         try {
             shield(fn() => $this->turn->synchronized(function (): void {
                 if ($this->session() !== 0) {
-                    $this->session?->execute(self::RELEASE);
+                    $this->session?->execute(self::END_SNAPSHOT);
                     $this->session?->flush();
                 }
             }));
@@ -113,7 +113,7 @@ final class LivenessSession
         try {
             $session = $this->open();
             $locked = $session->execute('SELECT pg_try_advisory_xact_lock(' . self::LOCK . ', ?::int)', [$id]);
-            $session->execute(self::RELEASE);
+            $session->execute(self::END_SNAPSHOT);
             $session->flush();
 
             return $locked->value();
@@ -132,7 +132,7 @@ final class LivenessSession
         foreach (self::SETTINGS as $setting) {
             $session->execute($setting);
         }
-        $session->execute(self::RELEASE);
+        $session->execute(self::END_SNAPSHOT);
         $session->flush();
         $this->number++;
 

@@ -59,7 +59,7 @@ final class Store
      * Begins a transaction that need not survive a crash of the server. The planner must use the primary key also when its statistics suggest
      * that many rows match.
      */
-    private const LAZILY = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
+    private const ASYNCHRONOUS_COMMIT = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
 
     /** @var \WeakMap<Database, bool> */
@@ -221,7 +221,7 @@ final class Store
     private function lazily(\Closure $work): mixed
     {
         return $this->database->transaction(static function (Transaction $transaction) use ($work): mixed {
-            $transaction->execute(self::LAZILY);
+            $transaction->execute(self::ASYNCHRONOUS_COMMIT);
 
             return $work($transaction);
         });

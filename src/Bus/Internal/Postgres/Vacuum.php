@@ -19,7 +19,7 @@ use function Weft\detach;
  */
 final class Vacuum
 {
-    private const AFTER = 10_000;
+    private const MIN_DEAD_ROWS = 10_000;
 
     private int $dead = 0;
     private ?Task $running = null;
@@ -29,7 +29,7 @@ final class Vacuum
     public function died(int $rows): void
     {
         $this->dead += $rows;
-        if ($this->dead >= self::AFTER && ($this->running === null || $this->running->isDone())) {
+        if ($this->dead >= self::MIN_DEAD_ROWS && ($this->running === null || $this->running->isDone())) {
             $this->dead = 0;
             $this->running = detach($this->run(...));
         }

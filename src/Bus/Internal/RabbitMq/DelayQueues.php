@@ -21,7 +21,7 @@ use function Weft\shield;
 /**
  * Delayed messages in queues of RabbitMQ, without a plugin.
  *
- * A delay is a number of {@see UNIT}s, written in octal. For each value of each digit there is a queue with that time to live. All
+ * A delay is a multiple of {@see RESOLUTION}, written in octal. For each value of each digit there is a queue with that time to live. All
  * messages of a queue wait equally long, so none waits behind one with a longer delay, the flaw of a queue with mixed times to live. The
  * routing key consists of the digits, highest first, and the destination. A topic exchange matches one digit; a message that expires goes to
  * the exchange of the next lower digit. Binary digits would need fewer queues, but routing is the main cost for the broker, by words of the
@@ -32,7 +32,7 @@ use function Weft\shield;
 final class DelayQueues implements DelayStore
 {
     /** Seconds. Delays are rounded up to it. */
-    public const UNIT = 0.032;
+    public const RESOLUTION = 0.032;
 
     /** Digits of the longest delay: 49 days, which is also about the longest time to live of RabbitMQ. */
     public const LEVELS = 9;
@@ -40,10 +40,10 @@ final class DelayQueues implements DelayStore
     private const BASE = 8;
 
     /**
-     * Where a message comes out; queues are bound to it by {@see bindings()}. What must be routed and has no queue then waits in one of its own
-     * for somebody to look after it.
+     * Exchanges of messages whose delay is over; {@see bindings()} binds queues to the first. A message that must be routed and has no queue
+     * by then goes to the queue of the second, where an operator finds it.
      */
-    public const ARRIVALS = [
+    public const DUE_EXCHANGES = [
         ['name' => 'weft.due', 'kind' => 'topic', 'durable' => true, 'arguments' => ['alternate-exchange' => self::UNROUTED]],
         ['name' => self::UNROUTED, 'kind' => 'topic', 'durable' => true],
     ];
@@ -125,9 +125,9 @@ final class DelayQueues implements DelayStore
 
     private function enter(Outgoing $message, float $seconds, string $target): void
     {
-        $units = \max(1, (int) \ceil($seconds / self::UNIT));
+        $units = \max(1, (int) \ceil($seconds / self::RESOLUTION));
         if ($units >= self::BASE ** self::LEVELS) {
-            throw new \ValueError("Without a database a message can be delayed by at most " . (int) (self::BASE ** self::LEVELS * self::UNIT) . " seconds, got {$seconds}");
+            throw new \ValueError("Without a database a message can be delayed by at most " . (int) (self::BASE ** self::LEVELS * self::RESOLUTION) . " seconds, got {$seconds}");
         }
         $digits = \decoct($units);
         $this->isDeclared || $this->turn->synchronized($this->declare(...));
@@ -142,7 +142,7 @@ final class DelayQueues implements DelayStore
         if ($this->isDeclared) {
             return;
         }
-        $exchanges = self::ARRIVALS;
+        $exchanges = self::DUE_EXCHANGES;
         $queues = [['name' => self::UNROUTED, 'durable' => true, 'arguments' => ['x-queue-type' => $this->isReplicated ? 'quorum' : 'classic']]];
         $bindings = [['exchange' => self::UNROUTED, 'queue' => self::UNROUTED, 'routingKey' => '#.must.*']];
         for ($level = 0; $level < self::LEVELS; $level++) {
@@ -169,7 +169,7 @@ final class DelayQueues implements DelayStore
     /** @return array<string, mixed> */
     private function arguments(int $units, string $next): array
     {
-        $arguments = ['x-message-ttl' => (int) (self::UNIT * 1000) * $units, 'x-dead-letter-exchange' => $next];
+        $arguments = ['x-message-ttl' => (int) (self::RESOLUTION * 1000) * $units, 'x-dead-letter-exchange' => $next];
 
         return $arguments + ($this->isReplicated
             ? ['x-queue-type' => 'quorum', 'x-dead-letter-strategy' => 'at-least-once', 'x-overflow' => 'reject-publish']

@@ -29,16 +29,16 @@ final class Properties
     ];
 
     /** Properties of foreign senders that a dead letter keeps. */
-    private const KEPT = ['contentEncoding' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
+    private const DEAD_LETTER_PROPERTIES = ['contentEncoding' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
 
     /** Properties that must not be published again. */
-    private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
+    private const UNPUBLISHABLE = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
 
     /**
      * Headers that the broker adds when a message passes through queues. A message must not be sent again with them: RabbitMQ would take it
      * for a message in a cycle and drop it.
      */
-    private const OF_THE_WAY = [
+    private const BROKER_HEADERS = [
         'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
         'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
     ];
@@ -102,7 +102,7 @@ final class Properties
             $headers = [];
         }
         if ($headers !== []) {
-            $headers = \array_diff_key($headers, self::OF_THE_WAY);
+            $headers = \array_diff_key($headers, self::BROKER_HEADERS);
         }
         foreach ($headers as $name => $value) {
             if (!\is_string($value)) {
@@ -110,14 +110,14 @@ final class Properties
                 $headers[$name] = self::text($value);
             }
         }
-        $kept = \array_intersect_key($properties, self::KEPT);
+        $kept = \array_intersect_key($properties, self::DEAD_LETTER_PROPERTIES);
         if (($kept['timestamp'] ?? 0) < 0) {
             unset($kept['timestamp']);
         }
         if ($kept !== []) {
             $extra['properties'] = $kept;
         }
-        foreach (self::TOLD as $property => $header) {
+        foreach (self::UNPUBLISHABLE as $property => $header) {
             if (isset($properties[$property])) {
                 $headers[$header] = $properties[$property];
             }

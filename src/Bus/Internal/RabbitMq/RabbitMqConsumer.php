@@ -28,10 +28,10 @@ use function Weft\detach;
 final class RabbitMqConsumer implements RemoteConsumer
 {
     /** Bytes of a header that is kept when not all headers fit. */
-    private const SHORT = 2_000;
+    private const SHORT_HEADER_BYTES = 2_000;
 
     /** Key in a delivery's extra data: the subscription it is from, unless that is the first. */
-    private const NUMBER = 'subscription';
+    private const SUBSCRIPTION = 'subscription';
 
     /** @var list<array> fetched by a wait that was over before they came */
     private array $fetched = [];
@@ -70,7 +70,7 @@ final class RabbitMqConsumer implements RemoteConsumer
             if ($fields !== []) {
                 return $this->subscription->number === 1
                     ? \array_map(Properties::delivery(...), $fields)
-                    : \array_map(fn(array $delivery): Delivery => Properties::delivery($delivery, [self::NUMBER => $this->subscription->number]), $fields);
+                    : \array_map(fn(array $delivery): Delivery => Properties::delivery($delivery, [self::SUBSCRIPTION => $this->subscription->number]), $fields);
             }
             if (!$this->arrival->wait($until)) {
                 break;
@@ -181,7 +181,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         /** @var array<string, string> $names */
         $names = (new \ReflectionClass(Header::class))->getConstants();
         $own = \array_flip($names);
-        $kept = \array_filter(\array_intersect_key($headers, $own), static fn(string $value): bool => \strlen($value) <= self::SHORT);
+        $kept = \array_filter(\array_intersect_key($headers, $own), static fn(string $value): bool => \strlen($value) <= self::SHORT_HEADER_BYTES);
 
         return $kept + [Header::LEFT_OUT => (string) (\count($headers) - \count($kept))];
     }
@@ -248,7 +248,7 @@ final class RabbitMqConsumer implements RemoteConsumer
 
     private static function number(Delivery $delivery): int
     {
-        return $delivery->extra[self::NUMBER] ?? 1;
+        return $delivery->extra[self::SUBSCRIPTION] ?? 1;
     }
 
     /** @param list<array> $deliveries as the extension made them */

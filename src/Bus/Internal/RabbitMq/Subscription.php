@@ -26,10 +26,10 @@ final class Subscription
     private const LONGEST_PAUSE = 10.0;
 
     /** Seconds after which a deletion counts as a new one. */
-    private const CALM = 60.0;
+    private const PAUSE_RESET_AFTER = 60.0;
 
     /** Seconds to wait for the broker when closing: a silent broker must not keep a worker from ending. */
-    private const PATIENCE = 5.0;
+    private const CLOSE_TIMEOUT = 5.0;
 
     private ?AmqpConsumer $native = null;
 
@@ -66,7 +66,7 @@ final class Subscription
      */
     public function reopen(): bool
     {
-        $this->pause = \hrtime(true) / 1e9 - $this->openedAt > self::CALM ? self::FIRST_PAUSE : $this->pause;
+        $this->pause = \hrtime(true) / 1e9 - $this->openedAt > self::PAUSE_RESET_AFTER ? self::FIRST_PAUSE : $this->pause;
         while (true) {
             delay($this->pause);
             $this->pause = \min(self::LONGEST_PAUSE, 2 * $this->pause);
@@ -123,13 +123,13 @@ final class Subscription
     /** @throws AmqpException|TimeoutException */
     public function cancel(): void
     {
-        timeout(self::PATIENCE, fn() => Scheduler::await($this->native()->cancel()));
+        timeout(self::CLOSE_TIMEOUT, fn() => Scheduler::await($this->native()->cancel()));
     }
 
     /** @throws AmqpException|TimeoutException */
     public function close(): void
     {
-        timeout(self::PATIENCE, fn() => Scheduler::await($this->native()->close()));
+        timeout(self::CLOSE_TIMEOUT, fn() => Scheduler::await($this->native()->close()));
     }
 
     private function native(): AmqpConsumer

@@ -15,7 +15,7 @@ use Weft\Bus\Saga\SagaNotCorrelatedException;
  */
 final class Correlation
 {
-    public const BYTES = 200;
+    public const MAX_BYTES = 200;
 
     /** @param string $name of the property or header, under which values can be associated with sagas as well */
     private function __construct(
@@ -43,7 +43,7 @@ final class Correlation
     public function of(object $message, Context $context): string
     {
         return $this->key($message, $context->headers())
-            ?? throw new SagaNotCorrelatedException("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::BYTES . ' bytes');
+            ?? throw new SagaNotCorrelatedException("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::MAX_BYTES . ' bytes');
     }
 
     /**
@@ -65,6 +65,6 @@ final class Correlation
             default => $value,
         };
 
-        return \is_string($value) && $value !== '' && \strlen($value) <= self::BYTES && \preg_match('//u', $value) === 1 && !\str_contains($value, "\0") ? $value : null;
+        return \is_string($value) && $value !== '' && \strlen($value) <= self::MAX_BYTES && \preg_match('//u', $value) === 1 && !\str_contains($value, "\0") ? $value : null;
     }
 }

@@ -21,7 +21,7 @@ use Weft\Sql\Transaction;
 final class ExpiredSagas
 {
     /** Sagas that are ended with one query for them. */
-    private const BATCH = 100;
+    private const BATCH_SIZE = 100;
 
     public function __construct(
         private readonly SagaCompiler $sagas,
@@ -41,11 +41,11 @@ final class ExpiredSagas
         $ended = 0;
         foreach ($names as $name) {
             do {
-                $rows = $store->expired((string) $name, (int) (Clock::now() * 1000), self::BATCH);
+                $rows = $store->expired((string) $name, (int) (Clock::now() * 1000), self::BATCH_SIZE);
                 foreach ($rows as $row) {
                     $ended += $this->publish($store, $row) ? 1 : 0;
                 }
-            } while (\count($rows) === self::BATCH);
+            } while (\count($rows) === self::BATCH_SIZE);
         }
 
         return $ended;

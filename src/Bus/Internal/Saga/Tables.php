@@ -21,7 +21,7 @@ use Weft\Sql\Internal\Schema\Version;
 final class Tables
 {
     /** For sagas that have expired and are to be ended. */
-    private const EXPIRY = ['saga', 'status', 'expires_at'];
+    private const EXPIRY_INDEX = ['saga', 'status', 'expires_at'];
 
     public static function component(): Component
     {
@@ -37,8 +37,8 @@ final class Tables
     {
         return new Step(
             'add an index on expiry to weft_sagas',
-            ['CREATE INDEX weft_sagas_expiry ON weft_sagas (' . \implode(', ', self::EXPIRY) . ')'],
-            static fn(Catalog $catalog): bool => !$catalog->hasIndex('weft_sagas', self::EXPIRY, unique: false),
+            ['CREATE INDEX weft_sagas_expiry ON weft_sagas (' . \implode(', ', self::EXPIRY_INDEX) . ')'],
+            static fn(Catalog $catalog): bool => !$catalog->hasIndex('weft_sagas', self::EXPIRY_INDEX, unique: false),
         );
     }
 
@@ -57,7 +57,7 @@ final class Tables
             ->column('reason', Type::text())
             ->primaryKey('saga', 'id')
             ->index(['saga', 'started_at'], as: 'started_at')
-            ->index(self::EXPIRY, as: 'expiry');
+            ->index(self::EXPIRY_INDEX, as: 'expiry');
     }
 
     private static function associations(): Table

@@ -15,7 +15,7 @@ use Weft\Bus\Internal\Clock;
 final class MessageHeaders
 {
     /** Limit of all application headers: RabbitMQ sends the headers of a message and of its dead letter in one frame. */
-    private const BYTES = 32_768;
+    private const MAX_BYTES = 32_768;
 
     /**
      * @param int|null              $priority 0 to 9, the highest first
@@ -48,8 +48,8 @@ final class MessageHeaders
             }
         }
         /** @var array<string, string> $headers */
-        if (($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
-            throw new \ValueError('The headers of a message must have at most ' . self::BYTES . " bytes in total, got {$bytes}");
+        if (($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::MAX_BYTES) {
+            throw new \ValueError('The headers of a message must have at most ' . self::MAX_BYTES . " bytes in total, got {$bytes}");
         }
     }
 

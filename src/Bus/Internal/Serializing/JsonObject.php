@@ -16,7 +16,7 @@ use Weft\Bus\MessageEncodingException;
 final class JsonObject
 {
     /** json_decode() accepts one level less than json_encode() with the same number. */
-    private const DEPTH = 511;
+    private const MAX_DEPTH = 511;
 
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
@@ -26,7 +26,7 @@ final class JsonObject
      */
     public static function encode(string $class, array $data): string
     {
-        $json = \json_encode($data === [] ? new \stdClass() : $data, self::FLAGS, self::DEPTH);
+        $json = \json_encode($data === [] ? new \stdClass() : $data, self::FLAGS, self::MAX_DEPTH);
 
         return $json === false ? throw MessageEncodingException::at($class, '$', \json_last_error_msg()) : $json;
     }
@@ -34,7 +34,7 @@ final class JsonObject
     /** @param list<mixed> $values that JSON can represent */
     public static function list(array $values): string
     {
-        return (string) \json_encode($values, self::FLAGS, self::DEPTH);
+        return (string) \json_encode($values, self::FLAGS, self::MAX_DEPTH);
     }
 
     /**

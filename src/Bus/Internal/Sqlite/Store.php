@@ -31,15 +31,15 @@ use Weft\Sql\Transaction;
 final class Store
 {
     /** Sequence numbers per queue; 2^40 messages, 2^23 queues. */
-    private const BITS = 40;
+    private const SEQUENCE_BITS = 40;
 
     /** Rows per INSERT with three parameters each; SQLite allows 32,766. */
-    private const ROWS = 250;
+    private const ROWS_PER_INSERT = 250;
 
     /** Messages per transaction. */
-    private const BATCH = 1000;
+    private const MESSAGES_PER_TRANSACTION = 1000;
 
-    private const NEXT_ID = 'max(coalesce((SELECT max(id) FROM weft_messages WHERE id < (q.id + 1) << ' . self::BITS . '), 0), q.taken) + 1';
+    private const NEXT_ID = 'max(coalesce((SELECT max(id) FROM weft_messages WHERE id < (q.id + 1) << ' . self::SEQUENCE_BITS . '), 0), q.taken) + 1';
 
     private const INSERT_ONE = 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
         SELECT ' . self::NEXT_ID . ', b.type, 0, ?, ? FROM weft_bindings b JOIN weft_queues q ON q.id = b.queue_id WHERE b.type = ?';
@@ -95,7 +95,7 @@ final class Store
             foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
                 $transaction->execute('INSERT INTO weft_queues (name) VALUES (?) ON CONFLICT DO NOTHING', [$name]);
             }
-            $transaction->execute('UPDATE weft_queues SET taken = id << ' . self::BITS . ' WHERE taken = 0');
+            $transaction->execute('UPDATE weft_queues SET taken = id << ' . self::SEQUENCE_BITS . ' WHERE taken = 0');
             foreach ($types as $type) {
                 $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT ?, id FROM weft_queues WHERE name = ?
                     ON CONFLICT DO NOTHING', [$type, $queue]);
@@ -110,7 +110,7 @@ final class Store
             foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
                 $id = $transaction->execute('SELECT id FROM weft_queues WHERE name = ?', [$name])->value();
                 if ($id !== null) {
-                    $transaction->execute('DELETE FROM weft_messages WHERE id BETWEEN ? AND ?', [$id << self::BITS, (($id + 1) << self::BITS) - 1]);
+                    $transaction->execute('DELETE FROM weft_messages WHERE id BETWEEN ? AND ?', [$id << self::SEQUENCE_BITS, (($id + 1) << self::SEQUENCE_BITS) - 1]);
                     $transaction->execute('DELETE FROM weft_claimed_ranges WHERE queue_id = ?', [$id]);
                     $transaction->execute('DELETE FROM weft_bindings WHERE queue_id = ?', [$id]);
                     $transaction->execute('DELETE FROM weft_queues WHERE id = ?', [$id]);
@@ -131,7 +131,7 @@ final class Store
         $this->releaseAbandoned();
 
         return $this->database->execute('SELECT
-            (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')
+            (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . ')
             + (SELECT count(*) FROM weft_claimed_ranges c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
                WHERE c.queue_id = ? AND c.consumer_id IS NULL)', [$queue, $queue])->value();
     }
@@ -146,7 +146,7 @@ final class Store
         $batch = [];
         foreach ($messages as $message) {
             $batch[] = $message;
-            if (\count($batch) === self::BATCH) {
+            if (\count($batch) === self::MESSAGES_PER_TRANSACTION) {
                 $lost = $this->publishBatch($batch) ?? $lost;
                 $batch = [];
             }
@@ -286,7 +286,7 @@ final class Store
         return (bool) $this->database->execute(
             'SELECT
             EXISTS (SELECT 1 FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL)
-            OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')',
+            OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . ')',
             [$queue, $queue]
         )->value();
     }
@@ -309,7 +309,7 @@ final class Store
             WHERE id = (SELECT id FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL ORDER BY first LIMIT 1)', [$consumer, $batch, $queue]);
         $transaction->execute('INSERT INTO weft_claimed_ranges (queue_id, consumer_id, batch, first, last)
             SELECT ?, ?, ?, min(id), max(id) FROM (
-                SELECT m.id FROM weft_queues q CROSS JOIN weft_messages m ON m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . '
+                SELECT m.id FROM weft_queues q CROSS JOIN weft_messages m ON m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . '
                 WHERE q.id = ? ORDER BY m.id LIMIT ?) HAVING count(*) > 0', [$queue, $consumer, $batch, $queue, $max]);
         $transaction->execute('UPDATE weft_queues SET taken = c.last FROM (SELECT max(last) AS last FROM weft_claimed_ranges WHERE queue_id = ?) c
             WHERE id = ? AND taken < c.last', [$queue, $queue]);
@@ -383,7 +383,7 @@ final class Store
 
             return;
         }
-        foreach (\array_chunk($messages, self::ROWS) as $chunk) {
+        foreach (\array_chunk($messages, self::ROWS_PER_INSERT) as $chunk) {
             $rows = $parameters = [];
             foreach ($chunk as $index => $message) {
                 $rows[] = "({$index}, ?, ?, ?)";

@@ -40,7 +40,7 @@ final class Document
         ],
         'required' => ['type', 'title', 'status'],
     ];
-    private const FAULT = [
+    private const FAULT_SCHEMA = [
         'type' => 'object',
         'description' => 'What is wrong with one value of a request',
         'properties' => [
@@ -70,7 +70,7 @@ final class Document
             $uses = $plan->result->type === null ? $uses : Schemas::uses($uses, $plan->result->type, false, false);
         }
         $this->schemas = new Schemas($uses);
-        $this->schemas->components = ['Problem' => self::PROBLEM, 'Fault' => self::FAULT];
+        $this->schemas->components = ['Problem' => self::PROBLEM, 'Fault' => self::FAULT_SCHEMA];
     }
 
     /**

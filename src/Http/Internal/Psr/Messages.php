@@ -24,7 +24,7 @@ use Weft\Http\Upload;
 final class Messages
 {
     /** Bytes of a response that are read as one chunk. */
-    private const CHUNK = 65_536;
+    private const CHUNK_BYTES = 65_536;
 
     public function __construct(
         private readonly ServerRequestFactoryInterface $requests,
@@ -94,7 +94,7 @@ final class Messages
     public static function body(StreamInterface $body): string|\Closure
     {
         $size = $body->getSize();
-        if ($size !== null && $size <= self::CHUNK) {
+        if ($size !== null && $size <= self::CHUNK_BYTES) {
             return (string) $body;
         }
 
@@ -103,7 +103,7 @@ final class Messages
                 $body->rewind();
             }
             while (!$body->eof()) {
-                $chunk = $body->read(self::CHUNK);
+                $chunk = $body->read(self::CHUNK_BYTES);
                 if ($chunk !== '') {
                     $writer->write($chunk);
                 }

@@ -17,7 +17,7 @@ use Weft\Protobuf\Internal\Names;
 final class Catalogue
 {
     /** Messages whose class is not called like them. */
-    private const CALLED = ['google.protobuf.Empty' => 'EmptyMessage'];
+    private const RENAMED = ['google.protobuf.Empty' => 'EmptyMessage'];
 
     /** @var array<string, SourceFile> */
     private array $files = [];
@@ -76,7 +76,7 @@ final class Catalogue
     {
         $features = $features->with($message->options?->features);
         $name = \ltrim("{$scope}.{$message->name}", '.');
-        $class = SourceFile::qualified($namespace, self::CALLED[$name] ?? Names::type($message->name ?? '', $file->prefix));
+        $class = SourceFile::qualified($namespace, self::RENAMED[$name] ?? Names::type($message->name ?? '', $file->prefix));
         $this->add(new Type($name, $class, $file, $message, $features, $path));
         foreach ($message->nestedType as $i => $nested) {
             $this->message($file, $name, $class, $nested, $features, [...$path, 3, $i]);

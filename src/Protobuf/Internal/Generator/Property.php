@@ -19,7 +19,7 @@ use Weft\Protobuf\Internal\Names;
 final class Property
 {
     /** Messages that PHP has a type for. */
-    private const NATURAL = [
+    private const NATIVE_TYPES = [
         'google.protobuf.Timestamp' => '\DateTimeImmutable',
         'google.protobuf.Struct' => 'array',
         'google.protobuf.ListValue' => 'array',
@@ -88,7 +88,7 @@ final class Property
             return [$scalar, $scalar];
         }
         $type = $catalogue->type($field->typeName, $symbol);
-        $natural = $field->type === Kind::MESSAGE ? self::NATURAL[$type->name] ?? null : null;
+        $natural = $field->type === Kind::MESSAGE ? self::NATIVE_TYPES[$type->name] ?? null : null;
         if ($natural !== null) {
             return [$natural, self::DOCUMENTED[$type->name] ?? $natural];
         }

@@ -15,7 +15,7 @@ use Weft\Protobuf\Internal\Names;
 final class SourceFile
 {
     /** Classes of these come with Weft, beside those that google/protobuf may have of them. */
-    private const OWN = [
+    private const BUNDLED = [
         'google/protobuf/descriptor.proto' => 'Weft\Protobuf\Descriptor',
         'google/protobuf/compiler/plugin.proto' => 'Weft\Protobuf\Compiler',
         'google/protobuf/' => 'Weft\Protobuf\WellKnown',
@@ -85,7 +85,7 @@ final class SourceFile
         if (!\in_array($this->package, ['google.protobuf', 'google.protobuf.compiler'], true)) {
             return null;
         }
-        foreach (self::OWN as $path => $namespace) {
+        foreach (self::BUNDLED as $path => $namespace) {
             if ($this->name === $path || (\str_ends_with($path, '/') && \str_starts_with($this->name, $path))) {
                 return $namespace;
             }

@@ -35,7 +35,7 @@ final class Migrator
     /** Seconds a process waits for another one that upgrades. */
     private const TURN_TIMEOUT = 3600;
 
-    private const ATTEMPTS = 100;
+    private const MAX_ATTEMPTS = 100;
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 3.0;
 
@@ -389,7 +389,7 @@ final class Migrator
 
                 return;
             } catch (LockNotAvailableException | DeadlockException $busy) {
-                if ($attempt === self::ATTEMPTS) {
+                if ($attempt === self::MAX_ATTEMPTS) {
                     throw new SchemaException("The tables of \"{$component->name}\" in database \"{$this->database->name()}\" are locked by other transactions, tried {$attempt} times: {$busy->getMessage()}", $busy->sqlState, $busy->statement, previous: $busy);
                 }
                 delay($pause);

@@ -135,8 +135,8 @@ pub(super) fn inflate(payload: &[u8], limit: usize) -> Result<Bytes, Violation> 
     INFLATER.with_borrow_mut(|inflater| {
         inflater.reset(false);
         let mut plain = Vec::with_capacity((payload.len() * 4).clamp(SHORT, limit.max(SHORT)));
-        for piece in [payload, &TAIL] {
-            if inflated(inflater, piece, &mut plain, limit)? == Status::StreamEnd {
+        for chunk in [payload, &TAIL] {
+            if inflated(inflater, chunk, &mut plain, limit)? == Status::StreamEnd {
                 break;
             }
         }
@@ -146,14 +146,14 @@ pub(super) fn inflate(payload: &[u8], limit: usize) -> Result<Bytes, Violation> 
 
 fn inflated(
     inflater: &mut Decompress,
-    piece: &[u8],
+    chunk: &[u8],
     plain: &mut Vec<u8>,
     limit: usize,
 ) -> Result<Status, Violation> {
     let begin = inflater.total_in();
     loop {
         let read = (inflater.total_in() - begin) as usize;
-        let (rest, flush) = (&piece[read..], FlushDecompress::Sync);
+        let (rest, flush) = (&chunk[read..], FlushDecompress::Sync);
         let status = inflater.decompress_vec(rest, plain, flush);
         let status = status.map_err(|_| Violation::Compression)?;
         if plain.len() > limit {

@@ -225,7 +225,7 @@ mod tests {
         frame
     }
 
-    fn read_in_pieces(
+    fn read_in_chunks(
         bytes: &[u8],
         mut length: impl FnMut() -> usize,
     ) -> Result<Vec<Arrival>, Violation> {
@@ -233,10 +233,10 @@ mod tests {
         let mut arrivals = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (piece, left) = rest.split_at(length().clamp(1, rest.len()));
+            let (chunk, left) = rest.split_at(length().clamp(1, rest.len()));
             rest = left;
             reader.make_room();
-            reader.input.extend_from_slice(piece);
+            reader.input.extend_from_slice(chunk);
             while let Some(arrival) = reader.next()? {
                 arrivals.push(arrival);
             }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<Arrival>, Violation> {
-        read_in_pieces(bytes, || usize::MAX)
+        read_in_chunks(bytes, || usize::MAX)
     }
 
     fn text(text: &str) -> Arrival {
@@ -262,7 +262,7 @@ mod tests {
         .concat();
         let expected = [Arrival::Ping(Bytes::from_static(b"?")), text("gr\u{fc}n")];
         assert_eq!(read(&bytes).unwrap(), expected);
-        assert_eq!(read_in_pieces(&bytes, || 1).unwrap(), expected);
+        assert_eq!(read_in_chunks(&bytes, || 1).unwrap(), expected);
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
 
         /// Any input ends in messages within the limit or in a violation, however it is split.
         #[test]
-        fn damaged_conversations_are_read_alike_however_they_are_cut(
+        fn damaged_frames_are_read_alike_however_they_are_split(
             damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             rest in vec(any::<u8>(), 0..20),
             cuts in vec(1..60_usize, 1..20),
@@ -369,7 +369,7 @@ mod tests {
                 }
             }
             let mut lengths = cuts.iter().cycle().copied();
-            prop_assert_eq!(read_in_pieces(&bytes, || lengths.next().unwrap()), at_once);
+            prop_assert_eq!(read_in_chunks(&bytes, || lengths.next().unwrap()), at_once);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::server::capacity::LaneLimits;
-use crate::server::refusal::Reason;
+use crate::server::refusal::ReachedLimit;
 
 thread_local! {
     static COUNTED: Cell<u64> = const { Cell::new(0) };
@@ -24,16 +24,16 @@ pub(super) enum Why {
     Malformed,
 }
 
-impl Cause for Why {
+impl RefusalReason for Why {
     const ALL: &'static [Self] = &[Self::Limit, Self::Deadline, Self::Malformed];
 
     fn index(self) -> usize {
         self as usize
     }
 
-    fn of(reason: Reason) -> Self {
-        match reason {
-            Reason::Deadline { .. } => Self::Deadline,
+    fn of(limit: ReachedLimit) -> Self {
+        match limit {
+            ReachedLimit::Deadline { .. } => Self::Deadline,
             _ => Self::Limit,
         }
     }

@@ -9,7 +9,7 @@ use super::cursor_fetch::{Fetched, Handle};
 use super::manager::Mysql;
 use super::statement_kind::StatementKind;
 use crate::pool::{Lease, Pool};
-use crate::sql::deferred_statements::{Abandoned, DeferredStatements, ended};
+use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
@@ -157,8 +157,8 @@ impl Transaction {
         let statements = self.deferred.borrow_mut().depart()?;
         self.deferred.borrow_mut().ended = true;
         lease.set_statement(&statements[0].source);
-        let abandoned = Abandoned::committing(&self.deferred, lease.sent_commit());
-        let outcome = abandoned.settle(lease.run_one(&statements[0]).await);
+        let guard = CancelGuard::committing(&self.deferred, lease.sent_commit());
+        let outcome = guard.finish(lease.run_one(&statements[0]).await);
         let mut deferred = self.deferred.borrow_mut();
         match outcome {
             Ok(Ok(result)) => deferred.settle(1, vec![result], None),
@@ -183,8 +183,8 @@ impl Transaction {
         }
         let mut lease = self.held(&mut session)?;
         lease.set_statement(&statement.source);
-        let abandoned = Abandoned::new(&self.deferred);
-        let opened = abandoned.settle(lease.open_cursor(statement, &self.dropped, chunk).await);
+        let guard = CancelGuard::new(&self.deferred);
+        let opened = guard.finish(lease.open_cursor(statement, &self.dropped, chunk).await);
         self.keep(&mut session, lease, opened)
     }
 
@@ -197,8 +197,8 @@ impl Transaction {
     ) -> Result<Fetched, Error> {
         let mut session = self.session.lock().await;
         let mut lease = self.held(&mut session)?;
-        let abandoned = Abandoned::new(&self.deferred);
-        let fetched = abandoned.settle(lease.fetch(statement, handle, chunk).await);
+        let guard = CancelGuard::new(&self.deferred);
+        let fetched = guard.finish(lease.fetch(statement, handle, chunk).await);
         self.keep(&mut session, lease, fetched)
     }
 
@@ -236,8 +236,8 @@ impl Transaction {
         if let Some(statement) = statements.last() {
             lease.set_statement(&statement.source);
         }
-        let abandoned = Abandoned::new(&self.deferred);
-        let outcome = abandoned.settle(lease.run_all(&statements).await);
+        let guard = CancelGuard::new(&self.deferred);
+        let outcome = guard.finish(lease.run_all(&statements).await);
         match outcome {
             Ok(Outcome { results, failure }) => {
                 session.lease = Some(lease);
@@ -258,8 +258,8 @@ impl Transaction {
             return Ok(());
         };
         self.deferred.borrow_mut().ended = true;
-        let abandoned = Abandoned::committing(&self.deferred, lease.sent_commit());
-        let outcome = abandoned.settle(lease.commit().await);
+        let guard = CancelGuard::committing(&self.deferred, lease.sent_commit());
+        let outcome = guard.finish(lease.commit().await);
         outcome
             .and_then(|committed| committed)
             .inspect_err(|error| {

@@ -22,7 +22,7 @@ use crate::sql::{Error, Statement, Value};
 const SEND_BUFFER_BYTES: usize = 256 * 1024;
 /// Data of one message to the server.
 const COPY_DATA_BYTES: usize = 1024 * 1024;
-/// Received data is handed over in pieces of about this length.
+/// Received data is handed over in chunks of about this length.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Connection {
@@ -51,9 +51,9 @@ impl Connection {
         let mut answer = Answer::default();
         self.exchange(&mut answer).await?;
         let copied = match (data, answer.direction) {
-            (CopyData::In(pieces), Some(Direction::In)) => self.feed(pieces, &mut answer).await?,
-            (CopyData::Out(pieces), Some(Direction::Out)) => {
-                self.hand_over(pieces, &mut answer).await?
+            (CopyData::In(chunks), Some(Direction::In)) => self.feed(chunks, &mut answer).await?,
+            (CopyData::Out(chunks), Some(Direction::Out)) => {
+                self.hand_over(chunks, &mut answer).await?
             }
             (_, Some(_)) => {
                 self.drain().await?;
@@ -75,7 +75,7 @@ impl Connection {
     /// Sends the data as it is made. Anything the server says meanwhile is a refusal.
     async fn feed(
         &mut self,
-        mut pieces: mpsc::Receiver<CopyChunk>,
+        mut chunks: mpsc::Receiver<CopyChunk>,
         answer: &mut Answer,
     ) -> Result<Result<(), Error>, Error> {
         let mut ended = false;
@@ -87,9 +87,9 @@ impl Connection {
                     Err(error) => return Poll::Ready(Err(error)),
                 }
                 while !ended && self.link.out.len() < SEND_BUFFER_BYTES {
-                    match pieces.poll_recv(cx) {
-                        Poll::Ready(Some(CopyChunk::Data(piece))) => {
-                            push_data(&piece, &mut self.link.out)
+                    match chunks.poll_recv(cx) {
+                        Poll::Ready(Some(CopyChunk::Data(chunk))) => {
+                            push_data(&chunk, &mut self.link.out)
                         }
                         Poll::Ready(Some(CopyChunk::End)) => {
                             ended = true;
@@ -120,14 +120,14 @@ impl Connection {
 
     async fn hand_over(
         &mut self,
-        pieces: mpsc::Sender<Bytes>,
+        chunks: mpsc::Sender<Bytes>,
         answer: &mut Answer,
     ) -> Result<Result<(), Error>, Error> {
         self.push_sync();
         loop {
             self.exchange(answer).await?;
-            let piece = answer.data.split().freeze();
-            if !piece.is_empty() && pieces.send(piece).await.is_err() {
+            let chunk = answer.data.split().freeze();
+            if !chunk.is_empty() && chunks.send(chunk).await.is_err() {
                 return Ok(Err(abandoned()));
             }
             if answer.ready || answer.failure.is_some() {
@@ -181,8 +181,8 @@ fn write_escaped(text: &[u8], out: &mut BytesMut) {
     out.put_slice(rest);
 }
 
-fn push_data(piece: &[u8], out: &mut BytesMut) {
-    for part in piece.chunks(COPY_DATA_BYTES) {
+fn push_data(chunk: &[u8], out: &mut BytesMut) {
+    for part in chunk.chunks(COPY_DATA_BYTES) {
         out.reserve(5 + part.len());
         out.put_u8(b'd');
         out.put_u32(part.len() as u32 + 4);

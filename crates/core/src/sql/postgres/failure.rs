@@ -2,7 +2,7 @@ use super::text::Malformed;
 use super::wire::Reader;
 use crate::sql::{ConnectFailure, Error, ServerError};
 
-/// Longest piece of a statement that an error message shows.
+/// Longest part of a statement that an error message shows.
 const STATEMENT_CHARS: usize = 1_000;
 
 /// An `ErrorResponse`.

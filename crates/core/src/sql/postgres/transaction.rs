@@ -9,7 +9,7 @@ use super::connection::TransactionStatus;
 use super::manager::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::copy::CopyData;
-use crate::sql::deferred_statements::{Abandoned, DeferredStatements, ended_by_statement};
+use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended_by_statement};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
@@ -197,8 +197,8 @@ impl Transaction {
             return Err(ended_by_statement());
         };
         lease.set_statement(&statement.source);
-        let abandoned = Abandoned::new(&self.deferred);
-        let outcome = abandoned.settle(lease.copy(&statement, data).await);
+        let guard = CancelGuard::new(&self.deferred);
+        let outcome = guard.finish(lease.copy(&statement, data).await);
         let copied = outcome.inspect_err(|error| self.deferred.borrow_mut().fail(error))?;
         session.lease = Some(lease);
         copied.inspect_err(|error| self.deferred.borrow_mut().fail(error))
@@ -234,11 +234,11 @@ impl Transaction {
         if let Some(statement) = batch.statements.last() {
             lease.set_statement(&statement.source);
         }
-        let abandoned = match self.deferred.borrow().ended {
-            true => Abandoned::committing(&self.deferred, lease.sent_commit()),
-            false => Abandoned::new(&self.deferred),
+        let guard = match self.deferred.borrow().ended {
+            true => CancelGuard::committing(&self.deferred, lease.sent_commit()),
+            false => CancelGuard::new(&self.deferred),
         };
-        let outcome = abandoned.settle(lease.run(batch).await);
+        let outcome = guard.finish(lease.run(batch).await);
         match outcome {
             Ok(outcome) => Ok((lease, outcome)),
             Err(error) => {

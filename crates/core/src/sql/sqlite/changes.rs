@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::mailbox::Mailbox;
+use super::reply_queue::ReplyQueue;
 
 /// How often the file is looked at for other processes' commits while somebody waits for one.
 pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
@@ -31,15 +31,15 @@ impl Changes {
         }
     }
 
-    pub(super) fn count<'m>(&mut self, mailboxes: impl IntoIterator<Item = &'m Arc<Mailbox>>) {
-        for mailbox in mailboxes {
+    pub(super) fn count<'m>(&mut self, queues: impl IntoIterator<Item = &'m Arc<ReplyQueue>>) {
+        for replies in queues {
             self.own += 1;
-            mailbox.commits.fetch_add(1, Ordering::Relaxed);
+            replies.commits.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn by_others(&self, mailbox: &Mailbox) -> u64 {
-        self.own + self.foreign - mailbox.commits.load(Ordering::Relaxed)
+    pub(super) fn by_others(&self, replies: &ReplyQueue) -> u64 {
+        self.own + self.foreign - replies.commits.load(Ordering::Relaxed)
     }
 
     /// `data_version` differs when another connection, which means another process, has committed.

@@ -1,4 +1,4 @@
-//! The side of the futures: jobs go out with an id, answers come back in batches and wake whoever waits for them.
+//! The async side of a `Database`: it sends jobs with an id, receives answers in batches and wakes the futures that wait for them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use super::config::Location;
 use super::engine::Engine;
 use super::failure;
 use super::jobs::{self, Job, Read, Unit, Work};
-use super::mailbox::{Answer, Kind, Mailbox, Reply};
+use super::reply_queue::{Answer, Kind, Reply, ReplyQueue};
 use super::statement_kind::StatementKind;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One `Database`: its part of the hub and the answers it waits for.
 pub(super) struct Client {
     pub engine: Arc<Engine>,
-    mailbox: Arc<Mailbox>,
+    replies: Arc<ReplyQueue>,
     slots: RefCell<HashMap<u64, Slot>>,
     dispatcher: Cell<Option<AbortHandle>>,
     left: Cell<bool>,
@@ -39,14 +39,14 @@ impl Client {
     pub(super) fn new(engine: Arc<Engine>) -> Rc<Self> {
         let client = Rc::new(Self {
             engine,
-            mailbox: Arc::new(Mailbox::default()),
+            replies: Arc::new(ReplyQueue::default()),
             slots: RefCell::default(),
             dispatcher: Cell::new(None),
             left: Cell::new(false),
             seen: Cell::new(0),
         });
         let dispatcher = tokio::task::spawn_local(dispatch(
-            Arc::clone(&client.mailbox),
+            Arc::clone(&client.replies),
             Rc::downgrade(&client),
         ));
         client.dispatcher.set(Some(dispatcher.abort_handle()));
@@ -66,7 +66,7 @@ impl Client {
     pub(super) fn submit(self: &Rc<Self>, kind: Kind, submit: impl FnOnce(Reply)) -> Pending {
         let id = jobs::next_id();
         self.slots.borrow_mut().insert(id, Slot::Waiting(None));
-        submit(Reply::new(Arc::clone(&self.mailbox), id, kind));
+        submit(Reply::new(Arc::clone(&self.replies), id, kind));
         Pending {
             client: Rc::clone(self),
             id,
@@ -124,9 +124,9 @@ impl Drop for Client {
     }
 }
 
-async fn dispatch(mailbox: Arc<Mailbox>, client: Weak<Client>) {
+async fn dispatch(replies: Arc<ReplyQueue>, client: Weak<Client>) {
     loop {
-        let answers = poll_fn(|context| mailbox.poll_receive(context)).await;
+        let answers = poll_fn(|context| replies.poll_receive(context)).await;
         match client.upgrade() {
             Some(client) => client.deliver(answers),
             None => return,
@@ -166,8 +166,8 @@ impl Future for Pending {
     }
 }
 
-/// What became of a job that nobody waits for any more.
-pub(super) enum Abandoned {
+/// What cancelling the wait for a job did to it.
+pub(super) enum CancelOutcome {
     /// It never begins.
     Withdrawn,
     /// It was running, and is interrupted: whether it took effect is unknown.
@@ -177,19 +177,19 @@ pub(super) enum Abandoned {
 
 impl Pending {
     /// Ends the wait.
-    pub(super) fn abandon(mut self) -> Abandoned {
+    pub(super) fn cancel(mut self) -> CancelOutcome {
         self.done = true;
-        self.give_up()
+        self.withdraw()
     }
 
-    fn give_up(&self) -> Abandoned {
+    fn withdraw(&self) -> CancelOutcome {
         match self.client.slots.borrow_mut().remove(&self.id) {
-            Some(Slot::Answered(answer)) => return Abandoned::Answered(answer),
+            Some(Slot::Answered(answer)) => return CancelOutcome::Answered(answer),
             Some(Slot::Waiting(_)) | None => {}
         }
-        match self.client.engine.abandon(self.id) {
-            true => Abandoned::Withdrawn,
-            false => Abandoned::Interrupted,
+        match self.client.engine.cancel(self.id) {
+            true => CancelOutcome::Withdrawn,
+            false => CancelOutcome::Interrupted,
         }
     }
 }
@@ -197,7 +197,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.done {
-            self.give_up();
+            self.withdraw();
         }
     }
 }

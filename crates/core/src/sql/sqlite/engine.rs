@@ -12,7 +12,7 @@ use super::config::{Config, Location};
 use super::connection::Control;
 use super::failure;
 use super::jobs::{Command, Job, Read, Watcher};
-use super::mailbox::{Answer, Mailbox, Reply};
+use super::reply_queue::{Answer, Reply, ReplyQueue};
 use crate::sql::Error;
 
 /// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
@@ -318,12 +318,12 @@ impl Engine {
     }
 
     /// Answers those watchers to whom `others`, the number of others' commits, is news.
-    pub(super) fn answer_watchers(&self, others: impl Fn(&Mailbox) -> u64) {
+    pub(super) fn answer_watchers(&self, others: impl Fn(&ReplyQueue) -> u64) {
         let mut news = Vec::new();
         {
             let mut queue = self.queue();
             for watcher in std::mem::take(&mut queue.watchers) {
-                let known = watcher.reply.mailbox().map_or(0, |mailbox| others(mailbox));
+                let known = watcher.reply.replies().map_or(0, |replies| others(replies));
                 match known == watcher.seen {
                     true => queue.watchers.push(watcher),
                     false => news.push((watcher.reply, known)),
@@ -398,9 +398,9 @@ impl Engine {
         }
     }
 
-    /// Nobody waits for this job any more: it is withdrawn, or interrupted if it runs. True when it was withdrawn, so that
+    /// Withdraws the job of a dropped future, or interrupts it if it runs. True when it was withdrawn, so that
     /// it never begins.
-    pub(super) fn abandon(&self, id: u64) -> bool {
+    pub(super) fn cancel(&self, id: u64) -> bool {
         let is_withdrawn = self.withdraw(id);
         if !is_withdrawn {
             self.writer_control.cancel(id);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::mailbox::Reply;
+use super::reply_queue::Reply;
 use crate::sql::{Error, Statement};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -1,7 +1,7 @@
 //! SQLite: one writer thread per file with group commit, reader threads beside it.
 //!
 //! `Database` and `Transaction` are what a caller sees. Their jobs go through the `hub` of the file to its `writer` or a
-//! `reader`; answers come back through a `mailbox` in batches.
+//! `reader`; answers come back through a `reply_queue` in batches.
 
 mod changes;
 mod client;
@@ -11,10 +11,10 @@ mod database;
 mod engine;
 mod failure;
 mod jobs;
-mod mailbox;
 mod prepared;
 mod reader;
 mod registry;
+mod reply_queue;
 mod session;
 mod statement_kind;
 mod stream;

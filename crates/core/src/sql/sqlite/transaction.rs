@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use tokio::sync::Mutex;
 
-use super::client::{Abandoned, Client, Pending};
+use super::client::{CancelOutcome, Client, Pending};
 use super::failure;
 use super::jobs::{self, Command, Job, Then, Unit, Work};
-use super::mailbox::{Answer, BatchAnswer, Kind, Reply};
+use super::reply_queue::{Answer, BatchAnswer, Kind, Reply};
 use super::writer::skipped;
 use crate::sql::{Error, ResultSet, Statement};
 
@@ -308,7 +308,7 @@ impl Shared {
     }
 
     /// Rolls back without waiting.
-    fn give_up(&self) {
+    fn withdraw(&self) {
         let before = {
             let mut state = self.state.borrow_mut();
             state.buffered.clear();
@@ -328,7 +328,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.give_up();
+        self.withdraw();
     }
 }
 
@@ -351,14 +351,14 @@ impl Drop for Committing<'_> {
             return;
         };
         // A commit that has succeeded is unknown as well: its caller never hears of it.
-        let phase = match pending.abandon() {
-            Abandoned::Withdrawn => Phase::RolledBack,
-            Abandoned::Answered(Answer::Batch(answer))
+        let phase = match pending.cancel() {
+            CancelOutcome::Withdrawn => Phase::RolledBack,
+            CancelOutcome::Answered(Answer::Batch(answer))
                 if after_commit(&answer) == Phase::RolledBack =>
             {
                 Phase::RolledBack
             }
-            Abandoned::Answered(_) | Abandoned::Interrupted => Phase::Unknown,
+            CancelOutcome::Answered(_) | CancelOutcome::Interrupted => Phase::Unknown,
         };
         self.shared.give_up();
         self.shared.state.borrow_mut().phase = phase;

@@ -11,8 +11,8 @@ use super::connection;
 use super::engine::{Engine, NextCommand, Taken};
 use super::failure;
 use super::jobs::{Command, Job, Then, Unit, Work};
-use super::mailbox::{Answer, BatchAnswer, Reply};
 use super::prepared::{Prepared, STATEMENT_CACHE_SIZE, forget_last_insert_id};
+use super::reply_queue::{Answer, BatchAnswer, Reply};
 use super::statement_kind::StatementKind;
 use super::transaction_statements::TransactionStatements;
 use crate::panics;
@@ -102,8 +102,8 @@ impl<'c> Writer<'c> {
             Job::Marker(reply) => {
                 self.commit_group();
                 let others = reply
-                    .mailbox()
-                    .map_or(0, |mailbox| self.changes.by_others(mailbox));
+                    .replies()
+                    .map_or(0, |replies| self.changes.by_others(replies));
                 reply.answer(Answer::Changes(Ok(others)));
             }
         }
@@ -289,7 +289,7 @@ impl<'c> Writer<'c> {
                 self.changes.count(
                     self.group
                         .iter()
-                        .filter_map(|done| done.unit.reply.mailbox()),
+                        .filter_map(|done| done.unit.reply.replies()),
                 );
                 Reply::answer_all(
                     self.group
@@ -329,7 +329,7 @@ impl<'c> Writer<'c> {
         }
         match TransactionStatements::run(&mut self.transaction_statements.commit, "COMMIT") {
             Ok(()) => {
-                self.changes.count(unit.reply.mailbox());
+                self.changes.count(unit.reply.replies());
                 unit.reply.answer(answer);
             }
             Err(error) => {
@@ -380,10 +380,10 @@ impl<'c> Writer<'c> {
 
     /// Returns whether the transaction goes on.
     fn obey(&mut self, command: Command, session: &mut Session) -> bool {
-        let mailbox = command
+        let replies = command
             .reply
             .as_ref()
-            .and_then(|reply| reply.mailbox().cloned());
+            .and_then(|reply| reply.replies().cloned());
         let answer = match self.begin() {
             Ok(()) => {
                 let job = command.reply.as_ref().map(|reply| self.started(reply));
@@ -394,7 +394,7 @@ impl<'c> Writer<'c> {
             Err(error) => BatchAnswer::refused(error),
         };
         if !answer.open && answer.outcome.is_ok() && command.then == Then::Commit {
-            self.changes.count(mailbox.as_ref());
+            self.changes.count(replies.as_ref());
         }
         let open = answer.open;
         if !open {
@@ -470,7 +470,7 @@ impl<'c> Writer<'c> {
         if self.engine.has_watchers() {
             self.changes.look(self.connection);
             self.engine
-                .answer_watchers(|mailbox| self.changes.by_others(mailbox));
+                .answer_watchers(|replies| self.changes.by_others(replies));
         }
     }
 
