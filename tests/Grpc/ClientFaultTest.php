@@ -276,7 +276,7 @@ final class ClientFaultTest extends GrpcTestCase
     /** @return iterable<string, array{string, Status, string}> */
     public static function otherAnswers(): iterable
     {
-        yield 'a page' => ['Response::text("hello")', Status::Unknown, 'the server answered with the content type text/plain; charset=utf-8, which is none of gRPC'];
+        yield 'a page' => ['Response::text("hello")', Status::Unknown, 'the server answered with the content type text/plain; charset=utf-8, which is not one of gRPC'];
         yield 'an unknown encoding' => ['new Response(200, ["content-type" => "application/grpc", "grpc-encoding" => "br"], "\1\0\0\0\1x")', Status::Internal, 'the server answers with the grpc-encoding "br", which is not known here'];
         yield 'not found' => ['Response::text("no", 404)', Status::Unimplemented, 'the server answered with HTTP 404 Not Found'];
         yield 'overload' => ['Response::text("no", 503)', Status::Unavailable, 'the server answered with HTTP 503 Service Unavailable'];

@@ -88,10 +88,10 @@ final class CachingSha2Test extends TestCase
         yield 'the password over TLS of anybody' => ['tls', 'sslmode=require', "the server's certificate is not verified. Use sslmode=verify-full"];
         yield 'the same with the key of a connection without TLS' => ['tls', 'sslmode=require&server_public_key=KEY', 'sslmode=disable with server_public_key=FILE'];
         yield 'any certificate of an authority of the system' => ['tls', 'sslmode=prefer', 'certificate is not verified'];
-        yield 'sha256_password' => ['sha256', '', '"sha256_password": that shows it the password'];
-        yield 'the password itself' => ['clear', '', '"mysql_clear_password": that shows it the password, and the connection has no TLS'];
+        yield 'sha256_password' => ['sha256', '', '"sha256_password": that sends it the password'];
+        yield 'the password itself' => ['clear', '', '"mysql_clear_password": that sends it the password, but the connection has no TLS'];
         yield 'the password itself, whatever is allowed' => ['clear', 'allow_unverified_server=on&server_public_key=KEY', 'the connection has no TLS. Use sslmode=verify-full or a Unix socket'];
-        yield 'a key that is none' => ['full', 'server_public_key=CERTIFICATE', 'it holds no public key in PEM'];
+        yield 'a key that is none' => ['full', 'server_public_key=CERTIFICATE', 'it contains no public key in PEM'];
         yield 'a key that is not there' => ['full', 'server_public_key=/nowhere.pem', 'server_public_key /nowhere.pem: No such file'];
     }
 

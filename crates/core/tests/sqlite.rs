@@ -259,11 +259,11 @@ fn what_sqlite_cannot_store_is_refused_by_number_not_by_value() {
             ),
             (
                 vec![Value::Int(1), Value::List(vec![Value::Bytes(vec![1])])],
-                "parameter 2 is a list with bytes in it, which JSON cannot write [statement: SELECT ?1, ?2]",
+                "parameter 2 is a list with bytes, which JSON cannot represent [statement: SELECT ?1, ?2]",
             ),
             (
                 vec![Value::Int(1)],
-                "the statement takes 2 parameters, but 1 were given [statement: SELECT ?1, ?2]",
+                "the statement has 2 parameters, but 1 were given [statement: SELECT ?1, ?2]",
             ),
         ] {
             let error = database

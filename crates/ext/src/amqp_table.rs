@@ -203,11 +203,7 @@ struct Entry<'a>(&'a ZendHashTable);
 impl Entry<'_> {
     fn text(&self, name: &str) -> PhpResult<String> {
         let text = self.optional_text(name)?;
-        text.ok_or_else(|| {
-            usage(format!(
-                "an exchange, queue or binding lacks its \"{name}\""
-            ))
-        })
+        text.ok_or_else(|| usage(format!("an exchange, queue or binding has no \"{name}\"")))
     }
 
     fn text_or_empty(&self, name: &str) -> PhpResult<String> {

@@ -268,7 +268,7 @@ fn parse_host(text: &str, default_port: u16) -> Result<Host, String> {
         Some(rest) => {
             let (name, port) = rest
                 .split_once(']')
-                .ok_or_else(|| format!("host \"{text}\" lacks its closing bracket"))?;
+                .ok_or_else(|| format!("host \"{text}\" has no closing bracket"))?;
             (name, port.strip_prefix(':'))
         }
         None => match text.split_once(':') {

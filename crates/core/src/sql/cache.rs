@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Keeps at least the `capacity` entries used last, in two generations: what the older one still holds when the younger
-/// is full has not been used for a while and goes. Both a hit and an eviction cost a constant.
+/// Keeps at least the `capacity` entries used last, in two generations. When the younger one is full, the older one, whose
+/// entries were not used for a while, is evicted. Hits and evictions take constant time.
 #[derive(Debug)]
 pub(crate) struct Cache<V> {
     capacity: usize,
@@ -25,7 +25,7 @@ impl<V> Cache<V> {
         self.young.contains_key(key) || self.old.contains_key(key)
     }
 
-    /// The entry of `key`, made by `make` (with the key to keep) if it is not there.
+    /// The entry of `key`; `make` creates a missing one, with the key to store.
     pub(crate) fn find_or_insert<E>(
         &mut self,
         key: &str,
@@ -41,7 +41,7 @@ impl<V> Cache<V> {
             }
             return Ok(self.young.entry(key).or_insert(value));
         }
-        // A second look-up: the borrow checker does not accept returning from the first one.
+        // A second look-up, because the borrow checker rejects a return from the first one.
         match self.young.get_mut(key) {
             Some(value) => Ok(value),
             None => unreachable!("the key was there"),

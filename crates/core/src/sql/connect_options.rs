@@ -1,4 +1,4 @@
-//! What the DSNs of servers say besides what is a server's own.
+//! Connection options that the DSNs of all servers share.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,33 +12,33 @@ const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_STATEMENT_CACHE: usize = 256;
 const OPTIONS: &str = "host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache";
 
-/// Where a server is and how to get in. Its `Debug` form shows no password.
+/// The address and credentials of a server. Its `Debug` form hides the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
     pub endpoint: Endpoint,
     pub user: String,
     pub password: Option<String>,
-    /// `None` where the DSN names none.
+    /// `None` if the DSN has none.
     pub database: Option<String>,
     pub ssl_mode: SslMode,
     /// PEM file with the certificates to trust; the system's when `None`.
     pub ssl_root_cert: Option<PathBuf>,
-    /// For the whole way from the socket to the end of the log-in. Default 5 s.
+    /// Limits everything from opening the socket to the end of authentication. Default 5 s.
     pub connect_timeout: Duration,
-    /// What the server lists the connection under. Default `weft`.
+    /// The name that the server shows for the connection. Default `weft`.
     pub application_name: String,
     /// Prepared statements kept per connection; 0 keeps none. Default 256.
     pub statement_cache: usize,
 }
 
-/// How the DSNs of one kind of server differ from the others'.
+/// The differences between the DSNs of the kinds of servers.
 pub(super) struct Kind {
-    /// The first one is the one to tell of.
+    /// The first one appears in error messages.
     pub(super) schemes: &'static [&'static str],
     pub(super) port: u16,
-    /// The options that only its DSNs have, as they are listed in a sentence.
+    /// The options that only this kind has, listed as in a sentence.
     pub(super) options: &'static str,
-    /// The socket that a host which is a path, and a port, mean.
+    /// The path of the Unix socket for a host that is a path, and a port.
     pub(super) socket: fn(&str, u16) -> PathBuf,
 }
 
@@ -66,8 +66,8 @@ impl ConnectOptions {
         self.ssl_mode.client_tls(self.ssl_root_cert.as_ref())
     }
 
-    /// Whether TLS with these settings proves who the server is. A certificate for whatever name proves nothing where it may
-    /// come from any authority that the system trusts.
+    /// Whether TLS with these settings proves the identity of the server. A certificate for any name proves nothing if any
+    /// authority that the system trusts may have issued it.
     pub(super) fn proves_server(&self) -> bool {
         match self.client_tls().check {
             PeerCheck::AuthorityAndName => true,
@@ -76,12 +76,12 @@ impl ConnectOptions {
         }
     }
 
-    /// The database, or the user where the DSN names none.
+    /// The database; the name of the user if the DSN has none.
     pub fn database_or_user(&self) -> &str {
         self.database.as_deref().unwrap_or(&self.user)
     }
 
-    /// Where the connection goes, for error messages: `database at host:port as user`.
+    /// The target of the connection for error messages: `database at host:port as user`.
     pub fn target(&self) -> String {
         let place = format!("{} as \"{}\"", self.endpoint, self.user);
         match &self.database {

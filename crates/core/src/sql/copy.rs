@@ -1,4 +1,4 @@
-//! `COPY` while its data is still being made or read: a task runs it, a bounded channel carries the data.
+//! `COPY` with streamed data: a task runs the statement, a bounded channel carries the data.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,33 +11,33 @@ use super::error::excerpt;
 use super::pending::Pending;
 use super::{Error, Statement};
 
-/// Chunks on their way: one is sent while the next is made.
+/// Chunks in the channel: one is sent while the next is produced.
 const CHANNEL_CAPACITY: usize = 2;
 
-/// What a driver reads or writes.
+/// The driver's end of the channel.
 pub(super) enum CopyData {
-    /// Ends early when whoever makes the data has gone.
+    /// Ends early when the producer is dropped.
     In(mpsc::Receiver<CopyChunk>),
     Out(mpsc::Sender<Bytes>),
 }
 
 pub(super) enum CopyChunk {
     Data(Bytes),
-    /// There is no more.
+    /// The end of the data.
     End,
 }
 
-/// Data on its way into a table.
+/// Writes data into a table.
 ///
 /// Nothing is sent before the first [`send`](Self::send). When the last clone is dropped before [`finish`](Self::finish)
-/// has returned, nothing of it is stored.
+/// has returned, no row is stored.
 #[derive(Clone)]
 pub struct CopyIn {
     chunks: mpsc::Sender<CopyChunk>,
     work: Rc<Work>,
 }
 
-/// Data on its way out of a table; dropping the last clone ends it.
+/// Reads data from a table; dropping the last clone ends the statement.
 #[derive(Clone)]
 pub struct CopyOut {
     chunks: Rc<Mutex<mpsc::Receiver<Bytes>>>,
@@ -53,10 +53,10 @@ impl CopyIn {
         }
     }
 
-    /// Hands over a chunk of the data, of any length; waits while the server is slower.
+    /// Sends a chunk of any length; waits while the channel is full.
     ///
     /// # Errors
-    /// Why the copy has ended before its data: what the server has against a line, [`Error::Usage`] for a statement that
+    /// The reason why the statement ended before its data: a line that the server refuses, [`Error::Usage`] for a statement that
     /// takes no data, a lost connection.
     pub fn send(&self, chunk: Bytes) -> Pending<()> {
         let copy = self.clone();
@@ -69,10 +69,10 @@ impl CopyIn {
         })
     }
 
-    /// Ends the data; the number of rows stored.
+    /// Ends the data and returns the number of stored rows.
     ///
     /// # Errors
-    /// As [`send`](Self::send); then nothing is stored.
+    /// As [`send`](Self::send); no row is stored then.
     pub fn finish(&self) -> Pending<u64> {
         let copy = self.clone();
         Box::pin(async move {
@@ -97,7 +97,7 @@ impl CopyOut {
     /// The next chunk of the data; `None` after the last.
     ///
     /// # Errors
-    /// What the server has against the statement, [`Error::Usage`] for one that returns no data, a lost connection.
+    /// The server's error, [`Error::Usage`] for a statement that returns no data, a lost connection.
     pub fn next(&self) -> Pending<Option<Bytes>> {
         let copy = self.clone();
         Box::pin(async move {
@@ -110,7 +110,7 @@ impl CopyOut {
     }
 }
 
-/// The task that runs the copy. Its end is that of the copy: the connection is cleaned by the pool.
+/// The task that runs the statement. Aborting it ends the statement; the pool cleans the connection.
 struct Work {
     unstarted: RefCell<Option<Pending<u64>>>,
     running: Mutex<Option<Running>>,
@@ -136,7 +136,7 @@ impl Work {
         let Some(copy) = self.unstarted.take() else {
             return;
         };
-        // Nobody waits for a task that has not begun.
+        // A task that has not begun has no waiter.
         if let Ok(mut running) = self.running.try_lock() {
             *running = Some(Running(tokio::task::spawn_local(copy)));
         }
@@ -162,11 +162,11 @@ impl Work {
 
 fn over() -> Error {
     Error::Usage {
-        message: "this COPY is over; begin another one".to_owned(),
+        message: "this COPY has ended; begin a new one".to_owned(),
     }
 }
 
-/// What a driver without `COPY` says.
+/// The error of drivers without `COPY`.
 pub(super) fn unsupported(driver: &str, statement: &Statement) -> Pending<u64> {
     let message = format!(
         "{driver} has no COPY, PostgreSQL has [statement: {}]",

@@ -1,6 +1,6 @@
-//! One face for all drivers.
+//! One interface for all drivers.
 //!
-//! Every future returned here owns what it needs: it may be dropped at any time, which cancels the statement.
+//! Every future returned here owns its data. Dropping it cancels the statement.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,24 +29,24 @@ pub enum Transaction {
     Sqlite(sqlite::Transaction),
 }
 
-/// What can be done to the pool of a database while it runs.
+/// Changes to the pool of a running database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolChange {
     Resize {
         size: usize,
         minimum_idle: usize,
     },
-    /// Nothing is lent or opened; borrowers wait.
+    /// Lends and opens no connections; borrowers wait.
     Suspend,
     Resume,
-    /// Every connection is replaced.
+    /// Replaces every connection.
     Reset,
 }
 
 /// Rows of a large result, a chunk at a time. Dropping it ends the query.
 #[derive(Clone)]
 pub enum RowStream {
-    /// Taken out while its next chunk is on the way.
+    /// Absent while the next chunk is being read.
     Postgres(Rc<RefCell<Option<postgres::RowStream>>>),
     Mysql(Rc<RefCell<Option<mysql::RowStream>>>),
     MysqlCursor(Rc<RefCell<Option<mysql::Cursor>>>),
@@ -54,9 +54,9 @@ pub enum RowStream {
 }
 
 impl Database {
-    /// Chooses the driver by the DSN's scheme. A server is not contacted yet; an SQLite file is opened by the future.
+    /// Chooses the driver by the DSN's scheme. It contacts no server; the future opens an SQLite file.
     ///
-    /// A pool without a name is called after its database. SQLite ignores pool and hooks: it has one writer per file.
+    /// The default name of a pool is that of its database. SQLite has one writer per file, so it ignores pool and hooks.
     ///
     /// # Errors
     /// [`Error::Dsn`] for an unknown scheme or a DSN its driver cannot read.
@@ -157,7 +157,7 @@ impl Database {
         }
     }
 
-    /// Takes data into a table by `COPY … FROM STDIN`.
+    /// Writes data into a table by `COPY … FROM STDIN`.
     pub fn copy_in(&self, statement: Statement) -> CopyIn {
         CopyIn::new(|data| self.copy(statement, data))
     }
@@ -205,22 +205,22 @@ impl Database {
     /// Resolves when another connection or process has committed to the file.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a driver that cannot tell.
+    /// [`Error::Usage`] for drivers without such notifications.
     pub fn wait_for_change(&self) -> Result<Pending<()>, Error> {
         match self {
             Self::Sqlite(database) => Ok(Box::pin(database.wait_for_change())),
             Self::Postgres(_) => Err(Error::Usage {
                 message:
-                    "PostgreSQL does not tell of other sessions' commits; use listen() and notify()"
+                    "PostgreSQL does not report commits of other sessions; use listen() and notify()"
                         .to_owned(),
             }),
             Self::Mysql(_) => Err(Error::Usage {
-                message: "MySQL does not tell of other sessions' commits".to_owned(),
+                message: "MySQL does not report commits of other sessions".to_owned(),
             }),
         }
     }
 
-    /// The same database for a borrower of connections with a name.
+    /// The same database for a named borrower of connections.
     pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
         match self {
             Self::Postgres(database) => Self::Postgres(Rc::new(database.on_behalf_of(borrower))),
@@ -229,7 +229,7 @@ impl Database {
         }
     }
 
-    /// The pool's numbers; `None` for SQLite, which has none.
+    /// The statistics of the pool; `None` for SQLite, which has none.
     pub fn stats(&self) -> Option<Stats> {
         match self {
             Self::Postgres(database) => Some(database.stats()),
@@ -238,7 +238,7 @@ impl Database {
         }
     }
 
-    /// Who holds a connection now, the oldest first.
+    /// The current holders of connections, the oldest first.
     pub fn holders(&self) -> Vec<Holder> {
         match self {
             Self::Postgres(database) => database.pool().holders(),
@@ -247,7 +247,7 @@ impl Database {
         }
     }
 
-    /// What the program is to do for its hooks, and the leaks it is to know of. `None` for SQLite.
+    /// Hook calls and leaks, for the program. `None` for SQLite.
     pub fn events(&self) -> Option<Rc<PoolEvents>> {
         let events = match self {
             Self::Postgres(database) => database.events(),
@@ -257,7 +257,7 @@ impl Database {
         Some(events)
     }
 
-    /// Runs a statement of a hook on the connection the hook was called for.
+    /// Runs a statement of a hook on the hook's connection.
     pub fn execute_in_hook(&self, call: u64, statement: Statement) -> Pending<ResultSet> {
         match self {
             Self::Postgres(database) => {
@@ -270,7 +270,7 @@ impl Database {
         }
     }
 
-    /// A hook has returned, or thrown.
+    /// Reports that a hook has returned or thrown.
     pub fn end_hook(&self, call: u64, outcome: Result<(), Error>) {
         match self {
             Self::Postgres(database) => database.hook_calls().finish(call, outcome),
@@ -279,7 +279,7 @@ impl Database {
         }
     }
 
-    /// Changes the pool while it runs. SQLite has none to change.
+    /// Changes the running pool. Has no effect for SQLite.
     pub fn change_pool(&self, change: PoolChange) {
         match self {
             Self::Postgres(database) => change.apply(database.pool()),
@@ -321,7 +321,7 @@ impl PoolChange {
 }
 
 impl Transaction {
-    /// Notes a statement without sending it and returns its index.
+    /// Adds a statement without sending it and returns its index.
     ///
     /// # Errors
     /// [`Error::Usage`] after the end.
@@ -333,7 +333,7 @@ impl Transaction {
         }
     }
 
-    /// The result of a statement that was answered, once.
+    /// Takes the result of a completed statement.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         match self {
             Self::Postgres(transaction) => transaction.take_result(index),
@@ -342,7 +342,7 @@ impl Transaction {
         }
     }
 
-    /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
+    /// The index of the statement that failed the transaction; `None` if the commit or the connection failed.
     pub fn failed(&self) -> Option<usize> {
         match self {
             Self::Postgres(transaction) => transaction.failed(),
@@ -351,10 +351,10 @@ impl Transaction {
         }
     }
 
-    /// Rows that the server keeps for the transaction, at most `chunk` at a time; statements may run between two chunks.
+    /// Opens a cursor that returns at most `chunk` rows at a time; other statements may run between two chunks.
     ///
     /// # Errors
-    /// [`Error::Usage`] for PostgreSQL, where a statement declares a cursor, and SQLite, which has none.
+    /// [`Error::Usage`] for PostgreSQL, whose cursors are declared by statements, and SQLite, which has none.
     pub fn stream(&self, statement: Statement, chunk: usize) -> Result<RowStream, Error> {
         match self {
             Self::Mysql(transaction) => {
@@ -362,17 +362,17 @@ impl Transaction {
                 Ok(RowStream::MysqlCursor(Rc::new(RefCell::new(Some(cursor)))))
             }
             _ => Err(Error::Usage {
-                message: "only MySQL keeps rows for a transaction by itself".to_owned(),
+                message: "only MySQL has cursors without a DECLARE statement".to_owned(),
             }),
         }
     }
 
-    /// Takes data into a table by `COPY … FROM STDIN`, after what is noted.
+    /// Sends the pending statements, then writes data into a table by `COPY … FROM STDIN`.
     pub fn copy_in(&self, statement: Statement) -> CopyIn {
         CopyIn::new(|data| self.copy(statement, data))
     }
 
-    /// Returns data by `COPY … TO STDOUT`, after what is noted.
+    /// Sends the pending statements, then returns data by `COPY … TO STDOUT`.
     pub fn copy_out(&self, statement: Statement) -> CopyOut {
         CopyOut::new(|data| self.copy(statement, data))
     }
@@ -388,7 +388,7 @@ impl Transaction {
         }
     }
 
-    /// Sends what is noted and waits for the answers; the first error fails the transaction.
+    /// Sends the pending statements and waits for their results; the first error fails the transaction.
     pub fn flush(&self) -> Pending<()> {
         match self {
             Self::Postgres(transaction) => {
@@ -403,7 +403,7 @@ impl Transaction {
         }
     }
 
-    /// Sends what is noted together with the commit.
+    /// Sends the pending statements together with the commit.
     pub fn commit(&self) -> Pending<()> {
         match self {
             Self::Postgres(transaction) => {
@@ -418,7 +418,7 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything; noted statements are not sent.
+    /// Rolls back; pending statements are not sent.
     pub fn rollback(&self) -> Pending<()> {
         match self {
             Self::Postgres(transaction) => {
@@ -433,7 +433,7 @@ impl Transaction {
         }
     }
 
-    /// Forgets what is noted; the results of those statements are errors.
+    /// Discards the pending statements; their results are errors.
     pub fn discard(&self) {
         match self {
             Self::Postgres(transaction) => transaction.discard(),
@@ -443,7 +443,7 @@ impl Transaction {
     }
 
     /// # Errors
-    /// [`Error::OutcomeUnknown`] when its commit was sent and the wait for the answer was given up.
+    /// [`Error::OutcomeUnknown`] when the wait for the answer to its commit was cancelled.
     pub fn check_outcome(&self) -> Result<(), Error> {
         match self {
             Self::Postgres(transaction) => transaction.check_outcome(),
@@ -462,7 +462,7 @@ impl Transaction {
 }
 
 impl RowStream {
-    /// The next rows, at most a chunk; `None` at the end.
+    /// The next chunk of rows; `None` at the end.
     pub fn next(&self) -> Pending<Option<ResultSet>> {
         match self {
             Self::Postgres(rows) => next(rows, async |rows| (rows.next().await, rows.columns())),
@@ -475,7 +475,7 @@ impl RowStream {
 
 type Chunk = (Result<Option<Vec<Vec<Value>>>, Error>, Arc<[Column]>);
 
-/// The rows are taken out while the next chunk is on the way: dropping the future ends them.
+/// The rows are absent while the next chunk is being read: dropping the future ends them.
 fn next<R: 'static>(
     rows: &Rc<RefCell<Option<R>>>,
     fetch: impl AsyncFnOnce(&mut R) -> Chunk + 'static,
@@ -483,7 +483,7 @@ fn next<R: 'static>(
     let cell = Rc::clone(rows);
     Box::pin(async move {
         let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
-            message: "the next rows of this stream are on the way already".to_owned(),
+            message: "another task already waits for the next rows of this stream".to_owned(),
         })?;
         let (chunk, columns) = fetch(&mut rows).await;
         cell.replace(Some(rows));

@@ -1,4 +1,4 @@
-//! The notes of a transaction whose statements are deferred, for drivers whose connections live on the reactor.
+//! Deferred statements of a transaction and their results, for drivers whose connections live on the reactor.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,39 +7,39 @@ use std::rc::Rc;
 use super::postgres::is_rollback_to;
 use super::{Error, ResultSet, Statement};
 
-/// What has been asked for and what has come back.
+/// The statements and results of one transaction.
 #[derive(Default)]
 pub(super) struct DeferredStatements {
     pending: Vec<Statement>,
-    /// Of every statement that is not pending any more, without those at the front that were taken, so that a batch of any
+    /// One for each statement that was sent. Results at the front are removed once taken, so that a batch of any
     /// length needs little memory.
     results: VecDeque<Slot>,
     /// Index of the first result.
     taken: usize,
-    /// Index of the first statement of the batch that departed last.
+    /// Index of the first statement of the batch sent last.
     batch: usize,
     failure: Option<Error>,
-    /// Index of the statement that is the failure, where one is.
+    /// Index of the statement that failed; `None` if the commit or the connection failed.
     failed: Option<usize>,
     pub(super) ended: bool,
 }
 
 /// The result of one statement.
 enum Slot {
-    /// The statement was sent and is not answered.
+    /// The statement is sent and its result not yet received.
     Underway,
     Done(Result<ResultSet, Error>),
     Taken,
 }
 
-/// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
-/// the pool.
+/// Ends the transaction when the future of a running batch is dropped. The pool cleans the connection of the lease that is
+/// dropped with it.
 pub(super) struct CancelGuard<'a> {
     deferred: &'a RefCell<DeferredStatements>,
     commit: Option<SentCommit>,
 }
 
-/// Whether a connection has written a commit, and to whom, for as long as its transaction waits for the answer.
+/// Whether a connection has sent a commit that is not yet answered, and its target for messages.
 #[derive(Clone)]
 pub(super) struct SentCommit {
     pub(super) target: Rc<str>,
@@ -66,7 +66,7 @@ impl<'a> CancelGuard<'a> {
         }
     }
 
-    /// The batch has come to its end. A connection lost under a commit leaves its outcome open.
+    /// Ends the guard with the outcome of the batch. A connection lost during a commit leaves its outcome unknown.
     pub(super) fn finish<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
         let commit = std::mem::ManuallyDrop::new(self).commit.take();
         let is_sent = commit.is_some_and(|commit| commit.sent.get());
@@ -100,7 +100,7 @@ impl Drop for CancelGuard<'_> {
 }
 
 impl DeferredStatements {
-    /// Notes a statement and returns its index, counted from 0.
+    /// Adds a statement and returns its index, counted from 0.
     pub(super) fn push(&mut self, statement: Statement) -> Result<usize, Error> {
         if self.ended {
             return Err(ended());
@@ -109,12 +109,12 @@ impl DeferredStatements {
         Ok(self.flushed() + self.pending.len() - 1)
     }
 
-    /// The statements that wait for the next flush.
+    /// The statements of the next flush.
     pub(super) fn pending(&self) -> &[Statement] {
         &self.pending
     }
 
-    /// Forgets what is pending; the results of those statements are errors.
+    /// Discards the pending statements; their results are errors.
     pub(super) fn discard(&mut self) {
         self.refuse_pending(&discarded());
     }
@@ -125,7 +125,7 @@ impl DeferredStatements {
         self.pending.clear();
     }
 
-    /// The index of the statement that made the transaction fail, unless its end or its connection did.
+    /// The index of the statement that failed the transaction, unless the commit or the connection failed.
     pub(super) fn failed(&self) -> Option<usize> {
         self.failed
     }
@@ -152,7 +152,7 @@ impl DeferredStatements {
     }
 
     /// # Errors
-    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    /// [`Error::OutcomeUnknown`] when the commit was sent and not answered.
     pub(super) fn check_outcome(&self) -> Result<(), Error> {
         match &self.failure {
             Some(failure @ Error::OutcomeUnknown { .. }) => Err(failure.clone()),
@@ -160,7 +160,7 @@ impl DeferredStatements {
         }
     }
 
-    /// Whether there is nothing to send.
+    /// Whether no statement is pending.
     pub(super) fn is_settled(&self) -> Result<bool, Error> {
         match &self.failure {
             Some(failure) if self.ended || !self.returns_to_savepoint() => Err(failure.clone()),
@@ -169,7 +169,7 @@ impl DeferredStatements {
         }
     }
 
-    /// The same; pending statements that cannot be sent any more get their error as result.
+    /// The same; pending statements that can no longer be sent get the error as their result.
     pub(super) fn is_idle(&mut self) -> Result<bool, Error> {
         let settled = self.is_settled();
         if let Err(error) = &settled {
@@ -183,7 +183,7 @@ impl DeferredStatements {
         first.is_some_and(|statement| is_rollback_to(&statement.sql))
     }
 
-    /// Takes the pending statements, unless the transaction cannot go on with them.
+    /// Takes the pending statements, unless the transaction has failed or ended.
     pub(super) fn depart(&mut self) -> Result<Vec<Statement>, Error> {
         if let Err(error) = self.is_settled() {
             self.refuse_pending(&error);
@@ -197,14 +197,14 @@ impl DeferredStatements {
         Ok(statements)
     }
 
-    /// Ends a transaction that has nothing to commit or cannot be.
+    /// Ends a transaction that has nothing to commit or cannot be committed.
     pub(super) fn end(&mut self) -> Result<(), Error> {
         let outcome = self.depart().map(drop);
         self.ended = true;
         outcome
     }
 
-    /// Notes what came back for the `sent` statements that departed last.
+    /// Stores the results of the `sent` statements of the last batch.
     pub(super) fn settle(
         &mut self,
         sent: usize,
@@ -235,14 +235,14 @@ impl DeferredStatements {
         }
     }
 
-    /// Nothing of the statements under way, and nothing pending, will have a result.
+    /// Gives the error to all statements that were sent and not answered, and to all pending ones.
     pub(super) fn fail(&mut self, error: &Error) {
         (self.failure, self.failed) = (Some(error.clone()), None);
         self.refuse_flushed(error);
         self.refuse_pending(error);
     }
 
-    /// Statements that are under way keep their places.
+    /// Gives the error to the pending statements; unanswered ones keep their places.
     fn refuse_pending(&mut self, error: &Error) {
         let refused = self
             .pending
@@ -251,7 +251,7 @@ impl DeferredStatements {
         self.results.extend(refused);
     }
 
-    /// Whatever was sent and not answered.
+    /// Gives the error to the statements that were sent and not answered.
     fn refuse_flushed(&mut self, error: &Error) {
         for slot in &mut self.results {
             if matches!(slot, Slot::Underway) {
@@ -269,7 +269,7 @@ pub(super) fn ended() -> Error {
 
 fn discarded() -> Error {
     Error::Usage {
-        message: "the statement was never sent: the nested transaction it belonged to was undone"
+        message: "the statement was never sent because its nested transaction was rolled back"
             .to_owned(),
     }
 }

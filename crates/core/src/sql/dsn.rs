@@ -1,4 +1,4 @@
-//! What the DSNs of servers have in common: `scheme://user:password@host:port/database?name=value&…`.
+//! The parts that all DSNs of servers share: `scheme://user:password@host:port/database?name=value&…`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,14 +27,14 @@ impl fmt::Display for Endpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
     Disable,
-    /// TLS when the server offers it, without checking who it is.
+    /// TLS if the server offers it, without verifying its identity.
     #[default]
     Prefer,
-    /// TLS or nothing, without checking who it is.
+    /// TLS is required; the identity of the server is not verified.
     Require,
-    /// The certificate must be signed by a trusted authority.
+    /// TLS is required, with a certificate of a trusted authority.
     VerifyCa,
-    /// And it must have been issued for this host.
+    /// As `verify-ca`, and the certificate must be for this host.
     VerifyFull,
 }
 
@@ -53,7 +53,7 @@ impl SslMode {
     }
 }
 
-/// A DSN without its scheme, every part percent-decoded; what is missing is empty or `None`.
+/// A DSN without its scheme, every part percent-decoded. Missing parts are empty or `None`.
 pub(super) struct Parts {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
@@ -65,7 +65,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// # Errors
-    /// Which part is wrong.
+    /// A message that names the invalid part.
     pub(super) fn read(rest: &str) -> Result<Self, String> {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -100,7 +100,7 @@ fn split_address(address: &str) -> Result<(&str, Option<&str>), String> {
         Some(bracketed) => {
             let (host, rest) = bracketed
                 .split_once(']')
-                .ok_or("the host lacks its \"]\"")?;
+                .ok_or("the host has no closing \"]\"")?;
             (host, rest.strip_prefix(':'))
         }
         None => match address.rsplit_once(':') {
@@ -152,15 +152,15 @@ pub(super) fn read_ssl_mode(text: &str) -> Result<SslMode, String> {
         "verify-ca" => Ok(SslMode::VerifyCa),
         "verify-full" => Ok(SslMode::VerifyFull),
         _ => Err(format!(
-            "sslmode \"{text}\" is none of disable, prefer, require, verify-ca, verify-full"
+            "sslmode \"{text}\" must be one of disable, prefer, require, verify-ca, verify-full"
         )),
     }
 }
 
-/// Hides what stands between the first `:` of the login and its last `@`, and any `password` option.
+/// Hides the text between the first `:` of the credentials and the last `@`, and any `password` option.
 pub(super) fn redact(dsn: &str) -> String {
     let start = dsn.find("://").map_or(0, |at| at + 3);
-    // The last @ decides, also where an unescaped slash or question mark in the password ends the login early.
+    // The last @ ends the credentials, even if an unescaped slash or question mark in the password ends them early for the parser.
     let login_end = dsn.rfind('@').filter(|at| *at >= start).unwrap_or(start);
     let (login, rest) = (&dsn[start..login_end], &dsn[login_end..]);
     let (address, query) = match rest.split_once('?') {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::Statement;
 
-/// Everything that can go wrong between a statement and its result.
+/// The failures of statements, transactions and connections.
 ///
 /// Messages name the statement, the server and the cause, never a parameter's value and never a password.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -18,11 +18,11 @@ pub enum Error {
         message: String,
     },
 
-    /// The connection broke after the statement was sent: whether it took effect is unknown.
+    /// The connection was lost after the statement was sent. Whether it took effect is unknown.
     #[error("connection to {target} lost: {message}")]
     ConnectionLost { target: String, message: String },
 
-    /// The commit was sent and its answer never came: because the connection broke, or because nobody waits for it any more.
+    /// The commit was sent and not answered, because the connection was lost or the wait was cancelled.
     #[error(
         "the outcome of a transaction is unknown: COMMIT was sent to {target} and not answered ({message}). It is either committed or rolled back as a whole. \
          Before you repeat it, read back something that only it has written, such as a row with a unique id"
@@ -32,7 +32,7 @@ pub enum Error {
     #[error("{0}")]
     Server(Box<ServerError>),
 
-    /// The statement's text and its parameters do not fit together; nothing was sent.
+    /// The parameters do not match the statement; nothing was sent.
     #[error("{message} [statement: {statement}]")]
     Parameter { statement: String, message: String },
 
@@ -40,7 +40,7 @@ pub enum Error {
     #[error("{message}")]
     PoolExhausted { message: String },
 
-    /// There was room in the pool, but no new connection was ready within the borrow timeout.
+    /// The pool had capacity, but no new connection was ready within the borrow timeout.
     #[error("{message}")]
     PoolSlow { message: String },
 
@@ -48,11 +48,11 @@ pub enum Error {
     #[error("{message}")]
     PoolBlocked { message: String },
 
-    /// Refused at once, because the last attempts to connect have failed.
+    /// Refused immediately, because the latest attempts to connect have failed.
     #[error("{message}")]
     ServerDown { message: String },
 
-    /// What the user's hook threw, by its number, 0 where it threw nothing.
+    /// The number of the exception that the user's hook threw; 0 if it threw none.
     #[error("{message}")]
     Hook { message: String, thrown: i64 },
 
@@ -62,7 +62,7 @@ pub enum Error {
     #[error("statement cancelled [statement: {statement}]")]
     Cancelled { statement: String },
 
-    /// The caller broke the rules of the object, such as using a finished transaction.
+    /// Incorrect use of an object, such as a transaction that has ended.
     #[error("{message}")]
     Usage { message: String },
 }
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// What a lost connection means for a transaction whose commit had been sent.
+    /// The error of a transaction whose connection was lost after the commit was sent.
     pub(crate) fn of_commit(self) -> Self {
         match self {
             Self::ConnectionLost { target, message } => Self::OutcomeUnknown { target, message },
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// Whether it means that no server answers at all.
+    /// Whether the server is unavailable.
     pub(crate) fn is_down(&self) -> bool {
         let Self::Connect { failure, .. } = self else {
             return false;
@@ -95,11 +95,11 @@ impl Error {
         )
     }
 
-    /// A transaction begins and ends through its object, which otherwise would not know of it.
+    /// Transactions are begun and ended through their object, which tracks their state.
     pub(crate) fn boundary(sql: &str) -> Self {
         Self::Usage {
             message: format!(
-                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {}]",
+                "use a transaction object to begin, commit and roll back, not a statement [statement: {}]",
                 excerpt(sql)
             ),
         }
@@ -107,12 +107,12 @@ impl Error {
 
     pub(crate) fn open_transaction() -> Self {
         Self::Usage {
-            message: "the statement left a transaction open, which was rolled back; use a transaction object"
+            message: "the statement left a transaction open, which is rolled back; use a transaction object"
                 .to_owned(),
         }
     }
 
-    /// The same error with the statement as its author wrote it, where it holds the driver's form.
+    /// The same error with the statement as the user wrote it instead of the driver's form.
     pub(crate) fn in_words_of(mut self, statement: &Statement) -> Self {
         let shown = match &mut self {
             Self::Server(error) => &mut error.statement,
@@ -142,22 +142,22 @@ impl From<pool::Error<Error>> for Error {
     }
 }
 
-/// Why a connection could not be made.
+/// The reason why a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectFailure {
-    /// Nothing listens there, or the host cannot be reached.
+    /// Connection refused, or host unreachable.
     Refused,
     Timeout,
-    /// The server refused user or password.
+    /// Authentication failed.
     Authentication,
     /// The server has no database of that name.
     Database,
-    /// The file cannot be opened or created, or is no database.
+    /// The file cannot be opened or created, or is not a database.
     File,
     Tls,
     /// The host name has no address.
     Dns,
-    /// The peer answered in a way this client does not understand, or refused for another reason.
+    /// Protocol violation, or another refusal by the server.
     Protocol,
 }
 
@@ -168,7 +168,7 @@ pub struct ServerError {
     /// Five characters; SQLite's result codes are mapped to their nearest SQLSTATE.
     pub sqlstate: String,
     pub message: String,
-    /// The server's DETAIL line is left out where it would repeat a parameter's value.
+    /// The server's DETAIL line; omitted if it could repeat the value of a parameter.
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub constraint: Option<String>,
@@ -186,7 +186,7 @@ fn detail_suffix(detail: &Option<String>, hint: &Option<String>) -> String {
         .collect()
 }
 
-/// A statement's text as errors carry it: cut to 1,000 characters.
+/// The text of a statement for errors, cut to 1,000 characters.
 pub(crate) fn excerpt(sql: &str) -> String {
     match sql.char_indices().nth(1_000) {
         Some((end, _)) => format!("{}…", &sql[..end]),

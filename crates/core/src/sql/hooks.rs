@@ -1,4 +1,4 @@
-//! Hooks of the user's program in the life cycle of connections.
+//! User hooks in the life cycle of connections.
 //!
 //! The program takes the calls of its hooks from [`PoolEvents`]. Until it reports the end of a call, the connection is kept with
 //! the [`HookCall`], so that the hook can run statements on it.
@@ -26,14 +26,14 @@ pub struct Hooks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookPoint {
     Created,
-    /// Cleaning the session has undone the settings of the hook for new connections, which is called again.
+    /// The session was reset, so the hook for new connections runs again.
     Renewed,
     Borrowed,
     Returned,
     Closed,
 }
 
-/// Work or news for the program.
+/// A hook call or a report for the program.
 #[derive(Debug)]
 pub enum PoolEvent {
     Hook {
@@ -84,7 +84,7 @@ pub trait HookedConnection {
     /// Whether no answer is outstanding and no transaction is open.
     fn is_ready(&self) -> bool;
 
-    /// Makes the present session state part of the connection, so that cleaning does not remove it.
+    /// Accepts the current session state as the connection's own, so that cleaning keeps it.
     fn keep_session_state(&mut self);
 
     fn mark(&mut self) -> &mut HookState;

@@ -3,7 +3,7 @@
 use crate::sql::Value;
 
 /// # Errors
-/// The reason why an item has no JSON form.
+/// The reason why an item cannot be encoded.
 pub(super) fn encode(items: &[Value]) -> Result<String, String> {
     let mut output = String::from("[");
     for (index, item) in items.iter().enumerate() {
@@ -23,13 +23,13 @@ fn item_text(item: &Value) -> Result<String, String> {
         Value::Int(number) => Ok(number.to_string()),
         Value::Float(number) if number.is_finite() => Ok(serde_json::json!(number).to_string()),
         Value::Float(_) => {
-            Err("is a list with a number JSON cannot write (NaN or infinite)".into())
+            Err("is a list with NaN or an infinite number, which JSON cannot represent".into())
         }
         Value::Text(text) | Value::Date(text) | Value::Timestamp(text) => {
             Ok(serde_json::Value::from(text.as_str()).to_string())
         }
         Value::Json(document) => Ok(document.clone()),
-        Value::Bytes(_) => Err("is a list with bytes in it, which JSON cannot write".into()),
+        Value::Bytes(_) => Err("is a list with bytes, which JSON cannot represent".into()),
         Value::List(items) => encode(items),
     }
 }

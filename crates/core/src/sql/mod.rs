@@ -1,4 +1,4 @@
-//! SQL clients behind one vocabulary: a [`Statement`] goes in, a [`ResultSet`] or an [`Error`] comes out.
+//! SQL clients with a common interface: they run a [`Statement`] and return a [`ResultSet`] or an [`Error`].
 
 mod cache;
 mod connect_options;

@@ -2,5 +2,5 @@ use std::pin::Pin;
 
 use super::Error;
 
-/// A result that is on its way. Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
+/// A pending result. Boxed because the drivers' futures differ; the cost is one allocation per round trip.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;

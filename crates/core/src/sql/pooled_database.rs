@@ -6,7 +6,7 @@ use super::hooks::{HookCalls, HookedConnection, Hooks, PoolEvent, PoolEvents};
 use super::{Error, ResultSet, Statement};
 use crate::pool::{Borrower, Manage, Pool, PoolOptions, Stats};
 
-/// What differs between kinds of servers.
+/// The operations that differ between kinds of servers.
 pub trait Server: Manage<Connection: HookedConnection, Error = Error> {
     type Config;
 
@@ -57,19 +57,19 @@ impl<S: Server> PooledDatabase<S> {
         lease.execute(&statement).await
     }
 
-    /// The same database for a borrower that messages can name.
+    /// The same database for a named borrower.
     pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
         Self {
             pool: self.pool.on_behalf_of(borrower),
         }
     }
 
-    /// Its connections.
+    /// The pool of its connections.
     pub fn pool(&self) -> &Pool<S> {
         &self.pool
     }
 
-    /// The calls of hooks and the leaks.
+    /// Hook calls and leaks.
     pub fn events(&self) -> Rc<PoolEvents> {
         Rc::clone(&self.hook_calls().events)
     }

@@ -11,12 +11,12 @@ use super::pooled_database::Server;
 use super::{Error, ResultSet, Statement};
 use crate::pool::{Lease, Pool};
 
-/// What a rollback may take before the connection is given up.
+/// Timeout of a rollback, after which the connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a session needs of a connection to a server.
+/// A connection to a server on which sessions can run.
 pub(super) trait SessionConnection {
-    /// Runs one statement, and what begins a transaction in front of it in the same round trip.
+    /// Runs one statement. With `begin`, a transaction begins in the same round trip.
     ///
     /// The outer error is the connection's, the inner one the statement's.
     fn run_statement(
@@ -32,7 +32,7 @@ pub(super) trait SessionConnection {
 
     fn is_in_transaction(&self) -> bool;
 
-    /// Whether the session has something in it that must not be lost between two statements, nor be seen by another borrower.
+    /// Whether the session has state that must survive between two statements and be hidden from other borrowers.
     fn holds_state(&self) -> bool;
 
     fn sent_commit(&self) -> SentCommit;
@@ -40,11 +40,11 @@ pub(super) trait SessionConnection {
 
 /// A session with a server behind a pool.
 pub(super) struct ServerSession<S: Server> {
-    /// The connection while there is something in it. Locked by the statement that runs.
+    /// The connection while the session has state. Locked by the running statement.
     held: Mutex<Option<Lease<S>>>,
     /// Between `begin()` and the end of the transaction.
     in_transaction: Cell<bool>,
-    /// Why the transaction, or what else was in the session, is gone.
+    /// The reason why the transaction or other state of the session is lost.
     lost: RefCell<Option<Error>>,
 }
 
@@ -74,7 +74,8 @@ impl CancelGuard<'_> {
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
         if self.is_stateful {
-            let statement = "the session it belonged to has ended with it, and what was open in it was rolled back";
+            let statement =
+                "its session has ended with it, and an open transaction was rolled back";
             self.lost.replace(Some(Error::Cancelled {
                 statement: statement.to_owned(),
             }));
@@ -88,7 +89,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
             return Err(error.clone());
         }
         match self.in_transaction.replace(true) {
-            true => Err(usage("the session is in a transaction already")),
+            true => Err(usage("the session is already in a transaction")),
             false => Ok(()),
         }
     }
@@ -113,7 +114,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
             lost: &self.lost,
             is_stateful: wanted || lease.holds_state(),
         };
-        // Where the server refused the statement before it began the transaction, the next one begins it.
+        // If the server refused a statement before the transaction began, the next statement begins it.
         let begin = wanted && !lease.is_in_transaction();
         let outcome = lease.run_statement(&statement, begin).await;
         let is_stateful = guard.is_stateful;
@@ -166,7 +167,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
         if lease.is_in_transaction() {
             let undone = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.roll_back_session()).await;
             if !matches!(undone, Ok(Ok(()))) {
-                // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
+                // If this fails or takes too long, the connection is broken or dirty, and the pool cleans or closes it.
                 return Ok(());
             }
         }
@@ -174,7 +175,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
         Ok(())
     }
 
-    /// Rolls back, and gives the connection back, which the pool cleans. A statement that runs keeps its connection.
+    /// Rolls back and returns the connection to the pool, which cleans it. A running statement keeps its connection.
     pub(super) fn reset(&self) {
         self.in_transaction.set(false);
         self.lost.take();

@@ -1,8 +1,8 @@
-//! A session as a database library expects it: statements take effect in order, one after the other, on what looks like one
+//! A session as database libraries expect it: statements take effect one after the other, on what looks like one
 //! connection, and settings, temporary tables and locks stay until it ends.
 //!
-//! Behind it is a pool. A session holds a connection only while it has something in it that the next borrower must not see or
-//! its own next statement needs: an open transaction, a setting, a temporary table, a lock.
+//! It uses a pool. A session holds a connection only while it has state that the next borrower must not see or
+//! that its next statement needs: an open transaction, a setting, a temporary table, a lock.
 
 use std::rc::Rc;
 
@@ -33,10 +33,10 @@ impl Session {
         })
     }
 
-    /// Begins a transaction; the server hears of it with the first statement.
+    /// Begins a transaction, which reaches the server with the first statement.
     ///
     /// # Errors
-    /// [`Error::Usage`] in a transaction, and the error with which the session was lost.
+    /// [`Error::Usage`] inside a transaction; the error by which the session was lost.
     pub fn begin(&self) -> Result<(), Error> {
         match &self.0 {
             Kind::Postgres(session) => session.begin(),
@@ -47,14 +47,14 @@ impl Session {
 
     /// Runs one statement. An error of the statement leaves the session as the server leaves it.
     ///
-    /// `keep`: the next statement needs the same connection although nothing of the session can be seen, such as the one that
-    /// asks for `lastval()`. `database` is the one the session was made for, on behalf of who calls.
+    /// `keep`: the next statement needs the same connection although the session has no visible state, such as one that
+    /// selects `lastval()`. `database` is the database of the session, on behalf of the caller.
     ///
-    /// Dropping the future cancels the statement on the server, and ends the session where there was something in it: then
+    /// Dropping the future cancels the statement on the server, and ends a session that has state:
     /// every call fails with [`Error::Cancelled`] until [`roll_back`](Self::roll_back) or [`reset`](Self::reset).
     ///
     /// # Errors
-    /// As [`Database::execute`], and the error with which the session was lost.
+    /// As [`Database::execute`]; the error by which the session was lost.
     pub fn execute(
         &self,
         database: &Database,
@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// # Errors
-    /// That of the commit: nothing took effect. [`Error::OutcomeUnknown`] when the connection broke after it was sent.
+    /// That of the commit: nothing took effect. [`Error::OutcomeUnknown`] when the connection was lost after it was sent.
     pub fn commit(&self) -> Pending<()> {
         match &self.0 {
             Kind::Postgres(session) => {
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Undoes the transaction, and makes a session that was lost usable again.
+    /// Rolls back. A lost session becomes usable again.
     pub fn roll_back(&self) -> Pending<()> {
         match &self.0 {
             Kind::Postgres(session) => {
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Makes the session as new without waiting: the pool rolls back and cleans what was in it.
+    /// Resets the session without waiting: the pool rolls back and cleans the connection.
     pub fn reset(&self) {
         match &self.0 {
             Kind::Postgres(session) => session.reset(),

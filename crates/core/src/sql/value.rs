@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-/// A value on its way to or from a database.
+/// A parameter or a value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
@@ -20,7 +20,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Bytes of memory it holds, about.
+    /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) | Self::Json(text) | Self::Date(text) | Self::Timestamp(text) => {
@@ -36,37 +36,37 @@ impl Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
-    /// The database's own name of the type, such as `int4` or `TEXT`; empty where the driver has none.
+    /// The database's name of the type, such as `int4` or `TEXT`; empty if the driver has none.
     pub type_name: String,
 }
 
-/// What one statement returned. Owned and `Send`, so that it can cross from a driver's thread.
+/// The result of one statement. Owned and `Send`, so that drivers with threads can return it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResultSet {
     pub columns: Arc<[Column]>,
     pub rows: Vec<Vec<Value>>,
-    /// Rows inserted, updated, deleted, or for a query the rows returned.
+    /// The number of inserted, updated or deleted rows; for a query the number of returned rows.
     pub affected: u64,
-    /// The last `AUTO_INCREMENT` or rowid value, where the driver has one.
+    /// The last `AUTO_INCREMENT` or rowid value, if the driver has one.
     pub last_insert_id: Option<i64>,
-    /// The further results of a statement that has several, as `CALL` in MySQL.
+    /// Further results of statements with several, such as `CALL` in MySQL.
     pub further: Vec<ResultSet>,
 }
 
 /// SQL text with its parameters in positional order.
 ///
-/// The texts are shared, so that a statement used a million times is parsed only once.
+/// The texts are shared, so that a statement is parsed only once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
     /// Positional form in the dialect of the driver (`$1` for PostgreSQL, `?1` for SQLite, `?` for MySQL).
     pub sql: Arc<str>,
-    /// What errors show: the text as its author wrote it, with `?` or `:name` placeholders.
+    /// The text for errors, as the user wrote it, with `?` or `:name` placeholders.
     pub source: Arc<str>,
     pub params: Vec<Value>,
 }
 
 impl Statement {
-    /// A text in the dialect of the driver.
+    /// A statement whose text is in the driver's dialect.
     pub fn new(sql: impl Into<Arc<str>>, params: Vec<Value>) -> Self {
         let sql = sql.into();
         Self {

@@ -192,7 +192,7 @@ fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
             (
                 "require_auth=scram-sha-256",
                 vec![MD5.to_vec()],
-                "is not met: the server asks for md5",
+                "is not met: the server requests md5",
             ),
             (
                 "require_auth=!md5",
@@ -202,17 +202,17 @@ fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
             (
                 "require_auth=md5",
                 vec![SCRAM.to_vec()],
-                "the server asks for scram-sha-256",
+                "the server requests scram-sha-256",
             ),
             (
                 "require_auth=md5",
                 vec![LET_IN.to_vec()],
-                "the server asked for no authentication",
+                "the server requested no authentication",
             ),
             (
                 "require_auth=!none",
                 vec![LET_IN.to_vec()],
-                "the server asked for no authentication",
+                "the server requested no authentication",
             ),
             (
                 "channel_binding=require",
@@ -222,7 +222,7 @@ fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
             (
                 "channel_binding=require",
                 vec![MD5.to_vec()],
-                "the server asks for md5",
+                "the server requests md5",
             ),
             (
                 "channel_binding=require",
@@ -235,7 +235,11 @@ fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
                 "ready without AuthenticationOk",
             ),
             ("", vec![starts(b"")], "skipped the start of SCRAM"),
-            ("", vec![[LET_IN_AND, MD5].concat()], "after it let us in"),
+            (
+                "",
+                vec![[LET_IN_AND, MD5].concat()],
+                "after AuthenticationOk",
+            ),
         ] {
             let (sent, error) = answer_to(options, requests).await;
             assert_eq!(sent, b"", "{options}: {error}");
@@ -267,7 +271,7 @@ fn a_server_that_lets_us_in_before_scram_has_ended_is_no_server_to_talk_to() {
             let text = error.to_string();
             assert!(
                 text.contains("before it proved that it knows the password")
-                    || text.contains("asks for authentication a second time"),
+                    || text.contains("requests authentication a second time"),
                 "{text}"
             );
         }

@@ -239,7 +239,9 @@ fn a_value_of_the_wrong_kind_is_refused_before_anything_is_sent() {
             .await
             .unwrap_err();
         assert!(
-            error.to_string().contains("takes 2 parameters, 1 given"),
+            error
+                .to_string()
+                .contains("has 2 parameters, but 1 were given"),
             "{error}"
         );
         let error = query(&db, "SELECT '\0'", vec![]).await.unwrap_err();

@@ -96,7 +96,7 @@ impl Driver {
             }
             _ => Err(violation(
                 COMMAND_INVALID,
-                format!("an answer ({method:#010x}) nobody asked for on channel {number}"),
+                format!("an unrequested answer ({method:#010x}) on channel {number}"),
             )),
         }
     }

@@ -392,7 +392,7 @@ fn no_grpc(kind: Option<&HeaderValue>) -> Status {
         String::from_utf8_lossy(kind.as_bytes())
     });
     let message =
-        format!("the server answered with the content type {kind}, which is none of gRPC");
+        format!("the server answered with the content type {kind}, which is not one of gRPC");
     Status::new(Code::UNKNOWN, message)
 }
 

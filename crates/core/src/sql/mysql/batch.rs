@@ -1,4 +1,4 @@
-//! Running the statements of a transaction, together where they may be, and ending it.
+//! Runs the statements of a transaction, together if possible, and ends it.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Statements that were noted together, and how far they got.
+/// The results of statements that were flushed together.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Of the statements that succeeded, in order.
+    /// Results of the successful statements, in order.
     pub(super) results: Vec<ResultSet>,
     /// The first failure.
     pub(super) failure: Option<Error>,
 }
 
 impl Connection {
-    /// Statements of a transaction, in order. Those that certainly neither commit nor change what follows travel together;
-    /// behind a failed one the server still runs what was sent with it, which the rollback that must follow undoes.
+    /// Runs statements of a transaction in order. Those that neither commit nor change the meaning of others are sent together;
+    /// after a failure the server still runs the others that were sent with it, and the required rollback undoes them.
     pub(super) async fn run_all(&mut self, statements: &[Statement]) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         while outcome.failure.is_none() && outcome.results.len() < statements.len() {
@@ -44,7 +44,7 @@ impl Connection {
             Ok(_) if was_open && !self.in_transaction() => {
                 outcome.failure = Some(Error::Usage {
                     message: format!(
-                        "the statement committed the transaction it ran in, as CREATE, ALTER and the like do in MySQL [statement: {}]",
+                        "the statement committed its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {}]",
                         excerpt(&statement.source)
                     ),
                 });
@@ -74,7 +74,7 @@ impl Connection {
                 outcome.failure = Some(failure.into_error(&statements[at].source));
                 return Ok(());
             }
-            // No statement that counts as plain is known to have no prepared form; if one has, one after the other will do.
+            // Every plain statement is expected to have a prepared form. If one has none, the statements run one by one.
             Some((_, Unprepared::TextOnly)) => {
                 return self.run_alone(&statements[0], outcome).await;
             }
@@ -106,7 +106,7 @@ impl Connection {
             let Some(prepared) = self.cache.get(&statement.sql) else {
                 return (
                     at,
-                    Some(self.give_up("it prepared another statement than it was asked to")),
+                    Some(self.give_up("it answered for another statement than the prepared one")),
                 );
             };
             let written = fits(statement, prepared.parameters)
@@ -121,9 +121,9 @@ impl Connection {
         (statements.len(), None)
     }
 
-    /// Turns autocommit off with whatever is sent next: the transaction begins with the first statement that reads or
-    /// writes. After a failure that ends a transaction, such as a deadlock, what was sent together with the failed
-    /// statement then still does not commit by itself, as it would behind `BEGIN`.
+    /// Turns autocommit off together with the next command: the transaction begins with the first statement that reads or
+    /// writes. If a failure ends the transaction, such as a deadlock, the statements that were sent with the failed
+    /// one still do not commit by themselves, as they would after `BEGIN`.
     pub(super) fn push_open(&mut self) {
         self.push_silent("SET autocommit = 0");
     }
@@ -152,12 +152,12 @@ impl Connection {
                 restored?;
                 Ok(Err(failure.into_error(sql)))
             }
-            // It has ended, whatever becomes of the connection, which is broken where this failed.
+            // The transaction has ended in any case. If this failed, the connection is broken.
             _ => Ok(Ok(())),
         }
     }
 
-    /// Reads the answer to a command that does not fail on a sound connection.
+    /// Reads the answer to a command that succeeds on every working connection.
     async fn succeed(&mut self, sql: &str) -> Result<(), Error> {
         match self.answer(sql).await? {
             Answer::Failed(failure) => Err(self.give_up(&failure.summary())),
@@ -166,8 +166,8 @@ impl Connection {
     }
 }
 
-/// How many of the statements can be sent without waiting for the answers of those before. What marks, releases or
-/// returns to a savepoint must not run behind a failed statement: going back to it would fail or do something else.
+/// The number of statements that can be sent without waiting for earlier answers. Statements that set, release or
+/// roll back to a savepoint must not run after a failed statement, because they would fail or have another effect.
 fn together(statements: &[Statement]) -> usize {
     let mut behind_others = false;
     let goes_along = |statement: &&Statement| {

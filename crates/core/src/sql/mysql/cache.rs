@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::statement_kind::StatementKind;
 
-/// A statement the server keeps under a number.
+/// A prepared statement and its number on the server.
 pub(super) struct Prepared {
     pub(super) id: u32,
     pub(super) parameters: u16,
@@ -13,7 +13,7 @@ pub(super) struct Prepared {
     used: Cell<u64>,
 }
 
-/// The prepared statements of one connection by their text; beyond the limit the one not used for longest goes.
+/// The prepared statements of one connection by their text. Beyond the limit the least recently used one is evicted.
 pub(super) struct StatementCache {
     limit: usize,
     entries: HashMap<Arc<str>, Rc<Prepared>>,
@@ -47,17 +47,17 @@ impl StatementCache {
         self.entries.insert(sql, Rc::new(prepared));
     }
 
-    /// The number of a statement that has become useless.
+    /// Removes a statement that has become invalid and returns its number.
     pub(super) fn remove(&mut self, sql: &str) -> Option<u32> {
         self.entries.remove(sql).map(|prepared| prepared.id)
     }
 
-    /// All of them are gone with a reset of the session.
+    /// Removes all statements after a reset of the session.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// Back to the limit; the numbers to close. Not while statements are being put together, which may need more at once.
+    /// Evicts down to the limit and returns the numbers to close. Not called while a batch is built, which may need more at once.
     pub(super) fn trim(&mut self) -> Vec<u32> {
         let surplus = self.entries.len().saturating_sub(self.limit);
         if surplus == 0 {

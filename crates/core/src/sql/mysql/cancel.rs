@@ -1,4 +1,4 @@
-//! Bringing a connection back to order after its user left in the middle, or left something behind.
+//! Recovers connections after cancelled statements, and cleans their sessions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use super::connection::Connection;
 use super::startup::Connector;
 use crate::sql::Error;
 
-/// How long a statement may go on before it is cancelled: a cancellation costs a connection.
+/// Time for a statement to end by itself before it is cancelled, because a cancellation costs a connection.
 const CANCEL_AFTER: Duration = Duration::from_millis(20);
 /// Time until a cancellation is repeated for the first time; it doubles each time. More statements may have been sent behind the one
 /// that it stops.
 const FIRST_CANCEL_RETRY: Duration = Duration::from_millis(50);
 
-/// Stops what is running, reads what is left of its answer, rolls back and cleans the session. `None` when that fails. The
+/// Cancels the running statement, reads the rest of its answer, rolls back and cleans the session. `None` if that fails. The
 /// pool limits the time.
 pub(super) async fn recover(
     mut connection: Box<Connection>,
@@ -23,10 +23,10 @@ pub(super) async fn recover(
     tidied.is_ok().then_some(connection)
 }
 
-/// Ends the session on the server, which would notice a closed socket only when it next writes to it. Limited by the connect
+/// Kills the session on the server, which would notice a closed socket only at its next write. Limited by the connect
 /// timeout.
 pub(super) async fn terminate(id: u32, connector: Rc<Connector>) {
-    // It may have gone by itself meanwhile.
+    // The session may have ended in the meantime.
     let _ = connector.kill(id, true).await;
 }
 
@@ -38,9 +38,9 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
         }
     }
     if connection.has_changed_session() {
-        // Rolls back as well. Without a database of its own the session could not leave the one it was sent to.
+        // Also rolls back. A session without a default database could not leave the one it has changed to.
         if connector.config.connect.database.is_none() {
-            return Err(connection.give_up("its session cannot be made as new"));
+            return Err(connection.give_up("its session cannot be reset"));
         }
         return connector.reset(connection).await;
     }
@@ -54,8 +54,8 @@ async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), 
     let id = connection.id;
     let mut retry_after = FIRST_CANCEL_RETRY;
     loop {
-        // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
-        // must have ended before anything else is sent, or it could hit that.
+        // Reading continues: a server that is blocked in sending does not notice the cancellation. The request
+        // must have ended before anything else is sent, because it could cancel that.
         let drained = tokio::time::timeout(retry_after, connection.drain());
         let (killed, drained) = tokio::join!(connector.kill(id, false), drained);
         killed?;
@@ -65,7 +65,7 @@ async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), 
         }
         retry_after *= 2;
     }
-    // A cancellation that came too late for its statement hits this instead of the next one.
+    // A late cancellation hits this statement instead of the next one.
     connection.push_control("DO 0");
     connection.drain().await
 }

@@ -10,18 +10,18 @@ const MYSQL: Kind = Kind {
     socket: |path, _| PathBuf::from(path),
 };
 
-/// Where a database is and how to get in.
+/// The address and credentials of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The application's name is shown by `performance_schema.session_connect_attrs` as `program_name`. Without a statement
+    /// `performance_schema.session_connect_attrs` shows the application's name as `program_name`. Without a statement
     /// cache each statement is prepared for one use.
     pub connect: ConnectOptions,
     /// Whether `LOAD DATA LOCAL INFILE` may read files of this machine. Default no.
     pub local_infile: bool,
-    /// PEM file with the RSA public key of the server, which encrypts the password where there is no TLS.
+    /// PEM file with the RSA public key of the server, which encrypts the password on connections without TLS.
     pub server_public_key: Option<PathBuf>,
-    /// Whether the password may go to a server whose identity is not proven: in the clear over TLS without a verified
-    /// certificate, without TLS encrypted by a key that the server itself sends. Default no.
+    /// Whether the password may be sent to an unverified server: in the clear over TLS without a verified
+    /// certificate, or without TLS encrypted by a key that the server itself sends. Default no.
     pub allow_unverified_server: bool,
 }
 

@@ -22,10 +22,10 @@ use crate::sql::error::excerpt;
 use crate::sql::hooks::HookState;
 use crate::sql::{Error, Statement};
 
-/// Bytes received in one go before other tasks and sockets have a turn.
+/// Bytes received before other tasks and sockets get a turn.
 const BYTES_PER_TURN: usize = 256 * 1024;
 
-/// The longest packet a server can be told to send (`max_allowed_packet`), with its headers.
+/// The longest packet that a server may send (the maximum of `max_allowed_packet`), with its headers.
 const ANSWER_BYTES: usize = (1 << 30) + 1024;
 
 const COM_QUIT: u8 = 0x01;
@@ -38,19 +38,19 @@ const COM_RESET_CONNECTION: u8 = 0x1f;
 
 /// One session with a server.
 ///
-/// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
-/// the connection still knows what it owes and is owed.
+/// All state is kept here and not in the futures of the methods, so that a future can be dropped at any point and
+/// the connection still knows which answers are outstanding.
 pub struct Connection {
     link: BufferedStream,
-    /// Sent or written, not yet answered.
+    /// Requests that are not yet answered.
     commands: VecDeque<Command>,
-    /// Answered, not yet looked at.
+    /// Answers that are not yet taken.
     answers: VecDeque<Answer>,
     reply: Reply,
-    /// Whoever waited for the rows has gone.
+    /// The reader of the rows was dropped.
     is_discarding: bool,
     is_broken: bool,
-    /// It ran something that may have left a trace in the session.
+    /// A statement may have changed the state of the session.
     session_touched: bool,
     target: Rc<str>,
     /// The server's number of this session, for `KILL`.
@@ -60,9 +60,9 @@ pub struct Connection {
     pub(super) evicted: Vec<u32>,
     /// The longest packet the server accepts, in bytes.
     pub(super) max_packet: usize,
-    /// `LOAD DATA LOCAL`: what is allowed, and what is going on.
+    /// `LOAD DATA LOCAL`: the permission, and the state of an upload.
     pub(super) local_infile: Infile,
-    /// A commit was written, or a statement that commits by itself, whose answer may never come.
+    /// A commit, or a statement that commits by itself, was sent and may stay unanswered.
     pub(super) commit_sent: Rc<Cell<bool>>,
     pub(super) mark: HookState,
 }
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Neither is a transaction open nor is one begun by whatever comes next.
+    /// No transaction is open, and the next statement does not begin one.
     pub(super) fn is_idle(&self) -> bool {
         self.reply.status & (IN_TRANSACTION | AUTOCOMMIT) == AUTOCOMMIT
     }
@@ -111,7 +111,7 @@ impl Connection {
         self.session_touched || self.reply.session_changed
     }
 
-    /// Whether the connection can be lent; looks for a death notice without a round trip.
+    /// Whether the connection can be lent. Reads a pending shutdown message without a round trip.
     pub(super) fn condition(&mut self) -> Condition {
         if self.is_broken || self.local_infile.is_sending() {
             return Condition::Broken;
@@ -126,22 +126,22 @@ impl Connection {
         }
     }
 
-    /// An answer, or a part of it, is still to come.
+    /// Whether an answer is outstanding.
     pub(super) fn is_busy(&self) -> bool {
         !self.commands.is_empty() || !self.answers.is_empty() || !self.link.out.is_empty()
     }
 
-    /// How many answers are still to come.
+    /// The number of outstanding answers.
     pub(super) fn awaited(&self) -> usize {
         self.commands.len()
     }
 
-    /// A statement of our own, in the text protocol.
+    /// Sends a statement of the client itself in the text protocol.
     pub(super) fn push_control(&mut self, sql: &str) {
         self.push(Command::Control, COM_QUERY, sql.as_bytes());
     }
 
-    /// The same; its answer is only looked at should it be a failure, which breaks the connection.
+    /// The same, with an implicit answer: a failure breaks the connection.
     pub(super) fn push_silent(&mut self, sql: &str) {
         self.push(Command::Silent, COM_QUERY, sql.as_bytes());
     }
@@ -154,7 +154,7 @@ impl Connection {
         self.push(Command::Prepare, COM_STMT_PREPARE, sql.as_bytes());
     }
 
-    /// Makes the session as new, without its prepared statements; the database stays.
+    /// Resets the session, which loses its prepared statements and keeps its database.
     pub(super) fn push_reset(&mut self) {
         self.push(Command::Control, COM_RESET_CONNECTION, b"");
         self.cache.clear();
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// # Errors
-    /// [`Error::Parameter`] for a parameter that cannot be sent, and for more than the server accepts.
+    /// [`Error::Parameter`] for a parameter that cannot be sent, and for a packet longer than the server accepts.
     pub(super) fn push_execute(
         &mut self,
         id: u32,
@@ -190,7 +190,7 @@ impl Connection {
         outcome
     }
 
-    /// Asks for the next rows of a cursor.
+    /// Requests the next rows of a cursor.
     pub(super) fn push_fetch(&mut self, id: u32, rows: u32) {
         let mut body = [0; 8];
         body[..4].copy_from_slice(&id.to_le_bytes());
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// The server answers neither.
+    /// The server does not answer these commands.
     pub(super) fn push_closes(&mut self) {
         for id in std::mem::take(&mut self.evicted) {
             push_packet(&mut self.link.out, 0, |out| {
@@ -227,7 +227,7 @@ impl Connection {
         self.commands.push_back(command);
     }
 
-    /// A part of what `LOAD DATA LOCAL` reads; an empty one ends it.
+    /// Sends a part of the file of `LOAD DATA LOCAL`; an empty one ends it.
     pub(super) fn push_file_part(&mut self, part: &[u8]) {
         self.local_infile.sequence =
             push_packet(&mut self.link.out, self.local_infile.sequence, |out| {
@@ -246,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Receives until so many rows of the current answer are there, or all of it is. Rows are taken from
+    /// Receives until `rows` rows of the current answer, or all of it, have arrived. Rows are taken from
     /// [`reply`](Self::reply), the answer by [`answer`](Self::answer).
     pub(super) async fn receive_rows(&mut self, rows: usize) -> Result<(), Error> {
         if self.answers.is_empty() && self.reply.rows.len() < rows {
@@ -263,14 +263,14 @@ impl Connection {
         !self.answers.is_empty()
     }
 
-    /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
+    /// Sends buffered requests and reads and ignores all outstanding answers.
     pub(super) async fn drain(&mut self) -> Result<(), Error> {
         self.is_discarding = true;
         while !self.commands.is_empty() {
             self.answers.clear();
             self.exchange(usize::MAX).await?;
             if self.local_infile.is_asked() {
-                return Err(self.give_up("nobody is left to send the file it asks for"));
+                return Err(self.give_up("it requests a file for a cancelled statement"));
             }
         }
         self.answers.clear();
@@ -278,20 +278,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is written and reads until an answer is complete, `rows` rows are there or a file is asked for.
+    /// Sends buffered requests and reads until an answer is complete, `rows` rows have arrived or a file is requested.
     pub(super) async fn exchange(&mut self, rows: usize) -> Result<(), Error> {
         if self.is_broken {
             return Err(self.lost("it was lost before"));
         }
         while !poll_fn(|cx| self.poll_exchange(cx, rows)).await? {
-            // Lets the reactor look at the other sockets: with an answer that never pauses, it seldom would.
+            // Lets the reactor poll other sockets, which it would seldom do during an answer without pauses.
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    /// Sends and receives at once: a server that waits for us to read would never read. True when there is something to
-    /// look at, false when others should have a turn first.
+    /// Sends and receives concurrently, because a server that waits for the client to read does not read itself. True when there is
+    /// progress to handle, false when other tasks should get a turn first.
     fn poll_exchange(&mut self, cx: &mut Context<'_>, rows: usize) -> Poll<Result<bool, Error>> {
         let mut received = 0;
         let outcome = loop {
@@ -301,9 +301,11 @@ impl Connection {
             }
             let missing = match frame(&self.link.input) {
                 Framing::Missing(bytes) if self.link.input.len() + bytes > ANSWER_BYTES => {
-                    break Err(self.lost_while("it announced a packet longer than any may be"));
+                    break Err(
+                        self.lost_while("it announced a packet longer than the protocol allows")
+                    );
                 }
-                // Twice what has come at most: a packet may announce much that never comes.
+                // At most twice the received bytes: a packet may announce bytes that never arrive.
                 Framing::Missing(bytes) => bytes.min(self.link.input.len().max(BYTES_PER_TURN)),
                 Framing::Whole { .. } => 0,
             };
@@ -316,13 +318,13 @@ impl Connection {
         Poll::Ready(outcome)
     }
 
-    /// Sends what is written and waits until the socket has taken all of it.
+    /// Sends buffered requests and waits until the socket has accepted them.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         let sent = self.link.flush().await;
         sent.map_err(|error| self.give_up(&format!("{error} while the client sent a file")))
     }
 
-    /// Reads every packet that is there as a whole, up to the end of an answer. True when there is something to look at.
+    /// Handles every complete packet up to the end of an answer. True when there is progress to handle.
     fn read_packets(&mut self, rows: usize) -> Result<bool, Error> {
         while let Framing::Whole { total } = frame(&self.link.input) {
             let (packet, sequence) = take_packet(&mut self.link.input, total);
@@ -365,12 +367,12 @@ impl Connection {
         Ok(false)
     }
 
-    /// Whether a backslash in a string literal escapes what follows.
+    /// Whether a backslash in a string literal is an escape character.
     pub(super) fn has_backslash_escapes(&self) -> bool {
         self.reply.status & NO_BACKSLASH_ESCAPES == 0
     }
 
-    /// Lets the task that waits for a commit see whether it was sent.
+    /// Records for the task that waits for a commit whether it was sent.
     pub(super) fn sent_commit(&self) -> SentCommit {
         SentCommit {
             target: Rc::clone(&self.target),
@@ -378,13 +380,13 @@ impl Connection {
         }
     }
 
-    /// Gives up on a server that does not keep to the protocol.
+    /// Breaks the connection after a protocol violation.
     pub(super) fn give_up(&mut self, message: &str) -> Error {
         self.is_broken = true;
         self.lost(message)
     }
 
-    /// The same as [`lost`](Self::lost), with the state of the conversation.
+    /// The same as [`lost`](Self::lost), with the state of the protocol.
     fn lost_while(&self, problem: &str) -> Error {
         match self.commands.front() {
             Some(command) => self.lost(&format!(
@@ -402,13 +404,13 @@ impl Connection {
         }
     }
 
-    /// The session is as new.
+    /// The session is reset.
     pub(super) fn mark_clean(&mut self) {
         self.session_touched = false;
         self.reply.session_changed = false;
     }
 
-    /// Says good-bye as far as the socket takes it at once.
+    /// Sends `COM_QUIT` if the socket accepts it at once.
     pub(super) fn quit(&mut self) {
         if self.is_broken || self.is_busy() || !self.reply.is_fresh() {
             return;
@@ -418,14 +420,14 @@ impl Connection {
     }
 }
 
-/// What a server says without having been asked: why it is about to close the connection.
+/// The reason in an unrequested message, which a server sends before it closes the connection.
 fn last_words(packet: &[u8]) -> String {
     match packet.split_first() {
         Some((0xff, body)) => match ServerFailure::read(body) {
             Ok(failure) => failure.summary(),
             Err(Malformed) => "the server closed the connection".to_owned(),
         },
-        _ => "it sent a packet nobody asked for".to_owned(),
+        _ => "it sent an unrequested packet".to_owned(),
     }
 }
 
@@ -433,7 +435,7 @@ fn too_large(sql: &str, length: usize, limit: usize) -> Error {
     Error::Parameter {
         statement: excerpt(sql),
         message: format!(
-            "the statement with its parameters takes {length} bytes, the server accepts {limit} (max_allowed_packet)"
+            "the statement with its parameters has {length} bytes, but the server accepts {limit} (max_allowed_packet)"
         ),
     }
 }

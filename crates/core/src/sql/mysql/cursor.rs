@@ -1,4 +1,4 @@
-//! Results that the server keeps for a transaction (`COM_STMT_FETCH`), so that others of its statements can run meanwhile.
+//! Cursors on the server (`COM_STMT_FETCH`), between whose chunks other statements of the transaction can run.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use super::cursor_fetch::Handle;
 use super::transaction::Transaction;
 use crate::sql::{Column, Error, Statement, Value};
 
-/// The rows of a query inside a transaction, a chunk at a time. Dropping it frees them on the server, with whatever is sent
-/// next.
+/// The rows of a query inside a transaction, a chunk at a time. Dropping it frees them on the server together with the
+/// next command.
 pub struct Cursor {
     transaction: Rc<Transaction>,
     statement: Statement,
@@ -43,7 +43,7 @@ impl Cursor {
         Arc::clone(&self.columns)
     }
 
-    /// Up to as many rows as a chunk has, at least one; `None` after the last. Dropping the future ends the transaction.
+    /// The next chunk, with at least one row; `None` after the last. Dropping the future ends the transaction.
     ///
     /// # Errors
     /// As [`Transaction::flush`]. After an error the cursor has ended.

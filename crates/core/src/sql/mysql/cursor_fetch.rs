@@ -36,7 +36,7 @@ pub(super) struct Fetched {
 impl Connection {
     /// Opens a cursor and fetches its first rows. The outer error is the connection's, the inner one the statement's.
     ///
-    /// The statement is prepared for it alone: running it again would close the cursor.
+    /// The statement is prepared for this cursor only, because running it again would close the cursor.
     pub(super) async fn open_cursor(
         &mut self,
         statement: &Statement,
@@ -71,7 +71,7 @@ impl Connection {
                 handle.shape = self.reply().shape.clone();
                 self.fetch(statement, handle, chunk).await
             }
-            // The server has sent all of it.
+            // The server has sent all rows.
             Answer::Done(result) => Ok(Ok(Fetched {
                 columns: result.columns,
                 rows: result.rows,

@@ -8,7 +8,7 @@ use crate::sql::pooled_database::PooledDatabase;
 pub type Database = PooledDatabase<Mysql>;
 
 impl PooledDatabase<Mysql> {
-    /// Begins a transaction that costs nothing until its first flush.
+    /// Creates a transaction, which begins on the server with its first flush.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.pool.clone())
     }

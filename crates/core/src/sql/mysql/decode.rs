@@ -6,10 +6,10 @@ use super::wire::{Malformed, Reader};
 use crate::sql::{Column, Value};
 
 const UNSIGNED: u16 = 0x20;
-/// The character set of bytes.
+/// The number of the character set `binary`.
 const BINARY: u16 = 63;
 
-/// How a result's columns are read.
+/// The columns of a result and how their values are decoded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowShape {
     pub(super) columns: Arc<[Column]>,
@@ -19,7 +19,7 @@ pub(super) struct RowShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Bool,
-    /// So many bytes.
+    /// A fixed number of bytes.
     Int {
         width: u8,
         unsigned: bool,
@@ -47,7 +47,7 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// `extended`: MariaDB tells more of a column, such as that a text holds JSON.
+    /// `extended`: MariaDB's extended metadata, such as that a text column holds JSON.
     pub(super) fn read(packet: &[u8], extended: bool) -> Result<Self, Malformed> {
         let mut reader = Reader(packet);
         // Catalog, schema, table and original table.
@@ -143,7 +143,7 @@ impl RowShape {
         if reader.u8()? != 0 {
             return Err(Malformed);
         }
-        // The bitmap of nulls begins with two bits of nothing.
+        // The first two bits of the bitmap of nulls are unused.
         let nulls = reader.bytes((self.kinds.len() + 9) / 8)?;
         let is_null = |at: usize| nulls[(at + 2) / 8] & (1 << ((at + 2) % 8)) != 0;
         let values = self.kinds.iter().enumerate();
@@ -216,7 +216,7 @@ impl Kind {
     }
 }
 
-/// No calendar has the year 0, the month 0 or the day 0 that MySQL may hold, nor the 31st of February.
+/// MySQL may hold dates that no calendar has: a year, month or day of 0, or the 31st of February.
 fn is_no_date(bytes: &[u8]) -> bool {
     let number = |range| {
         let digits = std::str::from_utf8(bytes.get(range)?).ok()?;
@@ -252,7 +252,7 @@ fn read_int(reader: &mut Reader<'_>, width: u8, is_unsigned: bool) -> Result<Val
     })
 }
 
-/// `TINYINT(1)` is what `BOOLEAN` means, and takes any number of a byte.
+/// `BOOLEAN` is an alias of `TINYINT(1)`, which holds any number of a byte.
 fn boolean(number: i64) -> Value {
     match number {
         0 | 1 => Value::Bool(number == 1),
@@ -260,7 +260,7 @@ fn boolean(number: i64) -> Value {
     }
 }
 
-/// What is beyond 64 bits with a sign stays exact as text.
+/// Values beyond a signed 64-bit integer are returned as text, which is exact.
 fn unsigned(number: u64) -> Value {
     match i64::try_from(number) {
         Ok(number) => Value::Int(number),
@@ -268,7 +268,7 @@ fn unsigned(number: u64) -> Value {
     }
 }
 
-/// The shortest decimal that means the same: 0.1, not 0.10000000149011612.
+/// The shortest decimal with the same value: 0.1, not 0.10000000149011612.
 fn float(number: f32) -> Value {
     let text = number.to_string();
     Value::Float(text.parse().unwrap_or_else(|_| f64::from(number)))
@@ -313,7 +313,7 @@ fn datetime(reader: &mut Reader<'_>, decimals: u8) -> Result<Value, Malformed> {
     })
 }
 
-/// A duration as well as a time of day: up to 838 hours, of either sign.
+/// A time of day or a duration of up to 838 hours, positive or negative.
 fn time(reader: &mut Reader<'_>, decimals: u8) -> Result<Value, Malformed> {
     let mut fields = Reader(reader.string()?);
     if fields.is_empty() {
@@ -332,7 +332,7 @@ fn time(reader: &mut Reader<'_>, decimals: u8) -> Result<Value, Malformed> {
     )))
 }
 
-/// As many digits as the column has, as the server itself writes it.
+/// With as many digits as the column has, as in the server's text form.
 fn fraction(fields: &mut Reader<'_>, decimals: u8) -> Result<String, Malformed> {
     let microseconds = match fields.is_empty() {
         true => 0,

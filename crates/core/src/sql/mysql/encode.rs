@@ -17,13 +17,13 @@ const DATETIME: u8 = 12;
 const BLOB: u8 = 252;
 const VAR_STRING: u8 = 253;
 
-/// Why a parameter cannot be sent; completes "parameter 1 …".
+/// The reason why a parameter cannot be sent; completes "parameter 1 …".
 type TypeMismatch = String;
 
-/// Writes the body of `COM_STMT_EXECUTE`; with a `cursor` the server keeps the rows.
+/// Writes the body of `COM_STMT_EXECUTE`; with `cursor` the server keeps the rows.
 ///
 /// # Errors
-/// [`Error::Parameter`]; then what is written is of no use.
+/// [`Error::Parameter`]; the output is then incomplete and must be discarded.
 pub(super) fn execute(
     id: u32,
     statement: &Statement,
@@ -91,7 +91,7 @@ fn put_string(bytes: &[u8], out: &mut BytesMut) {
     out.put_slice(bytes);
 }
 
-/// The wall clock of an ISO 8601 text: no type of MySQL has an offset.
+/// The local time of an ISO 8601 text, because no type of MySQL has an offset.
 fn put_time(text: &str, out: &mut BytesMut) -> Result<(), TypeMismatch> {
     let time = WallClock::read(text)
         .ok_or("is a date MySQL cannot hold: the years are 0000 to 9999".to_owned())?;

@@ -13,15 +13,15 @@ pub(super) struct ServerFailure {
 
 /// `ER_UNSUPPORTED_PS`: the statement has no prepared form.
 const UNPREPARABLE: u16 = 1295;
-/// The server, or what we told it of ourselves, does not allow `LOAD DATA LOCAL`.
+/// The server, or the capabilities of this client, do not allow `LOAD DATA LOCAL`.
 const LOCAL_INFILE: [u16; 3] = [1148, 3948, 4166];
 
 impl ServerFailure {
-    /// Reads what follows the first byte of the packet.
+    /// Reads the packet after its first byte.
     pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(body);
         let code = reader.u16()?;
-        // The server leaves out the state while it does not know the client's capabilities.
+        // The server omits the SQLSTATE before it knows the client's capabilities.
         let sqlstate = match reader.0.first() {
             Some(b'#') => String::from_utf8_lossy(&reader.bytes(6)?[1..]).into_owned(),
             _ => "HY000".to_owned(),
@@ -37,12 +37,12 @@ impl ServerFailure {
         self.code == UNPREPARABLE
     }
 
-    /// The server has forgotten the prepared statement, or a table behind it changed its shape too often.
+    /// The server no longer has the prepared statement, or the definition of one of its tables has changed too often.
     pub(super) fn is_stale_statement(&self) -> bool {
         matches!(self.code, 1243 | 1615)
     }
 
-    /// The server closes the connection after this one: shutdown, an administrator, a time-out.
+    /// Whether the server closes the connection after this error: shutdown, `KILL`, a timeout.
     pub(super) fn is_fatal(&self) -> bool {
         matches!(
             self.code,
@@ -72,11 +72,11 @@ impl ServerFailure {
         }))
     }
 
-    /// The same during the log-in.
+    /// The same during authentication.
     pub(super) fn into_connect_error(self, target: &str) -> Error {
         let failure = match self.code {
             1049 => ConnectFailure::Database,
-            // Wrong user, password or plugin; no access to the database; a locked account.
+            // Unknown user, incorrect password or plugin, no access to the database, locked account.
             1044 | 1045 | 1130 | 1251 | 1524 | 1698 | 3118 | 3159 | 3955 | 4151 => {
                 ConnectFailure::Authentication
             }
@@ -90,10 +90,10 @@ impl ServerFailure {
     }
 }
 
-/// The SQLSTATE that the other databases use for the same: the servers' own are mostly `HY000`, `23000` or `42000`.
+/// The SQLSTATE that other databases use for the same failure; MySQL's own are mostly `HY000`, `23000` or `42000`.
 fn state(code: u16, message: &str) -> &'static str {
     match code {
-        // Which option it is that prevents the statement, only the text says.
+        // Only the text names the server option that prevents the statement.
         1290 if message.contains("read-only") || message.contains("read_only") => "25006",
         1792 | 1836 => "25006",
         1021 | 1114 => "53100",
@@ -139,21 +139,21 @@ fn constraint(code: u16, message: &str) -> Option<String> {
     }
 }
 
-/// A message without the values some of them quote.
+/// A message without the values that it may quote.
 fn discreet(code: u16, sqlstate: &str, message: String, constraint: Option<&str>) -> String {
     match code {
         1062 | 1586 => match constraint {
             Some(key) => format!("Duplicate entry for key '{key}'"),
             None => "Duplicate entry".to_owned(),
         },
-        // They quote only the name of the column.
+        // These quote only the name of the column.
         1264 | 1406 => message,
         _ if sqlstate.starts_with("22") => without_values(&message),
         _ => message,
     }
 }
 
-/// `Incorrect integer value: 'abc' for column …` quotes what the user sent.
+/// Removes the user's value from messages such as `Incorrect integer value: 'abc' for column …`.
 fn without_values(message: &str) -> String {
     match (message.find('\''), message.rfind('\'')) {
         (Some(first), Some(last)) if first < last => {

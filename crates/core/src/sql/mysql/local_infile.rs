@@ -1,13 +1,13 @@
-//! `LOAD DATA LOCAL INFILE`: the server asks for a file of this machine, which a hostile one could do at any time.
+//! `LOAD DATA LOCAL INFILE`: the server requests a file of this machine, which a hostile server could do at any time.
 
 pub(super) const HINT: &str = "LOAD DATA LOCAL needs local_infile=on in the DSN";
 
-/// What is allowed, and what is going on.
+/// The permission, and the state of an upload.
 pub(super) struct Infile {
     pub(super) is_allowed: bool,
-    /// The name of the file the server waits for.
+    /// The name of the file that the server waits for.
     pub(super) asked: Option<Vec<u8>>,
-    /// Of the next packet.
+    /// Sequence number of the next packet.
     pub(super) sequence: u8,
     pub(super) is_being_sent: bool,
 }
@@ -31,7 +31,7 @@ impl Infile {
         self.asked.is_some()
     }
 
-    /// A file that was not sent to its end leaves the protocol in the middle.
+    /// Whether an upload is incomplete, after which the connection cannot be used.
     pub(super) fn is_sending(&self) -> bool {
         self.is_being_sent || self.is_asked()
     }

@@ -1,4 +1,4 @@
-//! The file that a `LOAD DATA LOCAL INFILE` names, read as the server reads it.
+//! Parses the file name of a `LOAD DATA LOCAL INFILE` as the server does.
 
 /// The file's name as the literal of `LOAD {DATA | XML} [LOW_PRIORITY | CONCURRENT] LOCAL INFILE '…'` says, `None` for
 /// every other statement. `backslash_escapes`: the session has not `NO_BACKSLASH_ESCAPES`.
@@ -11,7 +11,7 @@ pub(super) fn local_file(sql: &str, backslash_escapes: bool) -> Option<String> {
     literal(skip_blanks(rest)?, backslash_escapes)
 }
 
-/// What follows one of the words.
+/// The text after one of the words.
 fn keyword<'a>(sql: &'a str, words: &[&str]) -> Option<&'a str> {
     let sql = skip_blanks(sql)?;
     let end = sql
@@ -24,7 +24,7 @@ fn keyword<'a>(sql: &'a str, words: &[&str]) -> Option<&'a str> {
         .then_some(rest)
 }
 
-/// Skips white space and comments. `None` before one that MySQL runs (`/*! … */`), and for one without an end.
+/// Skips white space and comments. `None` at one that MySQL executes (`/*! … */`), and at an unterminated one.
 fn skip_blanks(mut sql: &str) -> Option<&str> {
     loop {
         sql = sql.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
@@ -67,7 +67,7 @@ fn unescape(escaped: char) -> String {
         'r' => "\r".to_owned(),
         't' => "\t".to_owned(),
         'Z' => "\x1a".to_owned(),
-        // Kept with their backslash, for patterns.
+        // These keep their backslash, for patterns.
         '%' | '_' => format!("\\{escaped}"),
         other => other.to_string(),
     }

@@ -13,7 +13,7 @@ use crate::sql::{Error, ServerError};
 const FILE_PART_BYTES: usize = 256 * 1024;
 
 impl Connection {
-    /// Sends the file the server asks for, if it asks and if `sql`, the statement that is running, allows it.
+    /// Sends the file that the server requests, if it requests one and if `sql`, the running statement, names it.
     ///
     /// # Errors
     /// [`Error::Server`] when the file is refused, [`Error::Parameter`] when it cannot be read; the answer of the server has
@@ -42,14 +42,14 @@ impl Connection {
     fn check_file(&self, name: &[u8], sql: &str) -> Result<String, Error> {
         let shown = String::from_utf8_lossy(name);
         if !self.local_infile.is_allowed {
-            let message = format!("the server asks for the file \"{shown}\", which is refused");
+            let message = format!("the server requested the file \"{shown}\", which is refused");
             return Err(refusal(message, sql));
         }
         match local_file(sql, self.has_backslash_escapes()) {
             Some(path) if path.as_bytes() == name => Ok(path),
             _ => {
                 let message = format!(
-                    "the server asks for the file \"{shown}\", which is not the one that the statement names"
+                    "the server requested the file \"{shown}\", which is not the one that the statement names"
                 );
                 Err(refusal(message, sql))
             }
@@ -79,8 +79,8 @@ impl Connection {
     }
 }
 
-/// A file that is read part by part on a thread for files: the disk may be slow, and the name may be a pipe's that nobody
-/// writes to.
+/// A file that is read in parts on a thread for files, because the disk may be slow, or the file may be a pipe without
+/// a writer.
 struct Source {
     file: File,
     buffer: Vec<u8>,

@@ -24,17 +24,17 @@ use crate::net::{self, BufferedStream, DialError, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
-/// The longest packet we accept, in bytes: as much as the protocol allows a server to be told.
+/// The longest accepted packet in bytes: the maximum of the protocol.
 const PACKET_BYTES: u32 = 1 << 30;
 /// `utf8mb4_general_ci`, which every server knows.
 const COLLATION: u8 = 45;
 /// A handshake is a few hundred bytes.
 const HANDSHAKE_BYTES: usize = 1 << 20;
-/// `caching_sha2_password` does not know the hash: the server asks for the password itself.
+/// The server has no cached hash for `caching_sha2_password` and requests the password itself.
 const FULL_AUTHENTICATION: &[u8] = &[4];
 
 impl Connector {
-    /// Shakes hands and proves who we are.
+    /// Performs the handshake and authenticates.
     pub(super) async fn log_in(&self) -> Result<Connection, Error> {
         let mut wire = Wire::new(self.open().await?, 0);
         let greeting = self.receive(&mut wire).await?;
@@ -57,9 +57,9 @@ impl Connector {
             channel: self.channel(wire.link.stream())?,
             scramble: greeting.nonce(),
         };
-        // The scramble is told with a zero byte behind it.
+        // The scramble is sent with a trailing zero byte.
         login.scramble.truncate(20);
-        // The server asks for another one where the user's account has another.
+        // The server requests another plugin if the user's account has another.
         let plugin = match greeting.auth_plugin() {
             Some(AuthPlugin::CachingSha2Password) => AuthPlugin::CachingSha2Password,
             _ => AuthPlugin::MysqlNativePassword,
@@ -150,7 +150,7 @@ impl Connector {
         }
     }
 
-    /// Switches to TLS where the mode wants it and the server has it.
+    /// Switches to TLS if the mode requires or prefers it and the server supports it.
     async fn secure(
         &self,
         mut wire: Wire,
@@ -173,7 +173,7 @@ impl Connector {
         let request = SslRequest::new(*capabilities, PACKET_BYTES, COLLATION)
             .with_mariadb_capabilities(extensions);
         self.send(&mut wire, &request).await?;
-        // What a man in the middle might append to the greeting must not pass for encrypted.
+        // Bytes that an attacker appends to the greeting must not be treated as encrypted.
         let (stream, _) = wire.link.into_parts();
         let Stream::Tcp(socket) = stream else {
             return Ok(Wire::new(stream, wire.sequence));
@@ -192,7 +192,7 @@ impl Connector {
         Ok(self.tls.get_or_init(|| connector))
     }
 
-    /// Answers what the server asks until it lets us in; its status flags.
+    /// Answers the server's requests until authentication succeeds. Returns the status flags.
     async fn authenticate(
         &self,
         wire: &mut Wire,
@@ -241,7 +241,7 @@ impl Connector {
 
     fn begin(&self, plugin: &AuthPlugin<'_>, login: &Login<'_>) -> Result<AuthProc, Error> {
         match plugin {
-            // They prove that we know the password without showing it; the last one only until it is asked for more.
+            // These prove knowledge of the password without sending it; the last one may be followed by a request for it.
             AuthPlugin::MysqlNativePassword
             | AuthPlugin::Ed25519
             | AuthPlugin::CachingSha2Password => {}
@@ -255,7 +255,7 @@ impl Connector {
             .map_err(|error| self.refused_plugin(plugin, &error))
     }
 
-    /// Refuses to show the password to a server that may be anybody's.
+    /// Refuses to send the password to an unverified server.
     fn check_exposure(&self, plugin: &AuthPlugin<'_>, login: &Login<'_>) -> Result<(), Error> {
         let is_clear = matches!(plugin, AuthPlugin::MysqlClearPassword);
         let obstacle = match login.channel {
@@ -280,7 +280,7 @@ impl Connector {
         };
         Err(self.refused_plugin(
             plugin,
-            &format!("that shows it the password, and {obstacle}"),
+            &format!("that sends it the password, but {obstacle}"),
         ))
     }
 
@@ -306,11 +306,11 @@ impl Connector {
             )
         };
         let key = std::fs::read(file).map_err(|error| unusable(&error))?;
-        // What `caching_sha2_password` has, and the only form that its client knows.
+        // The form that `caching_sha2_password` uses, and the only one that its client supports.
         match key.starts_with(b"-----BEGIN PUBLIC KEY-----") {
             true => Ok(key),
             false => Err(unusable(
-                &"it holds no public key in PEM (BEGIN PUBLIC KEY)",
+                &"it contains no public key in PEM (BEGIN PUBLIC KEY)",
             )),
         }
     }
@@ -319,7 +319,7 @@ impl Connector {
         let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
         self.failed(
             ConnectFailure::Authentication,
-            format!("the server wants authentication by \"{name}\": {reason}"),
+            format!("the server requires authentication by \"{name}\": {reason}"),
         )
     }
 
@@ -359,7 +359,7 @@ impl Connector {
     }
 }
 
-/// Whether the scramble of a greeting has a length: `mysql_common` reckons with it as with a signed byte.
+/// Whether the length of a greeting's scramble is valid: `mysql_common` treats it as a signed byte.
 pub(super) fn has_sound_length(greeting: &[u8]) -> bool {
     let version = greeting.iter().skip(1).position(|byte| *byte == 0);
     // The length comes 20 bytes after the version's end.
@@ -367,7 +367,7 @@ pub(super) fn has_sound_length(greeting: &[u8]) -> bool {
     length.is_none_or(|length| *length < 128)
 }
 
-/// The socket while the packets of both sides are numbered in one sequence.
+/// The socket during the handshake, when the packets of both sides share one sequence.
 struct Wire {
     link: BufferedStream,
     sequence: u8,
@@ -408,17 +408,17 @@ impl Wire {
     }
 }
 
-/// What is known about the peer that reads the password.
+/// The identity of the peer that receives the password.
 enum Channel {
     /// A Unix socket, or TLS with a verified certificate.
     Proven,
     UnprovenTls,
-    /// No TLS, but the server's public key (PEM).
+    /// No TLS, but a configured public key of the server (PEM).
     Key(Vec<u8>),
     Plain,
 }
 
-/// What an authentication plugin may know.
+/// The input of an authentication plugin.
 struct Login<'a> {
     password: &'a str,
     channel: Channel,
@@ -434,7 +434,7 @@ impl Context for &Login<'_> {
         self.is_tls_transport()
     }
 
-    /// Whether the server takes the password as it is.
+    /// Whether the plugin sends the password in the clear.
     fn is_tls_transport(&self) -> bool {
         matches!(self.channel, Channel::Proven | Channel::UnprovenTls)
     }

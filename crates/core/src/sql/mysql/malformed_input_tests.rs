@@ -1,4 +1,4 @@
-//! Whatever a server sends, reading it ends in a value or in [`Malformed`].
+//! Any input from a server is decoded to a value or to [`Malformed`].
 
 use bytes::{BufMut, BytesMut};
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
@@ -21,7 +21,7 @@ const COMMANDS: [Command; 5] = [
     Command::Fetch,
 ];
 
-/// Every type a column can have, by its code in a definition.
+/// All column types by their code in a definition.
 const TYPES: [u8; 27] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 245, 246, 247, 248, 249, 250, 251, 252,
     253, 254, 255,
@@ -35,7 +35,7 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
     })
 }
 
-/// Reads packets until the answer is complete or wrong.
+/// Reads packets until the answer is complete or invalid.
 fn read(capabilities: Capabilities, command: Command, packets: &[Vec<u8>]) -> Option<Answer> {
     let mut reply = Reply::new(capabilities, 0);
     for packet in packets {

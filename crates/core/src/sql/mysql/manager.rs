@@ -48,7 +48,7 @@ impl Server for Mysql {
 }
 
 impl Manage for Mysql {
-    /// Boxed, since it moves at every borrow.
+    /// Boxed because it is moved at every borrow.
     type Connection = Box<Connection>;
     type Error = Error;
 

@@ -1,11 +1,11 @@
 //! A MySQL and MariaDB client for one thread; the pool is shared by all tasks.
 //!
-//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. Below it, a [`Connection`] keeps the
+//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. A [`Connection`] keeps the
 //! commands it has sent in a queue and reads their answers in that order.
 //!
 //! The packets of the handshake and the authentication plugins are `mysql_common`'s. Its sibling `mysql_async` has no way
-//! to ask whether an idle connection is still alive without a round trip, closes a connection whose future is dropped,
-//! does not tell the session's status after every statement and cannot send a second command before the first is
+//! to check an idle connection without a round trip, closes a connection whose future is dropped,
+//! does not report the session's status after every statement and cannot send a second command before the first is
 //! answered; the pool and the transactions here need all four.
 
 mod batch;

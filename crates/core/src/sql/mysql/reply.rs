@@ -1,4 +1,4 @@
-//! The answer to a command, put together packet by packet.
+//! Assembles the answer to a command from packets.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ const INFILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
 
-/// What was sent, which decides how the answer is read.
+/// The kind of a request, which determines how its answer is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Command {
-    /// Our own: what it changes in the session is known.
+    /// A statement of the client itself, whose effect on the session is known.
     Control,
-    /// The same, and nobody waits for its answer, which is good on a sound connection.
+    /// The same, without a waiter. It succeeds on every working connection.
     Silent,
     Prepare,
     /// A statement in the text protocol.
     Query,
     /// A prepared statement.
     Execute,
-    /// The next rows of a cursor; their shape is known.
+    /// The next rows of a cursor, whose columns are known.
     Fetch,
 }
 
-/// Answers to another command than the one that was sent.
+// Messages for an answer of the wrong kind.
 pub(super) const UNEXPECTED_DESCRIPTION: &str =
     "it described a prepared statement while the client waited for a result";
 pub(super) const UNEXPECTED_RESULT: &str =
@@ -61,18 +61,18 @@ pub(super) enum Answer {
     Failed(ServerFailure),
 }
 
-/// What a packet led to.
+/// The state after a packet.
 pub(super) enum Step {
     More,
     Complete(Answer),
-    /// The server asks for a file of this machine.
+    /// The server requests a file of this machine.
     File(Vec<u8>),
 }
 
-/// How this server writes its packets.
+/// The capabilities that determine the format of the packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Capabilities {
-    /// `CLIENT_DEPRECATE_EOF`: no packet between definitions and rows, and an OK packet after them.
+    /// `CLIENT_DEPRECATE_EOF`: no packet between definitions and rows, and an OK packet after the rows.
     pub(super) without_eof: bool,
     /// `CLIENT_SESSION_TRACK`
     pub(super) tracks_session: bool,
@@ -87,14 +87,14 @@ pub(super) struct Reply {
     phase: Phase,
     definitions: Vec<Definition>,
     pub(super) shape: RowShape,
-    /// Of the current result set, unless somebody has taken them already.
+    /// Rows of the current result that are not yet taken.
     pub(super) rows: Vec<Vec<Value>>,
-    /// How many were received.
+    /// The number of received rows.
     count: u64,
     done: Vec<ResultSet>,
-    /// The status flags the server told last.
+    /// The latest status flags of the server.
     pub(super) status: u16,
-    /// The server told of a change in the session.
+    /// The server reported a change in the session.
     pub(super) session_changed: bool,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Reply {
 enum Phase {
     #[default]
     Start,
-    /// Of a prepared statement; what they say is of no use.
+    /// Definitions of a prepared statement, which are not needed.
     Skipping {
         packets: usize,
         id: u32,
@@ -124,7 +124,7 @@ impl Reply {
         }
     }
 
-    /// Nothing of the next answer has come yet.
+    /// Whether no packet of the next answer has arrived.
     pub(super) fn is_fresh(&self) -> bool {
         matches!(self.phase, Phase::Start) && self.done.is_empty()
     }
@@ -138,7 +138,7 @@ impl Reply {
         self.status & LAST_ROW_SENT != 0
     }
 
-    /// What the client waits for, as error messages name it.
+    /// The awaited part of the answer, for error messages.
     pub(super) fn awaited(&self, command: &Command) -> String {
         let part = match self.phase {
             Phase::Start if self.done.is_empty() => "the answer",
@@ -289,7 +289,7 @@ impl Reply {
         Ok(Step::More)
     }
 
-    /// The rest of an OK packet; whether another result follows.
+    /// Reads the rest of an OK packet. Returns whether another result follows.
     fn read_status(
         &mut self,
         command: &Command,
@@ -303,7 +303,7 @@ impl Reply {
     }
 
     fn end_of_set(&mut self, result: ResultSet, more: bool) -> Step {
-        // The last word of a procedure is an OK packet that is the result of nothing.
+        // A procedure ends with an OK packet that belongs to no result.
         if self.done.is_empty() || !result.columns.is_empty() {
             self.done.push(result);
         }

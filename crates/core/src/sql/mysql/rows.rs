@@ -39,12 +39,12 @@ impl RowStream {
         Arc::clone(&self.columns)
     }
 
-    /// Up to as many rows as a chunk has, at least one; `None` after the last. Dropping the future ends the stream.
+    /// The next chunk, with at least one row; `None` after the last. Dropping the future ends the stream.
     ///
     /// # Errors
     /// As [`Database::execute`](super::Database::execute). After an error the stream has ended.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<Value>>>, Error> {
-        // Taken out, so that a dropped future drops the connection's lease with it.
+        // Moved into the future, so that dropping the future drops the lease.
         let mut lease = match std::mem::replace(&mut self.state, State::Done) {
             State::Done => return Ok(None),
             State::Fresh => self.open().await?,

@@ -1,4 +1,4 @@
-//! Running one statement: preparing it where it is unknown, executing it, and what to do with either's failure.
+//! Runs one statement: prepares it if necessary, executes it, and handles failures of both.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::reply::{Answer, UNEXPECTED_DESCRIPTION, UNEXPECTED_RESULT};
 use super::statement_kind::StatementKind;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Why a statement could not be prepared.
+/// The reason why a statement could not be prepared.
 pub(super) enum Unprepared {
     Failed(ServerFailure),
-    /// It has no prepared form: it goes as text.
+    /// It has no prepared form and is sent as text.
     TextOnly,
 }
 
@@ -44,14 +44,14 @@ impl Connection {
                     return Ok(Err(failure.into_error(&statement.source)));
                 }
                 Ok(Answer::Prepared { .. }) => return Err(self.give_up(UNEXPECTED_DESCRIPTION)),
-                // The file of a `LOAD DATA LOCAL`, whose answer has been read.
+                // A refused file of `LOAD DATA LOCAL`; its answer has been read.
                 Err(error @ (Error::Server(_) | Error::Parameter { .. })) => return Ok(Err(error)),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Writes the command that runs a statement, prepared before if need be.
+    /// Writes the command that runs a statement, after preparing it if necessary.
     pub(super) async fn start(
         &mut self,
         statement: &Statement,
@@ -63,7 +63,9 @@ impl Connection {
         let kind = match self.prepare(std::slice::from_ref(&statement.sql)).await? {
             None => {
                 let Some(prepared) = self.cache.get(&statement.sql) else {
-                    return Err(self.give_up("it prepared another statement than it was asked to"));
+                    return Err(
+                        self.give_up("it answered for another statement than the prepared one")
+                    );
                 };
                 if let Err(error) = fits(statement, prepared.parameters) {
                     return Ok(Err(error));
@@ -83,7 +85,7 @@ impl Connection {
             Some((_, Unprepared::TextOnly)) => {
                 return Ok(Err(Error::parameter(
                     &statement.source,
-                    "this statement cannot be prepared, so it takes no parameters",
+                    "this statement cannot be prepared, so it must have no parameters",
                 )));
             }
         };
@@ -94,7 +96,7 @@ impl Connection {
         Ok(Ok(()))
     }
 
-    /// Prepares what is not yet, in one round trip. The first that failed, and why.
+    /// Prepares all unprepared statements in one round trip. Returns the first failure.
     pub(super) async fn prepare(
         &mut self,
         texts: &[Arc<str>],
@@ -125,7 +127,7 @@ impl Connection {
         Ok(first)
     }
 
-    /// The statement is prepared again at its next use.
+    /// Removes a statement from the cache, so that its next use prepares it again.
     pub(super) fn forget(&mut self, sql: &str) {
         self.evicted.extend(self.cache.remove(sql));
     }
@@ -141,7 +143,7 @@ pub(super) fn fits(statement: &Statement, parameters: u16) -> Result<(), Error> 
         given if given == usize::from(parameters) => Ok(()),
         given => Err(Error::parameter(
             &statement.source,
-            format!("the statement takes {parameters} parameters, {given} given"),
+            format!("the statement has {parameters} parameters, but {given} were given"),
         )),
     }
 }

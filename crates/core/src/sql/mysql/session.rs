@@ -1,4 +1,4 @@
-//! How a session runs statements on a connection.
+//! [`SessionConnection`] of this driver.
 
 use super::connection::Connection;
 use crate::sql::deferred_statements::SentCommit;

@@ -1,4 +1,4 @@
-//! From nothing to a session that is ready for statements.
+//! Opens connections: address, socket, TLS, authentication, session settings.
 
 use std::cell::OnceCell;
 use std::io;
@@ -10,10 +10,10 @@ use super::reply::Answer;
 use crate::net::TlsConnector;
 use crate::sql::{ConnectFailure, Error, Value};
 
-/// What every session begins with. A loop over a stream may pause for longer than the minute that servers wait by
-/// default for their client to read on.
+/// Settings of every session. A loop over a stream may pause for longer than the minute that servers wait by
+/// default for a client to read.
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, @@session.net_write_timeout = 3600, @@session.session_track_state_change = 1";
-/// The same for servers that have no session tracking.
+/// The same for servers without session tracking.
 const SESSION_SETUP_WITHOUT_TRACKING: &str =
     "SET NAMES utf8mb4, @@session.net_write_timeout = 3600";
 const UNKNOWN_VARIABLE: u16 = 1193;
@@ -63,7 +63,7 @@ impl Connector {
         .await
     }
 
-    /// Makes a used session as good as new.
+    /// Resets a used session.
     pub(super) async fn reset(&self, connection: &mut Connection) -> Result<(), Error> {
         connection.push_reset();
         if let Some(database) = &self.config.connect.database {
@@ -80,13 +80,13 @@ impl Connector {
         Ok(())
     }
 
-    /// Stops what the session is doing; `connection` ends it altogether.
+    /// Cancels the statement of a session; with `connection` it ends the session.
     pub(super) async fn kill(&self, id: u32, connection: bool) -> Result<(), Error> {
         self.within_timeout(async {
             let mut other = self.log_in().await?;
             let target = if connection { "CONNECTION" } else { "QUERY" };
             other.push_control(&format!("KILL {target} {id}"));
-            // It may have gone by itself meanwhile.
+            // The session may have ended in the meantime.
             other.answer("KILL").await?;
             other.quit();
             Ok(())
@@ -138,7 +138,7 @@ impl Connector {
         }
     }
 
-    /// A connection lost during the log-in was never made.
+    /// Turns the loss of a connection during authentication into a failure to connect.
     fn while_logging_in(&self, error: Error) -> Error {
         match error {
             Error::ConnectionLost { message, .. } => self.failed(ConnectFailure::Protocol, message),

@@ -1,7 +1,7 @@
-//! What a statement may leave behind in its session.
+//! Classifies statements by their effect on the session.
 
-/// The statements that, as their first word, change nothing but data or schema. A session that ran only these needs no
-/// cleaning; of everything else (`SET`, `USE`, `CALL`, `LOCK`, `DO`, …) the worst is assumed.
+/// First words of statements that change only data or schema. A session that ran only these needs no
+/// cleaning. All others (`SET`, `USE`, `CALL`, `LOCK`, `DO`, …) are assumed to change the session.
 const KEEPS_SESSION: [&str; 33] = [
     "SELECT",
     "INSERT",
@@ -42,16 +42,16 @@ const BATCHABLE: [&str; 7] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES",
 ];
 
-/// What is known of a statement by its text.
+/// The properties of a statement, by its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StatementKind {
-    /// It may leave something in the session: a variable, a lock, a temporary table, another database.
+    /// It may change the session: a variable, a lock, a temporary table, another database.
     pub(super) changes_session: bool,
-    /// It may travel together with others: it neither commits nor changes how others are understood.
+    /// It can be sent together with others: it neither commits nor changes the meaning of others.
     pub(super) is_batchable: bool,
-    /// It marks, releases or returns to a place in a transaction.
+    /// It sets, releases or rolls back to a savepoint.
     pub(super) is_savepoint: bool,
-    /// It begins or ends a transaction, which is the transaction object's business.
+    /// It begins or ends a transaction, which only the transaction object may do.
     pub(super) controls_transaction: bool,
 }
 
@@ -75,7 +75,7 @@ impl StatementKind {
     }
 }
 
-/// User variables, named locks and temporary tables. Errs on the side of cleaning: the words may stand in a string.
+/// Finds user variables, named locks and temporary tables. A match inside a string only costs an unnecessary reset.
 fn mentions_session(sql: &str) -> bool {
     sql.contains('@')
         || ["GET_LOCK", "TEMPORARY"]

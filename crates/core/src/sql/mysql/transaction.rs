@@ -12,23 +12,23 @@ use crate::pool::{Lease, Pool};
 use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended};
 use crate::sql::{Error, ResultSet, Statement};
 
-/// What a rollback may take before the connection is given up.
+/// Timeout of a rollback, after which the connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A transaction whose statements travel together.
+/// A transaction whose statements are sent in batches.
 ///
-/// [`push`](Self::push) only notes a statement; [`flush`](Self::flush) sends what is noted in one round trip, and what
-/// begins the transaction in front of the first. [`commit`](Self::commit) takes one for the rest and one for `COMMIT`: in
-/// this protocol a server goes on after a failed statement, so the commit must wait until all have succeeded. One single
+/// [`push`](Self::push) adds a statement without sending it. [`flush`](Self::flush) sends the pending statements in one round
+/// trip, with the begin of the transaction before the first. [`commit`](Self::commit) takes one for the rest and one for `COMMIT`: in
+/// this protocol a server continues after a failed statement, so the commit must wait until all have succeeded. A single
 /// statement is a transaction by itself.
 ///
-/// All methods take `&self` and may be called by several tasks: flushes queue up, in order. Dropping an unfinished
-/// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction.
+/// Several tasks may call the methods; flushes run in order. Dropping an unfinished
+/// transaction rolls it back. Dropping the future of a flush or commit cancels the running statement and ends the transaction.
 pub struct Transaction {
     pool: Pool<Mysql>,
     deferred: RefCell<DeferredStatements>,
     session: Mutex<Session>,
-    /// Numbers of statements whose cursors nobody reads any more.
+    /// Numbers of statements whose cursors were dropped.
     dropped: Rc<RefCell<Vec<u32>>>,
 }
 
@@ -48,11 +48,11 @@ impl Transaction {
         }
     }
 
-    /// Notes a statement and returns its index, counted from 0.
+    /// Adds a statement and returns its index, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. The transaction
-    /// is as it was before.
+    /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. Neither changes
+    /// the transaction.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         if StatementKind::of(&statement.sql).controls_transaction {
             return Err(Error::boundary(&statement.source));
@@ -60,36 +60,36 @@ impl Transaction {
         self.deferred.borrow_mut().push(statement)
     }
 
-    /// Forgets what is noted; the results of those statements are errors.
+    /// Discards the pending statements; their results are errors.
     pub fn discard(&self) {
         self.deferred.borrow_mut().discard();
     }
 
-    /// Whether it was neither committed nor rolled back yet.
+    /// Whether the transaction is neither committed nor rolled back.
     pub fn is_open(&self) -> bool {
         !self.deferred.borrow().ended
     }
 
-    /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
+    /// The index of the statement that failed the transaction; `None` if the commit or the connection failed.
     pub fn failed(&self) -> Option<usize> {
         self.deferred.borrow().failed()
     }
 
     /// # Errors
-    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    /// [`Error::OutcomeUnknown`] when the commit was sent and not answered.
     pub fn check_outcome(&self) -> Result<(), Error> {
         self.deferred.borrow().check_outcome()
     }
 
-    /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
+    /// Takes the result of a flushed statement; `None` before the flush and after the first call.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         self.deferred.borrow_mut().take_result(index)
     }
 
-    /// Sends what is noted.
+    /// Sends the pending statements.
     ///
     /// # Errors
-    /// That of the first statement that failed; the statements after it have no effect and the same error as their
+    /// That of the first failed statement. The statements after it have no effect and the same error as their
     /// result. From then on every flush fails with it, except one that begins with `ROLLBACK TO`.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
@@ -102,7 +102,7 @@ impl Transaction {
     /// Sends the rest and commits. Results can still be taken afterwards.
     ///
     /// # Errors
-    /// That of the first statement that failed, now or earlier, or of the commit itself: the transaction is rolled back.
+    /// That of the first statement that failed, now or earlier, or of the commit: the transaction is rolled back.
     /// [`Error::OutcomeUnknown`] when the connection was lost after the commit was sent, and as the result of every statement
     /// when the future was dropped then. [`Error::Usage`] when it had ended before.
     pub async fn commit(&self) -> Result<(), Error> {
@@ -129,10 +129,10 @@ impl Transaction {
         outcome
     }
 
-    /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended.
+    /// Rolls back and discards the pending statements. Has no effect after the end of the transaction.
     ///
     /// # Errors
-    /// None so far: a connection that cannot roll back is closed, which rolls back as well.
+    /// None at present: a connection that cannot roll back is closed, which also rolls back.
     pub async fn rollback(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
         self.deferred.borrow_mut().abandon();
@@ -141,7 +141,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// A transaction of one statement that commits nothing by itself is what the server makes of it anyway.
+    /// Runs a transaction of one statement without `BEGIN` and `COMMIT`, because the server runs it as a transaction anyway.
     fn is_one_statement(&self) -> bool {
         match self.deferred.borrow().pending() {
             [only] => {
@@ -170,7 +170,7 @@ impl Transaction {
         }
     }
 
-    /// Sends what is noted and opens a cursor.
+    /// Sends the pending statements and opens a cursor.
     pub(super) async fn open_cursor(
         &self,
         statement: &Statement,
@@ -208,7 +208,7 @@ impl Transaction {
         Ok(lease)
     }
 
-    /// Notes how a cursor fared: what fails in it fails the transaction, as any statement does.
+    /// Records the outcome of a cursor: its failure fails the transaction, as that of any statement does.
     fn keep(
         &self,
         session: &mut Session,
@@ -252,7 +252,7 @@ impl Transaction {
         }
     }
 
-    /// Commits what has been sent.
+    /// Commits the statements that were sent.
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
         let Ok(mut lease) = self.held(session) else {
             return Ok(());
@@ -267,7 +267,7 @@ impl Transaction {
             })
     }
 
-    /// The connection of the transaction. Nothing noted is lost when the wait for a new one is given up.
+    /// The connection of the transaction. Cancelling the wait for a new one loses no pending statement.
     async fn borrow(&self) -> Result<Lease<Mysql>, Error> {
         let lease = self.pool.borrow().await.map_err(Error::from);
         lease.inspect_err(|error| self.deferred.borrow_mut().fail(error))
@@ -279,7 +279,7 @@ impl Transaction {
         };
         lease.evicted.append(&mut self.dropped.borrow_mut());
         if !lease.is_idle() || lease.is_busy() {
-            // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
+            // If this fails or takes too long, the connection is broken or dirty, and the pool cleans or closes it.
             let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.rollback()).await;
         }
     }

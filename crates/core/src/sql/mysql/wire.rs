@@ -2,16 +2,16 @@
 
 use bytes::{Buf, BufMut, BytesMut};
 
-/// Three bytes of length and a sequence number.
+/// Three bytes of length and one sequence number.
 pub(super) const HEADER: usize = 4;
-/// A packet this long is continued by the next.
+/// The length of a packet that is continued by the next one.
 pub(super) const LONGEST_PACKET_PART: usize = 0xff_ffff;
 
-/// The peer does not keep to the protocol.
+/// The peer violates the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// Appends one packet, split where it is longer than a packet can be. Sequence numbers begin with `sequence`.
+/// Appends one packet, split if it exceeds the maximum length. Sequence numbers begin with `sequence`.
 pub(super) fn push_packet(
     out: &mut BytesMut,
     mut sequence: u8,
@@ -47,11 +47,11 @@ fn patch_header(header: &mut [u8], length: usize, sequence: u8) {
     header[3] = sequence;
 }
 
-/// What is known of the first packet in a buffer.
+/// The state of the first packet in a buffer.
 pub(super) enum Framing {
-    /// All of it is there, in so many bytes with its headers.
+    /// It is complete and has this many bytes with its headers.
     Whole { total: usize },
-    /// At least so many bytes are missing.
+    /// At least this many bytes are missing.
     Missing(usize),
 }
 
@@ -73,7 +73,7 @@ pub(super) fn frame(input: &[u8]) -> Framing {
     }
 }
 
-/// Takes a packet that is there as a whole; the second value is the sequence number of its last part.
+/// Takes a complete packet; the second value is the sequence number of its last part.
 pub(super) fn take_packet(input: &mut BytesMut, total: usize) -> (BytesMut, u8) {
     let mut packet = input.split_to(total);
     if total < HEADER + LONGEST_PACKET_PART {

@@ -1,4 +1,4 @@
-/// How a driver writes its positional parameters.
+/// The syntax of a driver's positional parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `$1`; dollar-quoted strings, `E''` strings, nested comments, `::` casts.

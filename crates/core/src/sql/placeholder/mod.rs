@@ -1,4 +1,4 @@
-//! `?` and `:name` placeholders, rewritten to the form that the driver takes.
+//! Rewrites `?` and `:name` placeholders to the driver's form.
 
 mod dialect;
 mod parse_cache;

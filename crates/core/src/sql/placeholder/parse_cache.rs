@@ -5,7 +5,7 @@ use super::parsed_sql::ParsedSql;
 use crate::sql::Error;
 use crate::sql::cache::Cache;
 
-/// Parsed statements by their text; bounded, the least recently used half is forgotten when it is full.
+/// Parsed statements by their text. When the cache is full, the least recently used half is evicted.
 #[derive(Debug)]
 pub struct ParseCache {
     dialect: Dialect,
@@ -13,7 +13,7 @@ pub struct ParseCache {
 }
 
 impl ParseCache {
-    /// Remembers at least the `capacity` statements used last, and never more than twice as many.
+    /// Keeps at least the `capacity` statements used last, and at most twice as many.
     pub fn new(dialect: Dialect, capacity: usize) -> Self {
         Self {
             dialect,
@@ -22,7 +22,7 @@ impl ParseCache {
     }
 
     /// # Errors
-    /// Those of [`ParsedSql::parse`]; a text that fails is not remembered.
+    /// Those of [`ParsedSql::parse`]; invalid texts are not cached.
     pub fn parse(&mut self, sql: &str) -> Result<&ParsedSql, Error> {
         let dialect = self.dialect;
         let parsed = self.parsed.find_or_insert(sql, || {

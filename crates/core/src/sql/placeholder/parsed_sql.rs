@@ -5,7 +5,7 @@ use super::placeholders::{Placeholders, list};
 use super::rewriter::Rewriter;
 use crate::sql::{Error, Value};
 
-/// Parameters as the user gave them.
+/// Parameters as passed by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Params {
     Positional(Vec<Value>),
@@ -15,16 +15,16 @@ pub enum Params {
 
 /// SQL text with its placeholders located and rewritten. Parse once, bind often.
 ///
-/// A `?` or `:name` inside a string, a quoted identifier or a comment is left alone. `??` stands for one literal `?`
+/// A `?` or `:name` inside a string, a quoted identifier or a comment is not a placeholder. `??` is one literal `?`
 /// (PostgreSQL's `?`, `?|` and `?&` operators), as in PDO. A name used twice is one parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedSql {
     /// The rewritten text.
     pub sql: Arc<str>,
-    /// The text as it was.
+    /// The original text.
     pub source: Arc<str>,
     pub(super) placeholders: Placeholders,
-    /// Where a parameter has no number of its own: which name stands at each of the places.
+    /// For dialects without numbered parameters: the index of the name at each place.
     places: Vec<usize>,
 }
 
@@ -52,15 +52,15 @@ impl ParsedSql {
         })
     }
 
-    /// How many parameters the rewritten text takes.
+    /// The number of parameters of the rewritten text.
     pub fn parameter_count(&self) -> usize {
         self.placeholders.count()
     }
 
-    /// Puts the parameters into the order of the rewritten text. A list stays one parameter.
+    /// Orders the parameters as in the rewritten text. A list remains one parameter.
     ///
     /// # Errors
-    /// [`Error::Parameter`] naming what is missing, unknown, given twice, too many or too few.
+    /// [`Error::Parameter`] that names missing, unknown, repeated or surplus parameters.
     pub fn bind(&self, params: Params) -> Result<Vec<Value>, Error> {
         match (&self.placeholders, params) {
             (Placeholders::Named(names), Params::Named(values)) => {
@@ -79,7 +79,7 @@ impl ParsedSql {
         .map_err(|message| Error::parameter(&self.source, message))
     }
 
-    /// Repeats the value of a name that stands in several places.
+    /// Repeats the value of a name that is used several times.
     fn place(&self, values: Vec<Value>) -> Vec<Value> {
         match self.places.iter().copied().eq(0..self.places.len()) {
             true => values,

@@ -1,17 +1,17 @@
-//! Finds the placeholders of one statement and writes them as its driver wants them.
+//! Finds the placeholders of one statement and rewrites them for its driver.
 
 use super::dialect::Dialect;
 use super::placeholders::{Placeholders, list};
 
-/// One pass over the text. Works on bytes: every byte it decides on is ASCII, which never occurs inside a UTF-8
-/// sequence, so that each cut falls on a character boundary.
+/// Scans the text once, by bytes: every byte that matters is ASCII, which never occurs inside a UTF-8
+/// sequence, so that each split is at a character boundary.
 pub(super) struct Rewriter<'a> {
     dialect: Dialect,
     sql: &'a str,
     bytes: &'a [u8],
-    /// Next byte to look at.
+    /// Position of the next byte.
     at: usize,
-    /// Everything before this byte is in `output`.
+    /// Everything before this position is in `output`.
     pub(super) copied: usize,
     pub(super) output: String,
     brackets: usize,
@@ -77,7 +77,7 @@ impl<'a> Rewriter<'a> {
         self.bytes.get(self.at + ahead).copied()
     }
 
-    /// From an opening quote past its closing one; a doubled quote stays inside. Unterminated: to the end.
+    /// Skips a quoted text, in which a doubled quote is a quote. An unterminated one extends to the end.
     fn skip_quoted(&mut self, quote: u8, backslash_escapes: bool) {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -105,7 +105,7 @@ impl<'a> Rewriter<'a> {
             .is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
     }
 
-    /// PostgreSQL's comments nest, the others' do not. What MySQL finds in `/*! … */` it runs.
+    /// Only PostgreSQL's comments nest. MySQL executes the contents of `/*! … */`.
     fn skip_comment(&mut self) {
         let rest = &self.bytes[self.at..];
         if self.dialect == Dialect::Mysql && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!"))
@@ -287,7 +287,7 @@ fn mixed(names: &[impl AsRef<str>]) -> String {
     )
 }
 
-/// Letters, digits, underscore and everything beyond ASCII, which both databases accept in identifiers.
+/// Letters, digits, underscore and all characters beyond ASCII, which all databases accept in identifiers.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

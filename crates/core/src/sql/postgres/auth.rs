@@ -1,6 +1,6 @@
-//! What the client demands of the server's way to authenticate it, with libpq's names and meaning.
+//! Requirements on the server's authentication method, with libpq's names and meaning.
 
-/// Ways to authenticate, as `require_auth` names them.
+/// Authentication methods by their names in `require_auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMethod {
     /// The password itself.
@@ -10,7 +10,7 @@ pub enum AuthMethod {
     Gss,
     Sspi,
     OAuth,
-    /// The server lets the client in without asking for anything.
+    /// No authentication (trust).
     None,
 }
 
@@ -31,21 +31,21 @@ impl AuthMethod {
     }
 }
 
-/// `require_auth`: which methods the server may ask for. The default is any, except for the password itself, which is shown
-/// only to a server whose identity is proven.
+/// `require_auth`: the methods that the server may request. The default is any, except that the password itself is sent
+/// only to a verified server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequireAuth {
     methods: Vec<AuthMethod>,
-    /// The methods are those that are refused.
+    /// The methods are refused instead of required.
     excludes: bool,
     text: String,
 }
 
 impl RequireAuth {
-    /// Reads names separated by commas, all of them or none with a `!` in front. Empty: the default.
+    /// Parses names separated by commas, all or none with a leading `!`. Empty is the default.
     ///
     /// # Errors
-    /// What is wrong, with option and value.
+    /// A message with the option and its value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut methods = Vec::new();
         let entries: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -60,7 +60,7 @@ impl RequireAuth {
             let known = METHODS.iter().find(|(known, _)| *known == name);
             let Some((_, method)) = known else {
                 return Err(format!(
-                    "require_auth \"{text}\": \"{name}\" is none of password, md5, scram-sha-256, gss, sspi, oauth, none"
+                    "require_auth \"{text}\": \"{name}\" must be one of password, md5, scram-sha-256, gss, sspi, oauth, none"
                 ));
             };
             if methods.contains(method) {
@@ -79,7 +79,7 @@ impl RequireAuth {
         self.methods.is_empty() || self.methods.contains(&method) != self.excludes
     }
 
-    /// Whether the method is allowed by name.
+    /// Whether the option names the method as allowed.
     pub(super) fn names(&self, method: AuthMethod) -> bool {
         !self.excludes && self.methods.contains(&method)
     }
@@ -90,27 +90,27 @@ impl RequireAuth {
 }
 
 /// `channel_binding`: whether SCRAM is bound to the TLS connection (`SCRAM-SHA-256-PLUS`, RFC 5929 `tls-server-end-point`), so
-/// that nobody can pass it on between two connections.
+/// that an attacker cannot relay it between two connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BindingMode {
     Disable,
-    /// Where both sides can.
+    /// If both sides support it.
     #[default]
     Prefer,
-    /// Or no connection.
+    /// Connections without it are refused.
     Require,
 }
 
 impl BindingMode {
     /// # Errors
-    /// What is wrong, with option and value.
+    /// A message with the option and its value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "disable" => Ok(Self::Disable),
             "prefer" => Ok(Self::Prefer),
             "require" => Ok(Self::Require),
             _ => Err(format!(
-                "channel_binding \"{text}\" is none of disable, prefer, require"
+                "channel_binding \"{text}\" must be one of disable, prefer, require"
             )),
         }
     }
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn a_bad_list_is_refused_with_its_value() {
         for (text, cause) in [
-            ("scram", "\"scram\" is none of password, md5"),
+            ("scram", "\"scram\" must be one of password, md5"),
             ("md5,!password", "mixes methods"),
             ("!md5,password", "mixes methods"),
             ("md5,md5", "names \"md5\" twice"),
-            ("md5,", "\"\" is none of"),
+            ("md5,", "\"\" must be one of"),
         ] {
             let error = RequireAuth::parse(text).unwrap_err();
             assert!(error.contains(cause) && error.contains(text), "{error}");

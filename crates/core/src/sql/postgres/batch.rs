@@ -2,32 +2,32 @@ use std::sync::Arc;
 
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Statements that travel together: one write, one `Sync`, one answer.
+/// Statements that are sent together: one write, one `Sync`, one answer.
 ///
-/// Without `begin` and outside a transaction they form one implicit transaction that ends with the `Sync`
+/// Without `begin` and outside of a transaction they form one implicit transaction that ends with the `Sync`
 /// (PostgreSQL documentation, "Pipelining"): all of them take effect or none does.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
-    /// `BEGIN` in the wording wanted.
+    /// The `BEGIN` statement to send first.
     pub begin: Option<&'a Arc<str>>,
     pub statements: &'a [Statement],
     pub end: End,
 }
 
-/// What follows the statements of a batch.
+/// The end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Nothing: an open transaction stays open.
+    /// An open transaction stays open.
     Open,
     Commit,
 }
 
-/// How far a batch got.
+/// The outcome of a batch.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Of the statements that succeeded, in order.
+    /// Results of the successful statements, in order.
     pub results: Vec<ResultSet>,
-    /// The first failure; nothing after it was executed.
+    /// The first failure; later statements were not executed.
     pub failure: Option<Failure>,
 }
 
@@ -36,12 +36,12 @@ pub struct Failure {
     /// Index of the statement; the number of statements when the commit failed.
     pub at: usize,
     pub error: Error,
-    /// The server knows the statement differently from us; preparing it again may help.
+    /// The prepared statement is outdated; preparing it again may help.
     pub(super) stale: bool,
 }
 
 impl<'a> Batch<'a> {
-    /// Statements without anything around them.
+    /// Statements without `BEGIN` and `COMMIT`.
     pub fn of(statements: &'a [Statement]) -> Self {
         Self {
             begin: None,
@@ -63,13 +63,13 @@ impl Failure {
     }
 }
 
-/// Whether a statement begins or ends a transaction, which only its object may do.
+/// Whether a statement begins or ends a transaction, which only the transaction object may do.
 pub(super) fn is_boundary(sql: &str) -> bool {
     const BOUNDARIES: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ABORT", "ROLLBACK"];
     let first = Words::of(sql).next().unwrap_or_default();
     let is = |word: &&str| first.eq_ignore_ascii_case(word);
     if first.eq_ignore_ascii_case("PREPARE") {
-        // The first half of a two-phase commit; anything else is a statement of that name.
+        // The first phase of a two-phase commit. Other statements with `PREPARE` define a prepared statement.
         let mut rest = Words::of(sql).skip(1);
         return rest
             .next()
@@ -96,7 +96,7 @@ pub(in crate::sql) fn is_rollback_to(sql: &str) -> bool {
         || ((is(second, "WORK") || is(second, "TRANSACTION")) && is(words.next(), "TO"))
 }
 
-/// The keywords a statement begins with, up to the first that is none.
+/// The leading keywords of a statement.
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
@@ -120,8 +120,8 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Whether a statement is certain to run inside an implicit transaction just as well, and to change nothing about how
-/// the statements after it are parsed.
+/// Whether a statement has the same effect inside an implicit transaction, and does not change how
+/// later statements are parsed.
 pub(super) fn is_plain(sql: &str) -> bool {
     const PLAIN: [&str; 8] = [
         "INSERT", "UPDATE", "DELETE", "SELECT", "WITH", "MERGE", "VALUES", "TABLE",

@@ -8,7 +8,7 @@ use super::decode::RowShape;
 use super::session_state::SessionState;
 use super::types::Type;
 
-/// A statement the server keeps under a name of ours.
+/// A prepared statement and its name on the server.
 pub(super) struct Prepared {
     pub(super) name: String,
     pub(super) parameters: Box<[Type]>,
@@ -34,15 +34,15 @@ impl Prepared {
     }
 }
 
-/// The prepared statements of one connection by their text; beyond the limit the one not used for longest goes.
+/// The prepared statements of one connection by their text. Beyond the limit the least recently used one is evicted.
 pub(super) struct StatementCache {
     limit: usize,
     entries: HashMap<Arc<str>, Rc<Prepared>>,
     clock: Cell<u64>,
     /// Names to close with the next batch.
     evicted: Vec<String>,
-    /// What every name begins with. A pooler may give us a server's connection on which another client has prepared: a
-    /// statement of its must be unknown under our names.
+    /// Prefix of every name. A pooler may assign a server connection on which another client has prepared statements;
+    /// their names must not collide with these.
     prefix: u32,
     next_name: u64,
 }
@@ -59,7 +59,7 @@ impl StatementCache {
         }
     }
 
-    /// False when statements are to be sent without a name.
+    /// False if statements are sent without a name.
     pub(super) fn is_enabled(&self) -> bool {
         self.limit > 0
     }
@@ -82,20 +82,20 @@ impl StatementCache {
         self.entries.insert(sql, Rc::new(prepared));
     }
 
-    /// Forgets a statement whose plan has become useless.
+    /// Removes a statement whose plan is outdated.
     pub(super) fn remove(&mut self, sql: &str) {
         if let Some(prepared) = self.entries.remove(sql) {
             self.evicted.push(prepared.name.clone());
         }
     }
 
-    /// The server has forgotten all of them.
+    /// Removes all statements, because the server no longer has them.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.evicted.clear();
     }
 
-    /// Back to the limit. Not while a batch is being put together, which may need more at once.
+    /// Evicts down to the limit. Not called while a batch is built, which may need more at once.
     pub(super) fn trim(&mut self) {
         while self.entries.len() > self.limit {
             let oldest = self

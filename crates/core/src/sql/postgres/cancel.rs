@@ -1,4 +1,4 @@
-//! Bringing a connection back to order after its user left in the middle.
+//! Recovers connections after cancelled statements.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use super::connection::{Connection, TransactionStatus};
 use super::startup::Connector;
 use crate::sql::Error;
 
-/// How long a statement may go on before it is cancelled: a cancellation costs the server a process.
+/// Time for a statement to end by itself before it is cancelled, because a cancellation costs the server a process.
 const CANCEL_AFTER: Duration = Duration::from_millis(20);
 /// Time until a cancellation is repeated for the first time; it doubles each time. A server ignores a cancellation that arrives before
 /// it has read the statement.
 const FIRST_CANCEL_RETRY: Duration = Duration::from_millis(50);
 
-/// Stops what is running, reads what is left of its answer and rolls back. `None` when that fails. The pool limits the time.
+/// Cancels the running statement, reads the rest of its answer and rolls back. `None` if that fails. The pool limits the time.
 pub(super) async fn recover(
     mut connection: Box<Connection>,
     connector: &Connector,
@@ -23,10 +23,10 @@ pub(super) async fn recover(
     tidied.is_ok().then_some(connection)
 }
 
-/// Stops what a connection that was closed meanwhile has left running: the server would notice a closed socket only when it
+/// Cancels the statement of a connection that was closed: the server would notice a closed socket only when it
 /// next writes to it. Limited by the connect timeout.
 pub(super) async fn terminate(key: CancelKey, connector: Rc<Connector>) {
-    // It may have gone by itself meanwhile.
+    // The session may have ended in the meantime.
     let _ = connector.cancel(key).await;
 }
 
@@ -47,8 +47,8 @@ async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), 
     let key = connection.cancel_key;
     let mut retry_after = FIRST_CANCEL_RETRY;
     loop {
-        // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
-        // must have ended before anything else is sent, or it could hit that.
+        // Reading continues: a server that is blocked in sending does not notice the cancellation. The request
+        // must have ended before anything else is sent, because it could cancel that.
         let drained = tokio::time::timeout(retry_after, connection.drain());
         let (cancelled, drained) = tokio::join!(connector.cancel(key), drained);
         cancelled?;
@@ -58,7 +58,7 @@ async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), 
         }
         retry_after *= 2;
     }
-    // The cancellation may have come too late for its statement. By this round trip the server has noticed it, and it
+    // The cancellation may be too late for its statement. After this round trip the server has processed it, so that it
     // cannot hit the next statement.
     connection.push_sync();
     connection.drain().await

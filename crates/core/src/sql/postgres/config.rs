@@ -11,14 +11,14 @@ const POSTGRES: Kind = Kind {
     socket: |folder, port| PathBuf::from(format!("{folder}/.s.PGSQL.{port}")),
 };
 
-/// Where a database is and how to get in.
+/// The address and credentials of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Without a statement cache every statement is sent unnamed and in text, as poolers without prepared statements need it.
+    /// Without a statement cache every statement is sent unnamed and in text, as poolers without prepared statements require.
     pub connect: ConnectOptions,
-    /// Server settings as `-c name=value`, handed over as they are.
+    /// Server settings as `-c name=value`, passed on unchanged.
     pub options: Option<String>,
-    /// Which ways to authenticate the server may ask for.
+    /// The authentication methods that the server may request.
     pub require_auth: RequireAuth,
     /// Whether SCRAM is bound to the TLS connection.
     pub channel_binding: BindingMode,

@@ -24,33 +24,33 @@ use crate::sql::Error;
 use crate::sql::deferred_statements::SentCommit;
 use crate::sql::hooks::HookState;
 
-/// Bytes received in one go before other tasks and sockets have a turn.
+/// Bytes received before other tasks and sockets get a turn.
 const BYTES_PER_TURN: usize = 256 * 1024;
-/// The server builds no message beyond this (`MaxAllocSize`).
+/// The largest message that a server can build (`MaxAllocSize`).
 const MESSAGE_BYTES: usize = 0x3fff_ffff;
-/// Largest message in bytes before authentication, when the peer may be anybody. libpq takes 30,000.
+/// Largest message in bytes before authentication, when the peer is unknown. libpq accepts 30,000.
 const LOG_IN_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// What the last `ReadyForQuery` said.
+/// The transaction status of the last `ReadyForQuery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
     Idle,
     Open,
-    /// Only `ROLLBACK` and `ROLLBACK TO` help.
+    /// Only `ROLLBACK` and `ROLLBACK TO` are accepted.
     Failed,
 }
 
 /// One session with a server.
 ///
-/// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
-/// the connection still knows what it owes and is owed.
+/// All state is kept here and not in the futures of the methods, so that a future can be dropped at any point and
+/// the connection still knows which answers are outstanding.
 pub struct Connection {
     pub(super) link: BufferedStream,
-    /// How much of what is written only closes evicted statements.
+    /// Buffered bytes that only close evicted statements.
     pub(super) closes: usize,
-    /// `ReadyForQuery` messages still to come.
+    /// Outstanding `ReadyForQuery` messages.
     awaited: usize,
-    /// Something was sent that only a `Sync` ends.
+    /// A request was sent that a `Sync` must end.
     unsynced: bool,
     broken: bool,
     /// The server waits for the data of a `COPY`.
@@ -59,12 +59,12 @@ pub struct Connection {
     target: Rc<str>,
     pub(super) cancel_key: CancelKey,
     pub(super) cache: StatementCache,
-    /// What its user may have left behind.
+    /// Changes to the session that may need cleaning.
     pub(super) session_state: SessionState,
-    /// Types of the database that are not built in, shared by all its connections.
+    /// User-defined types of the database, shared by all its connections.
     pub(super) types: Types,
     parameters: HashMap<String, String>,
-    /// A commit was written whose answer may never come.
+    /// A commit was sent and may stay unanswered.
     pub(super) commit_sent: Rc<Cell<bool>>,
     pub(super) mark: HookState,
 }
@@ -96,12 +96,12 @@ impl Connection {
         self.status
     }
 
-    /// A setting the server reports, such as `server_version`.
+    /// A setting that the server reports, such as `server_version`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// Whether the connection can be lent; looks for a death notice without a round trip.
+    /// Whether the connection can be lent. Reads a pending shutdown message without a round trip.
     pub(super) fn condition(&mut self) -> Condition {
         if self.broken {
             return Condition::Broken;
@@ -117,19 +117,19 @@ impl Connection {
         }
     }
 
-    /// An answer, or a part of it, is still to come.
+    /// Whether an answer is outstanding.
     pub(super) fn is_busy(&self) -> bool {
         self.awaited > 0 || self.unsynced || !self.link.out.is_empty()
     }
 
-    /// Asks to be let in; the server ends its answer with the first `ReadyForQuery`.
+    /// Writes the start-up message, whose answer ends with the first `ReadyForQuery`.
     pub(super) fn push_startup(&mut self, settings: Vec<(&str, &str)>) -> io::Result<()> {
         frontend::startup_message(settings, &mut self.link.out)?;
         self.awaited = 1;
         Ok(())
     }
 
-    /// A statement, or several, in the simple protocol.
+    /// Writes one or several statements in the simple protocol.
     pub(super) fn push_query(&mut self, sql: &str) -> Result<(), Error> {
         frontend::query(sql, &mut self.link.out)
             .map_err(|error| self.give_up(&error.to_string()))?;
@@ -152,7 +152,7 @@ impl Connection {
         frontend::terminate(&mut self.link.out);
     }
 
-    /// Ends what the last user may have left in the session, in one round trip; nothing when there is nothing.
+    /// Cleans the session in one round trip; without changes to clean there is none.
     pub(super) async fn reset_session(&mut self) -> Result<(), Error> {
         if self.session_state.is_none() {
             return Ok(());
@@ -174,7 +174,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
+    /// Sends buffered requests and reads and ignores all outstanding answers.
     pub(super) async fn drain(&mut self) -> Result<(), Error> {
         if self.copying {
             self.decline_copy();
@@ -192,24 +192,24 @@ impl Connection {
 
     fn decline_copy(&mut self) {
         self.copying = false;
-        // A text of our own, without a NUL byte.
-        let _ = frontend::copy_fail("the client has given up", &mut self.link.out);
+        // This text has no NUL byte.
+        let _ = frontend::copy_fail("the client cancelled the COPY", &mut self.link.out);
     }
 
-    /// Sends what is written and reads until the answer is complete.
+    /// Sends buffered requests and reads until the answer is complete.
     pub(super) async fn exchange(&mut self, replies: &mut impl Replies) -> Result<(), Error> {
         if self.broken {
             return Err(self.lost("it was lost before"));
         }
         while !poll_fn(|cx| self.poll_exchange(cx, replies)).await? {
-            // Lets the reactor look at the other sockets: with an answer that never pauses, it seldom would.
+            // Lets the reactor poll other sockets, which it would seldom do during an answer without pauses.
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    /// Sends and receives at once: a server that waits for us to read would never read. True when the answer is complete,
-    /// false when others should have a turn first.
+    /// Sends and receives concurrently, because a server that waits for the client to read does not read itself. True when the
+    /// answer is complete, false when other tasks should get a turn first.
     fn poll_exchange(
         &mut self,
         cx: &mut Context<'_>,
@@ -230,7 +230,7 @@ impl Connection {
         Poll::Ready(outcome)
     }
 
-    /// Hands over every complete message. True when the answer is complete.
+    /// Handles every complete message. True when the answer is complete.
     pub(super) fn read_messages(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
         let complete = self.dispatch_all(replies);
         self.broken |= complete.is_err();
@@ -253,7 +253,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// The length of the first message in the buffer, if all of it is there.
+    /// The length of the first message in the buffer, if it is complete.
     fn next_message(&self, limit: usize, replies: &impl Replies) -> Result<Option<usize>, Error> {
         let Some((tag, rest)) = self.link.input.split_first() else {
             return Ok(None);
@@ -300,12 +300,12 @@ impl Connection {
             }),
             tag::COPY_IN_RESPONSE_TAG | tag::COPY_OUT_RESPONSE_TAG if !replies.copies() => {
                 return Err(Error::Usage {
-                    message: "a COPY whose data the client sends or receives is run by copyIn() or copyOut()"
+                    message: "use copyIn() or copyOut() for a COPY whose data the client sends or receives"
                         .to_owned(),
                 });
             }
             tag::COPY_IN_RESPONSE_TAG if self.awaited > 0 => {
-                // It begins although nobody is left to send its data. The `Sync` behind it has been ignored.
+                // A cancelled COPY begins after all. The server has ignored the `Sync` after it.
                 self.decline_copy();
                 frontend::sync(&mut self.link.out);
                 return Ok(false);
@@ -332,7 +332,7 @@ impl Connection {
         })
     }
 
-    /// Lets the task that waits for a commit see whether it was sent.
+    /// Records for the task that waits for a commit whether it was sent.
     pub(super) fn sent_commit(&self) -> SentCommit {
         SentCommit {
             target: Rc::clone(&self.target),
@@ -340,13 +340,13 @@ impl Connection {
         }
     }
 
-    /// Gives up on a server that does not keep to the protocol.
+    /// Breaks the connection after a protocol violation.
     pub(super) fn give_up(&mut self, message: &str) -> Error {
         self.broken = true;
         self.lost(message)
     }
 
-    /// The same as [`lost`](Self::lost), with the state of the conversation.
+    /// The same as [`lost`](Self::lost), with the state of the protocol.
     fn lost_while(&self, problem: &str, replies: &impl Replies) -> Error {
         self.lost(&format!(
             "{problem} while the client waited for {}",
@@ -371,7 +371,7 @@ impl Connection {
         self.broken
     }
 
-    /// The text of a control statement, kept so that its cache entry is found without a new allocation.
+    /// The text of a control statement, shared so that its cache entry is found without an allocation.
     pub(super) fn commit_text() -> Arc<str> {
         thread_local! {
             static COMMIT: Arc<str> = Arc::from("COMMIT");

@@ -18,17 +18,17 @@ use super::text::Malformed;
 use crate::sql::copy::{CopyChunk, CopyData};
 use crate::sql::{Error, Statement, Value};
 
-/// Written but not sent, beyond which no more data is taken.
+/// Buffered bytes beyond which no more data is read from the channel.
 const SEND_BUFFER_BYTES: usize = 256 * 1024;
-/// Data of one message to the server.
+/// Maximum data of one message to the server.
 const COPY_DATA_BYTES: usize = 1024 * 1024;
-/// Received data is handed over in chunks of about this length.
+/// Approximate length of a chunk of received data.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Connection {
-    /// Runs a `COPY` to its end: the number of rows. The outer error is the connection's, the inner one the statement's.
+    /// Runs a `COPY` and returns the number of rows. The outer error is the connection's, the inner one the statement's.
     ///
-    /// Dropping the future leaves the connection in the middle of it; the pool cleans it.
+    /// Dropping the future leaves the connection in the middle of the answer; the pool cleans it.
     pub(super) async fn copy(
         &mut self,
         statement: &Statement,
@@ -72,7 +72,7 @@ impl Connection {
         Ok(copied.map(|()| answer.rows))
     }
 
-    /// Sends the data as it is made. Anything the server says meanwhile is a refusal.
+    /// Sends the data as it is produced. Any message of the server in the meantime is a refusal.
     async fn feed(
         &mut self,
         mut chunks: mpsc::Receiver<CopyChunk>,
@@ -109,7 +109,7 @@ impl Connection {
                             format!("{error} while the client waited for {}", answer.awaited());
                         return Poll::Ready(Err(self.give_up(&problem)));
                     }
-                    // What was sent has made room.
+                    // Sending has made room in the buffer.
                     Poll::Pending if full && self.link.out.len() < SEND_BUFFER_BYTES => {}
                     Poll::Pending => return Poll::Pending,
                 }
@@ -140,7 +140,7 @@ impl Connection {
 /// One row in the text format of `COPY` (PostgreSQL documentation, "COPY", "Text Format").
 ///
 /// # Errors
-/// Which value, counted from 1, cannot be written, and why.
+/// The number of the value, counted from 1, and the reason.
 pub fn write_copy_row(values: &[Value], out: &mut BytesMut) -> Result<(), String> {
     let start = out.len();
     for (at, value) in values.iter().enumerate() {
@@ -196,13 +196,13 @@ enum Direction {
     Out,
 }
 
-/// What the server says to a `COPY`.
+/// The server's answer to a `COPY`.
 #[derive(Default)]
 struct Answer {
     direction: Option<Direction>,
     data: BytesMut,
     rows: u64,
-    /// The server has said how many rows there were.
+    /// The server has reported the number of rows.
     is_complete: bool,
     ready: bool,
     failure: Option<ServerFailure>,
@@ -221,13 +221,13 @@ impl Replies for Answer {
             (tag::COMMAND_COMPLETE_TAG, direction) if !self.is_complete => {
                 self.rows = affected(read_command(body)?);
                 self.is_complete = true;
-                // The answer to something that is no COPY ends here: its `Sync` was not sent.
+                // The answer to another statement than COPY ends here, because its `Sync` was not sent.
                 return Ok(direction.is_none());
             }
             (tag::READY_FOR_QUERY_TAG, _) if self.is_complete || self.failure.is_some() => {
                 self.ready = true;
             }
-            // Of a statement that is no COPY.
+            // The result of another statement than COPY.
             (tag::EMPTY_QUERY_RESPONSE_TAG, None) => {}
             (
                 tag::DATA_ROW_TAG
@@ -262,21 +262,21 @@ impl Replies for Answer {
 
 fn abandoned() -> Error {
     Error::Usage {
-        message: "the COPY was given up before its end".to_owned(),
+        message: "the COPY was cancelled before its end".to_owned(),
     }
 }
 
 fn wrong_way(statement: &Statement) -> Error {
     Error::parameter(
         &statement.source,
-        "this COPY goes the other way: FROM STDIN takes data, TO STDOUT returns it",
+        "the direction of this COPY is wrong: copyIn() needs FROM STDIN, copyOut() needs TO STDOUT",
     )
 }
 
 fn no_copy(statement: &Statement) -> Error {
     Error::parameter(
         &statement.source,
-        "this is no COPY … FROM STDIN and no COPY … TO STDOUT",
+        "the statement is neither COPY … FROM STDIN nor COPY … TO STDOUT",
     )
 }
 

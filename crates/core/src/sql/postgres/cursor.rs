@@ -1,4 +1,4 @@
-//! Statements whose rows come in chunks.
+//! Statements whose rows are read in chunks.
 
 use postgres_protocol::message::frontend;
 
@@ -9,7 +9,7 @@ use super::replies::Chunk;
 use crate::sql::{Error, Statement};
 
 impl Connection {
-    /// Starts a statement whose rows come in chunks and reads the first; `named`: by one that is prepared.
+    /// Starts a statement and reads its first chunk of rows. `named`: with a prepared statement.
     pub(super) async fn open_portal(
         &mut self,
         statement: &Statement,
@@ -37,7 +37,7 @@ impl Connection {
         self.read_chunk(Chunk::first(shape, size as usize)).await
     }
 
-    /// The next rows of the portal opened last.
+    /// Reads the next rows of the open portal.
     pub(super) async fn next_chunk(&mut self, shape: RowShape, size: u32) -> Result<Chunk, Error> {
         self.write("", |out| frontend::execute("", row_limit(size), out))?;
         self.read_chunk(Chunk::next(shape, size as usize)).await

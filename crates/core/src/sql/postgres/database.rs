@@ -12,7 +12,7 @@ use crate::sql::{Error, Statement};
 pub type Database = PooledDatabase<Postgres>;
 
 impl PooledDatabase<Postgres> {
-    /// Begins a transaction that costs nothing until its first flush.
+    /// Creates a transaction, which begins on the server with its first flush.
     pub fn transaction(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.pool.clone(), options)
     }

@@ -4,18 +4,18 @@ use super::text::{self, Malformed};
 use super::types::{self, Oid, Type};
 use crate::sql::{Column, Value};
 
-/// How the columns of a result are named and read.
+/// The columns of a result: names and decoders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowShape {
     pub(super) columns: Arc<[Column]>,
     pub(super) decoders: Arc<[Decoder]>,
 }
 
-/// How the values of one column are read, decided once per statement.
+/// The decoder of one column, chosen once per statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Decoder {
     kind: Kind,
-    /// The binary form is asked for where it is cheaper to write and to read than the text form.
+    /// Requests the binary form for types for which it is cheaper than the text form.
     pub(super) binary: bool,
 }
 
@@ -154,7 +154,7 @@ impl Kind {
     }
 
     fn decode_text(self, bytes: &[u8]) -> Result<Value, Malformed> {
-        // A database in SQL_ASCII hands out whatever was stored.
+        // A database in SQL_ASCII returns bytes as they were stored.
         let Ok(text) = std::str::from_utf8(bytes) else {
             return Ok(Value::Bytes(bytes.to_vec()));
         };
@@ -177,7 +177,7 @@ impl Kind {
     }
 }
 
-/// `0.1f32` becomes `0.1`, as its text form would, and not `0.10000000149011612`.
+/// Converts `0.1f32` to `0.1`, as its text form does, and not to `0.10000000149011612`.
 fn widen(narrow: f32) -> f64 {
     if narrow.is_finite() {
         narrow.to_string().parse().unwrap_or_else(|_| narrow.into())

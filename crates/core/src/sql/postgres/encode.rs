@@ -5,7 +5,7 @@ use super::text;
 use super::types::{self, Oid, Type};
 use crate::sql::Value;
 
-/// Why a value does not fit its parameter. Never tells the value.
+/// The reason why a value does not fit its parameter, without the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TypeMismatch {
     #[error("expects {expected}, got {given}")]
@@ -24,7 +24,7 @@ pub(super) enum TypeMismatch {
     },
 }
 
-/// A parameter as it goes over the wire.
+/// An encoded parameter.
 pub(super) enum Encoded<'a> {
     Null,
     Bool(bool),
@@ -68,9 +68,9 @@ impl Encoded<'_> {
     }
 }
 
-/// Brings a value into the form a parameter of a known type takes.
+/// Encodes a value for a parameter of a known type.
 ///
-/// Text is left to the server to read, whatever the type, except for `bytea`, where it stands for its own bytes.
+/// The server parses text for any type. Only for `bytea` text means its own bytes.
 pub(super) fn encode<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
     match parameter.oid {
         _ if matches!(value, Value::Null) => Ok(Encoded::Null),
@@ -92,7 +92,7 @@ pub(super) fn encode<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'
     }
 }
 
-/// The text form for a server that was not asked for the parameters' types.
+/// Encodes a value as text for a parameter of unknown type.
 pub(super) fn encode_untyped(value: &Value) -> Result<Encoded<'_>, TypeMismatch> {
     let unknown = Type::unknown(0);
     match value {
@@ -251,9 +251,9 @@ fn without_nul<'a>(text: &'a str) -> Result<Encoded<'a>, TypeMismatch> {
     Ok(Encoded::Text(text))
 }
 
-/// The integer a float stands for, where it stands for one exactly.
+/// The integer with the same value as a float, if there is one.
 fn whole(float: f64) -> Option<i64> {
-    // 2^63 is the first float beyond the range; -2^63 is still inside.
+    // 2^63 is the first float beyond the range; -2^63 is inside.
     let inside = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
     (inside && float.fract() == 0.0).then_some(float as i64)
 }
@@ -297,7 +297,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The OIDs a `Bind` for this type is never asked to look up.
+/// The OIDs of types that need no look-up for a `Bind`.
 pub(super) fn is_known(oid: Oid) -> bool {
     oid == 0 || Type::built_in(oid).is_some()
 }

@@ -1,4 +1,4 @@
-//! Running batches in the extended query protocol (PostgreSQL documentation, "Extended Query").
+//! Runs batches in the extended query protocol (PostgreSQL documentation, "Extended Query").
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::sql::{Error, Statement, Value};
 impl Connection {
     /// Sends a batch and reads its results.
     ///
-    /// Statements this connection has not seen are prepared first, at the price of a round trip for all of them. After a
+    /// Statements that are new to this connection are prepared first, in one additional round trip for all. After a
     /// failure the transaction's state is in [`status`](Self::status). Dropping the future leaves the connection in the
     /// middle of the answer; the pool cleans it.
     ///
     /// # Errors
-    /// [`Error::ConnectionLost`]; what the server has against a statement is in [`Outcome::failure`].
+    /// [`Error::ConnectionLost`]; a statement's failure is in [`Outcome::failure`].
     pub async fn run(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
         let fresh = self.status() == TransactionStatus::Idle;
         let mut outcome = self.run_once(batch, true).await?;
@@ -32,7 +32,7 @@ impl Connection {
             if self.status() != TransactionStatus::Idle {
                 self.rollback().await?;
             }
-            // Behind a pooler other sessions still know the statements as they were: only one without a name is new.
+            // Behind a pooler other sessions may still have outdated statements: only one without a name is always new.
             outcome = self.run_once(batch, false).await?;
         }
         self.cache.trim();
@@ -48,7 +48,7 @@ impl Connection {
         outcome.failure.map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    /// `named`: by statements that are prepared; otherwise each is parsed for this one use.
+    /// `named`: with prepared statements; otherwise each is parsed for this use only.
     async fn run_once(&mut self, batch: Batch<'_>, named: bool) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         let commit = Self::commit_text();
@@ -72,11 +72,11 @@ impl Connection {
         Ok(outcome)
     }
 
-    /// After a failure that a new plan may cure; the batch must have changed nothing.
+    /// Whether to run the batch again with newly prepared statements; it must have had no effect.
     fn forget_stale(&mut self, batch: &Batch<'_>, outcome: &Outcome) -> bool {
         let stale = outcome.failure.as_ref().filter(|failure| failure.stale);
         match stale.and_then(|failure| batch.statements.get(failure.at)) {
-            // The server may have forgotten all of them (`DEALLOCATE ALL`).
+            // The server may have lost all of them (`DEALLOCATE ALL`).
             Some(_) => {
                 for statement in batch.statements {
                     self.cache.remove(&statement.sql);
@@ -103,7 +103,7 @@ impl Connection {
         }
         let mismatch = self.write_steps(&mut steps);
         if mismatch.is_some() && self.is_atomic(batch) {
-            // Alone, the statements before the misfit would be committed.
+            // By themselves, the statements before the invalid one would be committed.
             outcome.failure = mismatch;
             return self.withdraw().await;
         }
@@ -123,13 +123,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes back the steps written but not sent.
+    /// Removes the steps that are buffered and not sent.
     async fn withdraw(&mut self) -> Result<(), Error> {
         self.link.out.truncate(self.closes);
         self.drain().await
     }
 
-    /// The batch is an implicit transaction.
+    /// Whether the batch is an implicit transaction.
     fn is_atomic(&self, batch: &Batch<'_>) -> bool {
         batch.begin.is_none() && self.status() == TransactionStatus::Idle
     }
@@ -152,7 +152,7 @@ impl Connection {
         if let Some(failure) = results.failure {
             outcome.failure = Some(match steps.get(completed) {
                 Some(step) => rejected(step, failure),
-                // Everything was executed: the implicit commit itself failed.
+                // All statements were executed, so the implicit commit failed.
                 None => uncommitted(batch, failure),
             });
         }
@@ -183,8 +183,9 @@ fn undone(batch: &Batch<'_>) -> Failure {
         at: batch.statements.len(),
         stale: false,
         error: Error::Usage {
-            message: "the transaction had failed before: COMMIT was answered by ROLLBACK"
-                .to_owned(),
+            message:
+                "the transaction had failed before, so the server answered COMMIT with ROLLBACK"
+                    .to_owned(),
         },
     }
 }
@@ -196,7 +197,7 @@ pub(super) struct Step<'a> {
     pub(super) plan: Plan,
     /// Index in the batch, for failures.
     pub(super) at: usize,
-    /// `BEGIN` and `COMMIT` have no result of their own.
+    /// Whether to return a result; `BEGIN` and `COMMIT` have none.
     pub(super) is_control: bool,
 }
 
@@ -206,7 +207,7 @@ pub(super) enum Plan {
     Prepared(Rc<Prepared>),
     /// `Parse`, `Bind`, `Describe`, `Execute` without a name: all parameters and columns as text.
     Inline,
-    /// Has to be prepared first.
+    /// It must be prepared first.
     Unknown,
 }
 
@@ -247,7 +248,7 @@ impl Connection {
         }
         match self.cache.get(sql) {
             Some(prepared) => Plan::Prepared(prepared),
-            // Utility statements gain nothing from being prepared, and their text seldom comes again.
+            // Utility statements gain nothing from being prepared, and are seldom repeated.
             None if params.is_empty() && !is_control && !is_plain(sql) => Plan::Inline,
             None => Plan::Unknown,
         }
@@ -261,7 +262,7 @@ impl Connection {
         }
     }
 
-    /// Writes the steps; at one whose parameters do not fit, `steps` and the output end before it.
+    /// Writes the steps. At one with invalid parameters, `steps` and the output end before it.
     pub(super) fn write_steps(&mut self, steps: &mut Vec<Step<'_>>) -> Option<Failure> {
         self.close_evicted();
         for index in 0..steps.len() {
@@ -298,8 +299,8 @@ impl Step<'_> {
     }
 }
 
-/// How many steps can go together: a statement not prepared yet must not be parsed before one that might change what it
-/// means (DDL, `SET search_path`) or that a failure in parsing would undo (`SAVEPOINT`).
+/// The number of steps that can be sent together: a new statement must not be parsed before one that might change its
+/// meaning (DDL, `SET search_path`) or that a failure in parsing would undo (`SAVEPOINT`).
 pub(super) fn segment_length(steps: &[Step<'_>]) -> usize {
     let is_unknown = |step: &Step<'_>| matches!(step.plan, Plan::Unknown) && !step.is_control;
     let Some(last_unknown) = steps.iter().rposition(is_unknown) else {
@@ -332,7 +333,7 @@ fn bind_prepared(step: &Step<'_>, prepared: &Prepared, out: &mut BytesMut) -> Re
         return Err(Error::Parameter {
             statement: shorten(step.sql),
             message: format!(
-                "the statement takes {} parameters, {} given",
+                "the statement has {} parameters, but {} were given",
                 prepared.parameters.len(),
                 step.params.len()
             ),
@@ -392,7 +393,7 @@ pub(super) fn bind(
     })
 }
 
-/// The protocol itself cannot carry it: a NUL byte in the text, more than 65,535 parameters.
+/// The error of a statement that the protocol cannot encode: a NUL byte in the text, more than 65,535 parameters.
 pub(super) fn unsendable(sql: &str, reason: &str) -> Error {
     Error::Parameter {
         statement: shorten(sql),

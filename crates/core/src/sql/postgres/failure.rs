@@ -2,7 +2,7 @@ use super::text::Malformed;
 use super::wire::Reader;
 use crate::sql::{ConnectFailure, Error, ServerError};
 
-/// Longest part of a statement that an error message shows.
+/// Characters of a statement that an error message shows.
 const STATEMENT_CHARS: usize = 1_000;
 
 /// An `ErrorResponse`.
@@ -25,7 +25,7 @@ impl ServerFailure {
         loop {
             match reader.u8()? {
                 0 => return Ok(failure),
-                // "V" is never translated and comes after the translated "S".
+                // "V" is never translated and follows the translated "S".
                 b'S' | b'V' => failure.severity = reader.text()?,
                 b'C' => failure.sqlstate = reader.text()?,
                 b'M' => failure.message = reader.text()?,
@@ -38,16 +38,16 @@ impl ServerFailure {
         }
     }
 
-    /// The server closes the connection after this one.
+    /// Whether the server closes the connection after this error.
     pub(super) fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// The prepared statement vanished (`DEALLOCATE`, a pooler) or a table behind it changed its shape.
+    /// Whether the prepared statement is outdated: removed (`DEALLOCATE`, a pooler) or with another row type than before.
     pub(super) fn is_stale_statement(&self) -> bool {
         self.sqlstate == "26000"
             || (self.sqlstate == "0A000" && self.message.contains("cached plan"))
-            // Behind a pooler another of its sessions may know the statement in another form than was described.
+            // Behind a pooler another session may have the statement with other columns than were described.
             || (self.sqlstate == "08P01" && self.message.contains("result formats"))
     }
 
@@ -57,7 +57,7 @@ impl ServerFailure {
 
     pub(super) fn into_error(self, statement: &str) -> Error {
         let class = self.sqlstate.get(..2).unwrap_or_default();
-        // Constraint violations (23) repeat the row in DETAIL, data exceptions (22) the value in both.
+        // Constraint violations (23) quote the row in DETAIL, data exceptions (22) the value in message and DETAIL.
         let detail = self.detail.filter(|_| !matches!(class, "22" | "23"));
         let message = match class {
             "22" => without_values(&self.message),
@@ -108,7 +108,7 @@ fn place_in_copy(context: &str) -> Option<String> {
     Some(place.split(": \"").next().unwrap_or(place).to_owned())
 }
 
-/// `invalid input syntax for type integer: "abc"` quotes what the user sent.
+/// Removes the user's value from messages such as `invalid input syntax for type integer: "abc"`.
 fn without_values(message: &str) -> String {
     match (message.find('"'), message.rfind('"')) {
         (Some(first), Some(last)) if first < last => {

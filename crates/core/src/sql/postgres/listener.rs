@@ -16,52 +16,52 @@ use super::wire::Reader;
 use crate::pool::Pool;
 use crate::sql::{ConnectFailure, Error};
 
-/// Notifications taken off the connection ahead of their reader.
+/// Notifications buffered for the reader.
 const QUEUE_LIMIT: usize = 1_000;
-/// Bytes of a channel's name; the server cuts a longer one.
+/// Bytes of a channel's name; the server truncates longer ones.
 const CHANNEL_NAME_BYTES: usize = 63;
-/// Between two attempts to connect again, at first and at most.
+/// The delay between two attempts to reconnect, at first and at most.
 const FIRST_RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_RECONNECT_DELAY: Duration = Duration::from_secs(5);
 
-/// What a [`Listener`] tells.
+/// The events of a [`Listener`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     Notification(Notification),
-    /// The connection was lost for this reason and is there again: notifications between may be missing.
+    /// The listener has reconnected after it lost its connection for this reason. Notifications may be missing.
     Missed {
         reason: String,
     },
 }
 
-/// What `NOTIFY` sent.
+/// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     pub channel: String,
     pub payload: String,
-    /// The server process of the session that sent it.
+    /// The process id of the sender's session.
     pub process: i32,
 }
 
-/// A subscription to channels that survives the loss of its connection, and says so.
+/// A subscription to channels, which reconnects after a loss of its connection and reports that.
 ///
-/// It has a connection beside the pool. Nothing is read while nobody waits, except for what comes with what is waited for: the
-/// server keeps the rest. Dropping it ends the subscription.
+/// It has a connection of its own outside of the pool. It reads only while a task waits, so that the
+/// server buffers the rest. Dropping it ends the subscription.
 pub struct Listener {
     pool: Pool<Postgres>,
     channels: Vec<String>,
     check: Duration,
-    /// `None` while it is lost.
+    /// `None` while the connection is lost.
     connection: Option<Box<Connection>>,
     queue: VecDeque<Notification>,
-    /// Why the connection was lost, until somebody has been told.
+    /// The reason for which the connection was lost, until it is reported.
     lost: Option<String>,
     pause: Duration,
 }
 
 impl Listener {
-    /// Connects and subscribes; ends when the server has confirmed. A connection on which nothing came for as long as `check`
-    /// is tested by a round trip.
+    /// Connects and subscribes, and returns when the server has confirmed. A connection that was idle for `check`
+    /// is checked by a round trip.
     ///
     /// # Errors
     /// [`Error::Usage`] for a channel without a name or with one longer than 63 bytes, [`Error::Connect`], [`Error::Server`].
@@ -84,13 +84,13 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Waits until there is something to [`take`](Self::take). May be dropped and called again at any time.
+    /// Waits until there are events to [`take`](Self::take). May be dropped and called again at any time.
     ///
-    /// A lost connection is made again, with growing pauses of at most 5 seconds, for as long as it takes.
+    /// Reconnects after a loss, with growing delays of at most 5 seconds and without a limit of attempts.
     ///
     /// # Errors
-    /// [`Error::Connect`] when the server does not let us in any more, [`Error::Server`] when it refuses to subscribe,
-    /// [`Error::PoolClosed`] when the database was closed meanwhile.
+    /// [`Error::Connect`] when authentication fails, [`Error::Server`] when the server refuses the subscription,
+    /// [`Error::PoolClosed`] when the database was closed in the meantime.
     pub async fn wait(&mut self) -> Result<(), Error> {
         while self.queue.is_empty() && self.connection.is_some() {
             if let Err(error) = self.receive().await {
@@ -104,9 +104,9 @@ impl Listener {
         Ok(())
     }
 
-    /// What has come, in order.
+    /// Takes the events that have arrived, in order.
     pub fn take(&mut self) -> Vec<News> {
-        // A connection is made again only when everything from before has been taken.
+        // It reconnects only after all earlier notifications were taken.
         let lost = self.lost.take_if(|_| self.connection.is_some());
         let missed = lost.map(|reason| News::Missed { reason });
         let notifications = self.queue.drain(..).map(News::Notification);
@@ -136,7 +136,7 @@ impl Listener {
         loop {
             if self.pool.is_closed() {
                 return Err(Error::PoolClosed {
-                    pool: "the database that was listened to".to_owned(),
+                    pool: "the listener's database".to_owned(),
                 });
             }
             match self.subscribe().await {
@@ -183,7 +183,7 @@ impl Drop for Listener {
 }
 
 impl Connection {
-    /// Ends when there is at least one. Dropping the future loses nothing.
+    /// Returns when there is at least one. Dropping the future loses none.
     async fn receive_notifications(
         &mut self,
         queue: &mut VecDeque<Notification>,
@@ -209,7 +209,7 @@ impl Connection {
 /// Collects notifications.
 pub(super) struct Listening<'a> {
     queue: &'a mut VecDeque<Notification>,
-    /// How many statements have succeeded.
+    /// The number of successful statements.
     completed: usize,
     failure: Option<ServerFailure>,
 }
@@ -281,7 +281,7 @@ fn listen(name: &str) -> String {
     format!("LISTEN \"{}\"", name.replace('"', "\"\""))
 }
 
-/// Trying again would not help.
+/// Whether a retry is useless.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Connect { failure, .. } => matches!(

@@ -1,4 +1,4 @@
-//! Authentication: which requests of the server are answered, and how.
+//! Authentication: answers the server's requests that the configuration allows.
 
 use std::io;
 
@@ -19,25 +19,25 @@ use super::text::Malformed;
 use super::wire::Reader;
 use crate::net::Stream;
 
-/// One log-in: what the server has asked for and what it has proven.
+/// The state of an authentication.
 pub(super) struct Login<'a> {
     config: &'a Config,
     /// A Unix socket, or TLS with a verified certificate.
     is_proven: bool,
     is_tls: bool,
-    /// What SCRAM is bound to, where it can be.
+    /// The channel binding data of the TLS connection, if available.
     binding: Option<Vec<u8>>,
     stage: Stage,
 }
 
 enum Stage {
-    /// Nothing was asked for so far.
+    /// The server has requested nothing.
     Begun,
     /// The password, or its MD5 hash, was sent.
     Answered,
     /// SCRAM has begun: `AuthenticationSASLContinue`, then `AuthenticationSASLFinal` must follow.
     Scram { scram: ScramSha256, bound: bool },
-    /// The server has shown that it knows the password as well.
+    /// The server has proven that it knows the password.
     Proven { bound: bool },
 }
 
@@ -61,7 +61,7 @@ impl<'a> Login<'a> {
     /// Writes the answer to an authentication request.
     ///
     /// # Errors
-    /// Why the request is not answered.
+    /// The reason why the request is refused.
     pub(super) fn answer(&mut self, request: Request, out: &mut BytesMut) -> io::Result<()> {
         match request {
             Request::Cleartext => {
@@ -87,7 +87,7 @@ impl<'a> Login<'a> {
                 }
                 _ => Err(io::Error::other("the server skipped the start of SCRAM")),
             },
-            // Nothing to send: the server goes on by itself once we are convinced of it.
+            // No answer is sent: the server continues by itself after its proof.
             Request::SaslFinal(data) => match &mut self.stage {
                 Stage::Scram { scram, bound } => {
                     scram.finish(&data)?;
@@ -97,15 +97,15 @@ impl<'a> Login<'a> {
                 _ => Err(io::Error::other("the server skipped the start of SCRAM")),
             },
             Request::Other(code) => Err(io::Error::other(format!(
-                "the server asks for authentication method {code}, which is none of trust, password, md5, scram-sha-256"
+                "the server requests authentication method {code}, which is not one of trust, password, md5, scram-sha-256"
             ))),
         }
     }
 
-    /// The server says that we are in: whether it may.
+    /// Handles `AuthenticationOk`, which the server may send only after the required steps.
     ///
     /// # Errors
-    /// Why this is no server to talk to.
+    /// The reason why the server is refused.
     pub(super) fn check_let_in(&self, is_let_in: bool) -> io::Result<()> {
         let refuse = |reason: String| Err(io::Error::other(reason));
         match self.stage {
@@ -117,7 +117,7 @@ impl<'a> Login<'a> {
                     .to_owned(),
             ),
             Stage::Begun if !self.config.require_auth.allows(AuthMethod::None) => refuse(format!(
-                "require_auth={} is not met: the server asked for no authentication",
+                "require_auth={} is not met: the server requested no authentication",
                 self.config.require_auth.text()
             )),
             Stage::Proven { bound: true } => Ok(()),
@@ -128,16 +128,16 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// Whether the server may ask for this now.
+    /// Checks that the server may request this method now.
     fn begin(&self, method: AuthMethod) -> io::Result<()> {
         if !matches!(self.stage, Stage::Begun) {
             return Err(io::Error::other(
-                "the server asks for authentication a second time",
+                "the server requests authentication a second time",
             ));
         }
         if !self.config.require_auth.allows(method) {
             return Err(io::Error::other(format!(
-                "require_auth={} is not met: the server asks for {}",
+                "require_auth={} is not met: the server requests {}",
                 self.config.require_auth.text(),
                 method.name()
             )));
@@ -145,14 +145,14 @@ impl<'a> Login<'a> {
         if self.config.channel_binding == BindingMode::Require && method != AuthMethod::ScramSha256
         {
             return Err(io::Error::other(format!(
-                "channel_binding=require is not met: the server asks for {}",
+                "channel_binding=require is not met: the server requests {}",
                 method.name()
             )));
         }
         Ok(())
     }
 
-    /// Refuses to show the password to a server that may be anybody's.
+    /// Refuses to send the password to an unverified server.
     fn check_exposure(&self) -> io::Result<()> {
         if self.is_proven || self.config.require_auth.names(AuthMethod::Password) {
             return Ok(());
@@ -162,7 +162,7 @@ impl<'a> Login<'a> {
             false => "the connection has no TLS",
         };
         Err(io::Error::other(format!(
-            "the server asks for the password in clear text, and {obstacle}. Use sslmode=verify-full (with sslrootcert=FILE for \
+            "the server requests the password in clear text, but {obstacle}. Use sslmode=verify-full (with sslrootcert=FILE for \
              an authority of your own), a Unix socket, scram-sha-256 on the server, or, where nobody can come between, \
              require_auth=password"
         )))
@@ -180,7 +180,7 @@ impl<'a> Login<'a> {
                 let binding = ChannelBinding::tls_server_end_point(hash);
                 (SCRAM_SHA_256_PLUS, binding, true)
             }
-            // Tells the server that we could: one that offered it and hears this knows of somebody in between.
+            // Tells the server that the client supports it: a server that had offered it detects an attacker by this.
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested(), false),
             None => (SCRAM_SHA_256, ChannelBinding::unsupported(), false),
         };
@@ -211,11 +211,11 @@ impl<'a> Login<'a> {
         let password = self.config.connect.password.as_ref();
         password
             .map(String::as_bytes)
-            .ok_or_else(|| io::Error::other("the server asks for a password and the DSN has none"))
+            .ok_or_else(|| io::Error::other("the server requests a password and the DSN has none"))
     }
 }
 
-/// What the server wants to see before it lets us in.
+/// An authentication request of the server.
 pub(super) enum Request {
     Cleartext,
     Md5([u8; 4]),

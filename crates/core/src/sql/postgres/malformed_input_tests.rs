@@ -1,4 +1,4 @@
-//! Whatever a server sends, reading it ends in a value or in [`Malformed`].
+//! Any input from a server is decoded to a value or to [`Malformed`].
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ const TAGS: [u8; 17] = [
     b'?',
 ];
 
-/// Types that are read each in a way of its own, and arrays of them.
+/// Types with a decoder of their own, and arrays of them.
 const TYPES: [Oid; 22] = [
     types::BOOL,
     types::INT2,
@@ -92,7 +92,7 @@ fn hear(replies: &mut impl Replies, messages: &[(usize, Vec<u8>)]) {
     }
 }
 
-/// Bytes that look like what a value is written with.
+/// Bytes that occur in the text forms of values.
 fn written() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         vec(any::<u8>(), 0..24),

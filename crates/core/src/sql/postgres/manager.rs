@@ -49,7 +49,7 @@ impl Server for Postgres {
 }
 
 impl Manage for Postgres {
-    /// Boxed, since it moves at every borrow.
+    /// Boxed because it is moved at every borrow.
     type Connection = Box<Connection>;
     type Error = Error;
 

@@ -1,6 +1,6 @@
 //! A PostgreSQL client (protocol 3.0) for one thread: statements are pipelined, the pool is shared by all tasks.
 //!
-//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. Below it, a [`Connection`] sends a
+//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. A [`Connection`] sends a
 //! [`Batch`] in one write with one `Sync` and reads one answer.
 
 mod auth;

@@ -1,4 +1,4 @@
-//! Preparing statements, and learning the types they use.
+//! Prepares statements and looks up their types.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::types::{Oid, Type};
 use crate::sql::{Error, ResultSet, Statement, Value};
 
 impl Connection {
-    /// Prepares what this connection has not seen, in one round trip. Returns the step that cannot be.
+    /// Prepares all statements that are new to this connection in one round trip. Returns the first step that failed.
     pub(super) async fn prepare_unknown(
         &mut self,
         steps: &mut [Step<'_>],
@@ -46,7 +46,7 @@ impl Connection {
         Ok(failed)
     }
 
-    /// Returns how many were prepared and what the server has against the next one.
+    /// Returns the number of prepared statements and the failure of the next one.
     async fn prepare(
         &mut self,
         statements: &[&Arc<str>],
@@ -91,7 +91,7 @@ impl Connection {
         )
     }
 
-    /// Asks for the names of types that are not built in: enums, domains, extensions and their arrays.
+    /// Looks up user-defined types: enums, domains, types of extensions, and arrays of them.
     async fn learn_types(&mut self, descriptions: &[Description]) -> Result<(), Error> {
         let mut unknown: Vec<Oid> = descriptions
             .iter()
@@ -150,14 +150,14 @@ impl Connection {
         Ok(first.map(|done| done.result).unwrap_or_default())
     }
 
-    /// The statement is prepared again at its next use.
+    /// Removes a statement from the cache, so that its next use prepares it again.
     pub(super) fn forget(&mut self, sql: &str) {
         self.cache.remove(sql);
     }
 
     pub(super) fn close_evicted(&mut self) {
         for name in self.cache.take_evicted() {
-            // Our own names are short and have no NUL byte.
+            // These names are short and have no NUL byte.
             let _ = frontend::close(b'S', &name, &mut self.link.out);
         }
         self.closes = self.link.out.len();

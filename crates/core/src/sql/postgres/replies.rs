@@ -1,4 +1,4 @@
-//! Turning the server's messages into what a request wanted to know.
+//! Handlers of the server's messages, one for each kind of request.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::types::{Oid, Type};
 use super::wire::Reader;
 use crate::sql::{ResultSet, Value};
 
-/// Receives one message after the other.
+/// Handles messages one by one.
 pub(super) trait Replies {
-    /// Everything except errors and what can arrive at any time. Returns true after the last message of the answer.
+    /// Handles messages except errors and asynchronous ones. Returns true after the last message of the answer.
     fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed>;
 
-    /// An error after which the connection still works. Returns true when it ends the answer.
+    /// Handles an error after which the connection still works. Returns true when it ends the answer.
     fn failed(&mut self, failure: ServerFailure) -> bool;
 
-    /// What the client waits for, as error messages name it.
+    /// The awaited part of the answer, for error messages.
     fn awaited(&self) -> &'static str;
 
     /// Whether a `COPY` may begin.
@@ -27,20 +27,20 @@ pub(super) trait Replies {
         false
     }
 
-    /// Another session's `NOTIFY`. Returns true when that is enough for now.
+    /// Handles a notification. Returns true to stop reading for now.
     fn notified(&mut self, _body: &[u8]) -> Result<bool, Malformed> {
         Ok(false)
     }
 
-    /// Before the session begins every error is fatal, and its code says why we are not let in.
+    /// Whether the session has not begun: every error is fatal then, and its code is the reason of the refusal.
     fn is_log_in(&self) -> bool {
         false
     }
 }
 
-/// Waits for `ReadyForQuery` and ignores the rest.
+/// Waits for `ReadyForQuery` and ignores other messages.
 pub(super) struct Drain {
-    /// How many are still to come.
+    /// The number of outstanding ones.
     pub(super) ready: usize,
 }
 
@@ -63,7 +63,7 @@ impl Replies for Drain {
     }
 }
 
-/// Statements of which only success matters, sent as one simple query.
+/// One simple query whose results are ignored.
 #[derive(Default)]
 pub(super) struct SimpleQuery {
     pub(super) failure: Option<ServerFailure>,
@@ -84,7 +84,7 @@ impl Replies for SimpleQuery {
     }
 }
 
-/// Nothing is expected.
+/// No message is expected.
 pub(super) struct ExpectNothing;
 
 impl Replies for ExpectNothing {
@@ -149,7 +149,7 @@ impl Replies for Descriptions {
 
 /// The answers to a batch, or to its part up to the first error.
 pub(super) struct Results {
-    /// What the rows of each step look like; filled in where the batch itself asks.
+    /// The columns of each step; filled in if the batch describes its statements.
     shapes: Vec<RowShape>,
     pub(super) done: Vec<Completed>,
     rows: Vec<Vec<Value>>,
@@ -158,7 +158,7 @@ pub(super) struct Results {
 
 pub(super) struct Completed {
     pub(super) result: ResultSet,
-    /// `COMMIT` was answered by `ROLLBACK`.
+    /// The server answered `COMMIT` with `ROLLBACK`.
     pub(super) rolled_back: bool,
 }
 
@@ -237,7 +237,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The first rows of a portal.
+    /// Opens a portal and reads its first rows.
     pub(super) fn first(shape: RowShape, size: usize) -> Self {
         Self {
             shape,
@@ -248,7 +248,7 @@ impl Chunk {
         }
     }
 
-    /// The next rows of one that is open.
+    /// Reads the next rows of an open portal.
     pub(super) fn next(shape: RowShape, size: usize) -> Self {
         Self {
             is_bound: true,
@@ -262,7 +262,7 @@ impl Replies for Chunk {
         match tag {
             tag::DATA_ROW_TAG if self.is_bound => self.rows.push(self.shape.decode(body)?),
             tag::ROW_DESCRIPTION_TAG => self.shape = read_text_shape(body)?,
-            // As many rows as were asked for, which is one at least.
+            // The requested number of rows, which is at least one.
             tag::PORTAL_SUSPENDED_TAG if !self.rows.is_empty() => return Ok(true),
             tag::COMMAND_COMPLETE_TAG if self.is_bound => {
                 read_command(body)?;
@@ -310,7 +310,7 @@ fn read_column(reader: &mut Reader<'_>) -> Result<(String, Oid), Malformed> {
     Ok((name, oid))
 }
 
-/// The row shape of a statement that was not prepared: all columns come as text.
+/// The columns of a statement that was not prepared: all are text.
 fn read_text_shape(body: &[u8]) -> Result<RowShape, Malformed> {
     let columns = read_columns(body)?
         .into_iter()
@@ -324,7 +324,7 @@ fn read_text_shape(body: &[u8]) -> Result<RowShape, Malformed> {
     Ok(RowShape::new(columns, false))
 }
 
-/// The text of `CommandComplete`, with the zero that ends it.
+/// The text of `CommandComplete`, with its trailing zero.
 pub(super) fn read_command(body: &[u8]) -> Result<&[u8], Malformed> {
     match body {
         [_, .., 0] => Ok(body),

@@ -9,7 +9,7 @@ use crate::sql::{Column, Error, Statement, Value};
 /// The rows of one statement, chunk by chunk; no more than one chunk is in memory.
 ///
 /// Holds a connection from the first [`next`](Self::next) to the last chunk. Dropping it earlier closes the portal and
-/// gives the connection back.
+/// returns the connection to the pool.
 pub struct RowStream {
     pool: Pool<Postgres>,
     statement: Statement,
@@ -40,15 +40,15 @@ impl RowStream {
         Arc::clone(&self.shape.columns)
     }
 
-    /// Up to as many rows as a chunk has, at least one; `None` after the last.
+    /// The next chunk, with at least one row; `None` after the last.
     ///
-    /// The server computes nothing ahead: the next chunk is asked for by the next call. Dropping the future ends the
+    /// The server computes no rows ahead: each call requests the next chunk. Dropping the future ends the
     /// stream.
     ///
     /// # Errors
     /// As [`Database::execute`](super::Database::execute). After an error the stream has ended.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<Value>>>, Error> {
-        // Taken out, so that a dropped future drops the connection's lease with it.
+        // Moved into the future, so that dropping the future drops the lease.
         let (mut lease, chunk) = match std::mem::replace(&mut self.state, State::Done) {
             State::Done => return Ok(None),
             State::Fresh => self.open().await?,

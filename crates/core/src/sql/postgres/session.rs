@@ -1,4 +1,4 @@
-//! How a session runs statements on a connection.
+//! [`SessionConnection`] of this driver.
 
 use super::batch::{Batch, End};
 use super::connection::{Connection, TransactionStatus};

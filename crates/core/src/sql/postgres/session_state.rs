@@ -1,18 +1,18 @@
-//! What a statement may leave behind in its session.
+//! Classifies statements by their effect on the session.
 
 use super::batch::skip_to_keyword;
 
-/// Read off the text of statements, since the server does not tell. A function of the user's that changes the session unseen
-/// stays unseen.
+/// Derived from the text of statements, because the server does not report it. A user-defined function that changes the session
+/// is not detected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SessionState {
     /// Settings, roles, temporary tables, locks, cursors, subscriptions.
     session: bool,
-    /// Prepared statements: made by the user, or ours deleted by the user.
+    /// Prepared statements: created by the user, or the client's own deleted by the user.
     statements: bool,
 }
 
-/// `DISCARD ALL` without its end of all prepared statements (PostgreSQL documentation, "DISCARD").
+/// `DISCARD ALL` without `DEALLOCATE ALL` (PostgreSQL documentation, "DISCARD").
 const RESET_SESSION: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
      SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 const RESET_SESSION_AND_STATEMENTS: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \

@@ -1,4 +1,4 @@
-//! From nothing to the first `ReadyForQuery`.
+//! Opens connections: address, socket, TLS, start-up message, authentication.
 
 use std::cell::OnceCell;
 use std::io;
@@ -65,7 +65,7 @@ impl Connector {
         .await
     }
 
-    /// Asks the server to stop what the connection with this key is doing. Ends when the server has passed it on.
+    /// Cancels the statement of the connection with this key. Returns when the server has processed the request.
     pub(super) async fn cancel(&self, key: CancelKey) -> Result<(), Error> {
         self.within_timeout(async {
             let mut stream = self.open().await?;
@@ -76,7 +76,7 @@ impl Connector {
                 stream.flush().await
             };
             sent.await.map_err(|error| self.refused(&error))?;
-            // The server answers by closing, which over TLS it does without a word.
+            // The server answers by closing the connection, over TLS without a close_notify.
             let _ = stream.read_to_end(&mut Vec::new()).await;
             Ok(())
         })
@@ -112,7 +112,7 @@ impl Connector {
         }
     }
 
-    /// Asks for TLS where the mode wants it (`SSLRequest`).
+    /// Requests TLS if the mode requires or prefers it (`SSLRequest`).
     async fn secure(&self, host: &str, mut socket: TcpStream) -> Result<Stream, Error> {
         if self.config.connect.ssl_mode == SslMode::Disable {
             return Ok(Stream::Tcp(socket));
@@ -121,7 +121,7 @@ impl Connector {
         frontend::ssl_request(&mut request);
         let answer = async {
             socket.write_all(&request).await?;
-            // Exactly one byte: what a man in the middle might append must not pass for encrypted (CVE-2021-23222).
+            // Exactly one byte: bytes that an attacker appends must not be treated as encrypted (CVE-2021-23222).
             socket.read_u8().await
         };
         match answer.await.map_err(|error| self.refused(&error))? {
@@ -136,7 +136,7 @@ impl Connector {
             )),
             _ => Err(self.failed(
                 ConnectFailure::Protocol,
-                "the answer to SSLRequest is not PostgreSQL's".to_owned(),
+                "the peer answered SSLRequest with an invalid byte".to_owned(),
             )),
         }
     }
@@ -177,7 +177,7 @@ impl Connector {
                     return Ok(connection);
                 }
                 Some(_) if answer.is_let_in => Err(io::Error::other(
-                    "the server asks for authentication after it let us in",
+                    "the server requests authentication after AuthenticationOk",
                 )),
                 Some(request) => login.answer(request, &mut connection.link.out),
             };

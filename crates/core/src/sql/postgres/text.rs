@@ -2,7 +2,7 @@
 
 use crate::sql::Value;
 
-/// A literal that is not what the server documents.
+/// A literal in an undocumented form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -52,7 +52,7 @@ fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The shortest form that reads back to the same number; `NaN`, `Infinity`.
+/// The shortest text that parses to the same number; `NaN`, `Infinity`.
 pub(super) fn write_float(float: f64) -> String {
     if float.is_infinite() {
         return if float > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
@@ -124,7 +124,7 @@ fn read_escaped(text: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// 32 hexadecimal digits, hyphens anywhere; `None` for anything else, which the server may still know how to read.
+/// 32 hexadecimal digits, hyphens anywhere. `None` for any other form, which the server may still parse.
 pub(super) fn read_uuid(text: &str) -> Option<[u8; 16]> {
     let mut bytes = [0; 16];
     let mut digits = 0;
@@ -171,7 +171,7 @@ pub(super) fn read_timestamp(text: &str) -> String {
     out
 }
 
-/// Reads an array literal, dimensions in front of it included, giving each element's text to `element`.
+/// Parses an array literal with optional leading dimensions, and passes the text of each element to `element`.
 pub(super) fn read_array(
     text: &str,
     element: &mut dyn FnMut(&str) -> Result<Value, Malformed>,
@@ -189,7 +189,7 @@ pub(super) fn read_array(
     }
 }
 
-/// As many dimensions as the server allows (`MAXDIM`).
+/// The server's maximum number of dimensions (`MAXDIM`).
 const MAX_DIMENSIONS: usize = 6;
 
 struct ArrayReader<'a> {

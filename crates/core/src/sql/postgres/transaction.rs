@@ -12,10 +12,10 @@ use crate::sql::copy::CopyData;
 use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended_by_statement};
 use crate::sql::{Error, ResultSet, Statement};
 
-/// What a rollback may take before the connection is given up.
+/// Timeout of a rollback, after which the connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a transaction begins. The default leaves everything to the server.
+/// The options of `BEGIN`. The default leaves all to the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransactionOptions {
     pub isolation: Option<Isolation>,
@@ -29,20 +29,20 @@ pub enum Isolation {
     Serializable,
 }
 
-/// A transaction whose statements travel together.
+/// A transaction whose statements are sent in batches.
 ///
-/// [`push`](Self::push) only notes a statement; [`flush`](Self::flush) sends what is noted in one round trip, `BEGIN` in
-/// front of the first. [`commit`](Self::commit) sends the rest and `COMMIT` along with it. A transaction that goes out as
+/// [`push`](Self::push) adds a statement without sending it. [`flush`](Self::flush) sends the pending statements in one round trip, with `BEGIN`
+/// before the first. [`commit`](Self::commit) sends the rest together with `COMMIT`. A transaction that is sent as
 /// a whole and consists of plain `INSERT`, `UPDATE`, `DELETE`, `SELECT`, `WITH`, `MERGE` or `VALUES` statements needs
-/// neither: the server treats the statements of one request as one transaction.
+/// neither, because the server runs the statements of one request as one transaction.
 ///
-/// All methods take `&self` and may be called by several tasks: flushes queue up, in order. Dropping an unfinished
-/// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction. Once
-/// the commit was sent, its outcome is unknown then.
+/// Several tasks may call the methods; flushes run in order. Dropping an unfinished
+/// transaction rolls it back. Dropping the future of a flush or commit cancels the running statement and ends the transaction; if
+/// the commit was sent, its outcome is unknown.
 pub struct Transaction {
     pool: Pool<Postgres>,
     begin: Arc<str>,
-    /// Whether the wording of `BEGIN` matters.
+    /// Whether `BEGIN` has options.
     has_options: bool,
     deferred: RefCell<DeferredStatements>,
     session: Mutex<Session>,
@@ -65,11 +65,11 @@ impl Transaction {
         }
     }
 
-    /// Notes a statement and returns its index, counted from 0.
+    /// Adds a statement and returns its index, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. The transaction
-    /// is as it was before.
+    /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. Neither changes
+    /// the transaction.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         if is_boundary(&statement.sql) {
             return Err(Error::boundary(&statement.source));
@@ -77,31 +77,31 @@ impl Transaction {
         self.deferred.borrow_mut().push(statement)
     }
 
-    /// Forgets what is noted; the results of those statements are errors.
+    /// Discards the pending statements; their results are errors.
     pub fn discard(&self) {
         self.deferred.borrow_mut().discard();
     }
 
-    /// How many statements wait for the next flush.
+    /// The number of pending statements.
     pub fn pending(&self) -> usize {
         self.deferred.borrow().pending().len()
     }
 
-    /// Whether it was neither committed nor rolled back yet.
+    /// Whether the transaction is neither committed nor rolled back.
     pub fn is_open(&self) -> bool {
         !self.deferred.borrow().ended
     }
 
     /// # Errors
-    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    /// [`Error::OutcomeUnknown`] when the commit was sent and not answered.
     pub fn check_outcome(&self) -> Result<(), Error> {
         self.deferred.borrow().check_outcome()
     }
 
-    /// Sends what is noted, in one round trip.
+    /// Sends the pending statements in one round trip.
     ///
     /// # Errors
-    /// That of the first statement that failed; the statements after it were not executed and have the same error as
+    /// That of the first failed statement. The statements after it were not executed and have the same error as
     /// their result. From then on every flush fails with it, except one that begins with `ROLLBACK TO`.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
@@ -122,7 +122,7 @@ impl Transaction {
         let (lease, outcome) = self.run(lease, batch).await?;
         let left_open = lease.status() != TransactionStatus::Idle;
         let other = (!left_open && outcome.failure.is_none()).then(ended_by_statement);
-        // A batch that was refused before it began leaves a connection without a transaction.
+        // If the server refused the batch before it began, the connection has no transaction.
         session.lease = left_open.then_some(lease);
         let failure = outcome.failure.map(|failure| failure.error).or(other);
         self.deferred
@@ -130,12 +130,12 @@ impl Transaction {
             .settle(statements.len(), outcome.results, failure)
     }
 
-    /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
+    /// The index of the statement that failed the transaction; `None` if the commit or the connection failed.
     pub fn failed(&self) -> Option<usize> {
         self.deferred.borrow().failed()
     }
 
-    /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
+    /// Takes the result of a flushed statement; `None` before the flush and after the first call.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         self.deferred.borrow_mut().take_result(index)
     }
@@ -160,7 +160,7 @@ impl Transaction {
         outcome
     }
 
-    /// Sends what is left together with `COMMIT`.
+    /// Sends the pending statements together with `COMMIT`.
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
         let lease = self.lease(session).await?;
@@ -183,7 +183,7 @@ impl Transaction {
             .settle(statements.len(), outcome.results, failure)
     }
 
-    /// Sends what is noted, then runs a `COPY` whose data comes from or goes to the client. Dropping the future ends the
+    /// Sends the pending statements, then runs a `COPY` whose data comes from or goes to the client. Dropping the future ends the
     /// transaction.
     pub(in crate::sql) async fn copy(
         &self,
@@ -204,11 +204,11 @@ impl Transaction {
         copied.inspect_err(|error| self.deferred.borrow_mut().fail(error))
     }
 
-    /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended. A flush that another
+    /// Rolls back and discards the pending statements. Has no effect after the end of the transaction. A flush that another
     /// task waits for ends first; the rollback itself takes 5 seconds at most.
     ///
     /// # Errors
-    /// None so far: a connection that cannot roll back in time is closed, which rolls back as well.
+    /// None at present: a connection that cannot roll back in time is closed, which also rolls back.
     pub async fn rollback(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
         self.deferred.borrow_mut().abandon();
@@ -217,7 +217,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The connection of the transaction. Nothing noted is lost when the wait for a new one is given up.
+    /// The connection of the transaction. Cancelling the wait for a new one loses no pending statement.
     async fn lease(&self, session: &mut Session) -> Result<Lease<Postgres>, Error> {
         if let Some(lease) = session.lease.take() {
             return Ok(lease);
@@ -252,7 +252,7 @@ impl Transaction {
         if let Some(mut lease) = lease
             && lease.status() != TransactionStatus::Idle
         {
-            // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
+            // If this fails or takes too long, the connection is broken or dirty, and the pool cleans or closes it.
             let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.rollback()).await;
         }
     }
@@ -265,7 +265,7 @@ impl Transaction {
         }
     }
 
-    /// The batch of a transaction of which nothing has been sent yet.
+    /// The batch of a transaction that has sent nothing.
     fn whole<'a>(&'a self, statements: &'a [Statement]) -> Batch<'a> {
         let is_implicit = !self.has_options && statements.iter().all(|s| is_plain(&s.sql));
         if is_implicit {

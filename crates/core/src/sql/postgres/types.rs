@@ -1,4 +1,4 @@
-//! PostgreSQL's built-in types by OID (`pg_type.dat`), as far as they are treated specially.
+//! PostgreSQL's built-in types by OID (`pg_type.dat`) that have a decoder or encoder of their own.
 
 pub(super) type Oid = u32;
 
@@ -89,7 +89,7 @@ const BUILT_IN: &[(&str, Oid, Oid)] = &[
     ("xid8", 5069, 271),
 ];
 
-/// What a column or parameter of some type is, found once per statement.
+/// The type of a column or parameter, looked up once per statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Type {
     pub(super) oid: Oid,
@@ -100,7 +100,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    /// A built-in type; `None` for those that only the database itself can name.
+    /// A built-in type; `None` for types that must be looked up in the database.
     pub(super) fn built_in(oid: Oid) -> Option<Self> {
         BUILT_IN.iter().find_map(|&(name, scalar, array)| {
             if oid == scalar {

@@ -1,4 +1,4 @@
-//! Reading the fields of a message body; every read is checked, nothing in it is trusted.
+//! Reads the fields of a message body. Every read is checked against the length.
 
 use super::text::Malformed;
 
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         self.take().map(i32::from_be_bytes)
     }
 
-    /// Up to the next NUL byte. Names and messages are in the client's encoding, UTF-8, except before that was agreed.
+    /// Reads up to the next NUL byte. Names and messages are in UTF-8 once the client's encoding is agreed.
     pub(super) fn text(&mut self) -> Result<String, Malformed> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed)?;
         let text = String::from_utf8_lossy(&self.0[..end]).into_owned();

@@ -1,4 +1,4 @@
-//! Whose commits there were, for `wait_for_change`.
+//! Counts commits for `wait_for_change`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,14 +8,14 @@ use rusqlite::Connection;
 
 use super::reply_queue::ReplyQueue;
 
-/// How often the file is looked at for other processes' commits while somebody waits for one.
+/// Interval at which the file is checked for commits of other processes while a task waits for one.
 pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Counts commits, so that each `Database` can tell the others' from its own.
+/// Counts commits, so that each `Database` can distinguish commits of others from its own.
 pub(super) struct Changes {
-    /// By every `Database` of this process.
+    /// Commits of all `Database`s of this process.
     own: u64,
-    /// Times the file was found changed by other processes.
+    /// How often another process was found to have changed the file.
     foreign: u64,
     version: i64,
     looked: Instant,
@@ -42,7 +42,7 @@ impl Changes {
         self.own + self.foreign - replies.commits.load(Ordering::Relaxed)
     }
 
-    /// `data_version` differs when another connection, which means another process, has committed.
+    /// `data_version` changes when another connection, and thus another process, has committed.
     pub(super) fn look(&mut self, connection: &Connection) {
         if self.looked.elapsed() < CHANGE_INTERVAL {
             return;

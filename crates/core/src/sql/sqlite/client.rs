@@ -18,14 +18,14 @@ use super::reply_queue::{Answer, Kind, Reply, ReplyQueue};
 use super::statement_kind::StatementKind;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// One `Database`: its part of the hub and the answers it waits for.
+/// One `Database`: its use of the engine, and the answers that it waits for.
 pub(super) struct Client {
     pub engine: Arc<Engine>,
     replies: Arc<ReplyQueue>,
     slots: RefCell<HashMap<u64, Slot>>,
     dispatcher: Cell<Option<AbortHandle>>,
     left: Cell<bool>,
-    /// The number of others' commits at the last resolved `wait_for_change`.
+    /// The number of commits by others at the last resolved `wait_for_change`.
     pub seen: Cell<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// Reserves an id, gives the right to answer it to `submit`, and waits for the answer.
+    /// Reserves an id, passes its [`Reply`] to `submit`, and waits for the answer.
     pub(super) fn submit(self: &Rc<Self>, kind: Kind, submit: impl FnOnce(Reply)) -> Pending {
         let id = jobs::next_id();
         self.slots.borrow_mut().insert(id, Slot::Waiting(None));
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Leaves the hub, once.
+    /// Leaves the engine, once.
     pub(super) fn leave(&self, reply: Option<Reply>) {
         if !self.left.replace(true) {
             self.engine.leave(reply);
@@ -134,7 +134,7 @@ async fn dispatch(replies: Arc<ReplyQueue>, client: Weak<Client>) {
     }
 }
 
-/// The answer to one job. Dropped before, the job is withdrawn if it has not begun, interrupted if it runs.
+/// The future of a job's answer. Dropping it withdraws a job that has not begun and interrupts one that runs.
 pub(super) struct Pending {
     client: Rc<Client>,
     id: u64,
@@ -160,7 +160,7 @@ impl Future for Pending {
                 self.done = true;
                 Poll::Ready(answer)
             }
-            // Polled again after it was ready.
+            // Polled again after completion.
             _ => Poll::Pending,
         }
     }
@@ -168,15 +168,15 @@ impl Future for Pending {
 
 /// What cancelling the wait for a job did to it.
 pub(super) enum CancelOutcome {
-    /// It never begins.
+    /// The job never begins.
     Withdrawn,
-    /// It was running, and is interrupted: whether it took effect is unknown.
+    /// The job was running and is interrupted. Whether it took effect is unknown.
     Interrupted,
     Answered(Answer),
 }
 
 impl Pending {
-    /// Ends the wait.
+    /// Ends the wait and returns what happened to the job.
     pub(super) fn cancel(mut self) -> CancelOutcome {
         self.done = true;
         self.withdraw()

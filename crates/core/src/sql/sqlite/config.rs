@@ -1,4 +1,4 @@
-//! What a DSN says about an SQLite database.
+//! The options of an SQLite database and their form in a DSN.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use percent_encoding::percent_decode_str;
 
 use crate::sql::Error;
 
-/// Where an SQLite database is and how it is used.
+/// The location and options of an SQLite database.
 ///
-/// The first `Database` that opens a file in a process decides its options; later ones share its writer.
+/// The first `Database` that opens a file in a process sets its options; later ones share its writer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub location: Location,
@@ -23,7 +23,7 @@ pub struct Config {
     pub readers: usize,
     /// `cache_size=BYTES`: page cache of each connection. Default 8 MiB.
     pub cache_size: usize,
-    /// `group=N`: most jobs that share one commit, 1 to 100,000. Default 256.
+    /// `group=N`: maximum number of jobs that share one commit, 1 to 100,000. Default 256.
     pub group: usize,
     /// `transaction_timeout=SECONDS`: how long one transaction may hold the writer. Default 30.
     pub transaction_timeout: Duration,
@@ -36,12 +36,12 @@ pub enum Location {
     File(PathBuf),
 }
 
-/// What an answered commit survives (SQLite's `PRAGMA synchronous`).
+/// The durability of an answered commit (SQLite's `PRAGMA synchronous`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synchronous {
-    /// Everything answered survives a killed process and a power failure.
+    /// An answered commit survives a killed process and a power failure.
     Full,
-    /// Everything answered survives a killed process; a power failure may take the last commits back.
+    /// An answered commit survives a killed process; a power failure may undo the latest commits.
     Normal,
     /// As normal, but a power failure may corrupt the database.
     Off,

@@ -1,4 +1,4 @@
-//! Connections of SQLite's threads: opening, waiting for other processes, being interrupted.
+//! Connections of SQLite's threads: opening, waiting for locks of other processes, interruption.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use super::config::{Config, Location};
 use super::failure;
 use crate::sql::Error;
 
-/// Virtual machine instructions between two looks at [`Control`]; some 50 µs.
+/// Virtual machine instructions between two checks of [`Control`]; about 50 µs.
 const INSTRUCTIONS_PER_CHECK: i32 = 4_000;
-/// Cancellations remembered per connection.
+/// Concurrent cancellations that a connection can record.
 const CANCELLED: usize = 64;
-/// Another process holds its lock for about one group commit; SQLite's own steps of up to 100 ms would starve us.
+/// Another process holds its lock for about one group commit. SQLite's own retries after up to 100 ms would starve this process.
 const BUSY_RETRY_INTERVAL: Duration = Duration::from_micros(200);
 
-/// What other threads ask of a running statement.
+/// Requests of other threads to the thread that runs statements.
 #[derive(Debug)]
 pub(super) struct Control {
     base: Instant,
     /// The job whose statement runs, 0 for none.
     running: AtomicU64,
-    /// Job `id` is cancelled when it is at `id % CANCELLED`; so many cancellations may be on their way at once.
+    /// Cancelled job ids, each at index `id % CANCELLED`, which bounds the number of concurrent cancellations.
     cancelled: [AtomicU64; CANCELLED],
-    /// Milliseconds after `base` when whatever runs is interrupted, 0 for never.
+    /// Milliseconds after `base` at which the running statement is interrupted; 0 for never.
     deadline: AtomicU64,
     stopped: AtomicBool,
     stop: Notify,
@@ -54,7 +54,7 @@ impl Control {
         self.running.store(0, Ordering::Release);
     }
 
-    /// Interrupts the job if it runs or once it does, never another.
+    /// Interrupts the job now or when it begins, and no other job.
     pub(super) fn cancel(&self, job: u64) {
         self.cancelled(job).store(job, Ordering::Release);
     }
@@ -63,13 +63,13 @@ impl Control {
         &self.cancelled[job as usize % CANCELLED]
     }
 
-    /// Interrupts whatever runs, now and later.
+    /// Interrupts all statements, now and later.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.stop.notify_one();
     }
 
-    /// Resolves once [`stop`](Self::stop) was called; for one waiter at a time.
+    /// Resolves after [`stop`](Self::stop); for one waiter at a time.
     pub(super) async fn stopped(&self) {
         while !self.stopped.load(Ordering::Acquire) {
             self.stop.notified().await;
@@ -77,7 +77,7 @@ impl Control {
     }
 
     pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
-        // Rounded up: an interrupted statement finds its deadline passed.
+        // Rounded up, so that an interrupted statement is always past its deadline.
         let milliseconds =
             deadline.map_or(0, |at| at.duration_since(self.base).as_millis() as u64 + 1);
         self.deadline.store(milliseconds, Ordering::Release);
@@ -105,7 +105,7 @@ pub(super) fn open_writer(config: &Config, control: &Arc<Control>) -> Result<Con
     Ok(connection)
 }
 
-/// A connection that cannot write.
+/// A read-only connection.
 pub(super) fn open_reader(config: &Config, control: &Arc<Control>) -> Result<Connection, Error> {
     open(
         config,
@@ -134,7 +134,7 @@ fn open(
         let kibibytes = i64::try_from(config.cache_size / 1024).unwrap_or(i64::MAX);
         connection.pragma_update(None, "cache_size", -kibibytes)?;
         prepare(&connection)?;
-        // SQLite opens lazily; this is the first look at the file.
+        // SQLite opens lazily; this is the first access to the file.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -155,7 +155,7 @@ fn wait_for_locks(connection: &mut Connection, limit: Duration) -> rusqlite::Res
     }))
 }
 
-/// Changing the mode needs the file for itself, and SQLite does not call the busy handler for that.
+/// Changing the mode needs exclusive access to the file, for which SQLite does not call the busy handler.
 fn write_ahead(connection: &Connection, config: &Config) -> rusqlite::Result<()> {
     let deadline = Instant::now() + config.busy_timeout;
     loop {

@@ -1,4 +1,4 @@
-//! The public half: a database, opened by configuration, shared by cloning.
+//! The public interface of the driver.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::sql::{Error, ResultSet, Statement};
 
 /// An SQLite database. Clones share it; its threads end some time after the last one is dropped.
 ///
-/// Writes run on one thread per file and process, in the order they were submitted, and share commits: what is queued
-/// at the same time costs one sync of the disk. Reads run on threads of their own, each statement on a snapshot that
-/// contains everything answered before. With `synchronous=full` nothing that was answered is lost, whatever happens.
+/// Writes run on one thread per file and process in the order of submission. Writes that are queued at the same time share
+/// one commit, and thus one sync of the disk. Reads run on threads of their own, each statement on a snapshot that
+/// contains all answered writes. With `synchronous=full` no answered write is lost.
 ///
-/// Not `Send`: its futures run on the thread and inside the `LocalSet` it was opened in.
+/// Not `Send`: its futures run on the thread and in the `LocalSet` in which it was opened.
 #[derive(Clone)]
 pub struct Database {
     client: Rc<Client>,
 }
 
 impl Database {
-    /// Opens the file, which is created if need be. Two `Database`s of one file share its threads.
+    /// Opens the file, and creates it if necessary. Two `Database`s of one file share its threads.
     ///
     /// # Errors
     /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
@@ -41,8 +41,8 @@ impl Database {
 
     /// Runs one statement in a transaction of its own. A statement that only reads runs on a reader.
     ///
-    /// Submitted at the first poll. A dropped future withdraws a statement that has not begun and interrupts one that
-    /// runs; one that is done but not yet answered still takes effect.
+    /// The first poll submits the statement. Dropping the future withdraws a statement that has not begun and interrupts one that
+    /// runs; a completed one whose answer is pending still takes effect.
     ///
     /// # Errors
     /// [`Error::Server`] from SQLite, [`Error::Parameter`], [`Error::Usage`] for BEGIN, COMMIT, SAVEPOINT and the like.
@@ -54,7 +54,7 @@ impl Database {
         async move { client.execute(statement).await }
     }
 
-    /// A transaction of which nothing has been sent yet.
+    /// Creates a transaction without sending anything.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(Rc::clone(&self.client))
     }
@@ -67,9 +67,9 @@ impl Database {
     }
 
     /// Resolves when another `Database` or another process has committed to the file since this one was opened or
-    /// since its last resolved `wait_for_change`. May resolve without need, never misses a commit.
+    /// since its last resolved `wait_for_change`. May resolve spuriously, but misses no commit.
     ///
-    /// Other processes are noticed within 20 ms; the file is only looked at while somebody waits.
+    /// Commits of other processes are noticed within 20 ms; the file is checked only while a task waits.
     pub fn wait_for_change(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let client = Rc::clone(&self.client);
         async move {
@@ -83,8 +83,8 @@ impl Database {
         }
     }
 
-    /// Waits until everything submitted is done. The last `Database` of the file also ends its threads and folds the
-    /// write-ahead log into the file. Using any clone afterwards is [`Error::Usage`]; closing again is nothing.
+    /// Waits until all submitted jobs are done. The last `Database` of the file also ends its threads and checkpoints the
+    /// write-ahead log. Later use of any clone is [`Error::Usage`]; a second close has no effect.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let client = Rc::clone(&self.client);
         async move {

@@ -1,4 +1,4 @@
-//! What the `Database`s of one file share: the queues of its writer and its readers.
+//! The shared engine of all `Database`s of one file: the queues of its writer and its readers.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,13 +15,13 @@ use super::jobs::{Command, Job, Read, Watcher};
 use super::reply_queue::{Answer, Reply, ReplyQueue};
 use crate::sql::Error;
 
-/// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
+/// Jobs that the writer takes from the queue at a time; queued jobs can still be withdrawn.
 const JOBS_PER_TAKE: usize = 16;
 pub(super) struct Engine {
     pub config: Config,
     pub target: String,
     process: u32,
-    /// What a reader's thread does.
+    /// The main function of reader threads.
     reader: fn(&Arc<Self>, &Arc<Control>),
     /// Device and inode, once the writer has opened the file.
     identity: OnceLock<(u64, u64)>,
@@ -44,7 +44,7 @@ struct Queue {
     watchers: Vec<Watcher>,
     clients: usize,
     closing: bool,
-    /// Why nothing can be run any more.
+    /// The error of all jobs after the engine has failed.
     dead: Option<Error>,
     threads: usize,
     final_replies: Vec<Reply>,
@@ -67,7 +67,7 @@ struct Reads {
 
 pub(super) enum Taken {
     Jobs,
-    /// Nothing is queued; not returned while waiting is allowed, except to look for changes.
+    /// The queue is empty. Returned by a call that may wait only to check for changes.
     Nothing,
     Closing,
 }
@@ -132,7 +132,7 @@ impl Engine {
         usable
     }
 
-    /// Ends a client's use. The last one ends the threads, which then answer `reply`; else it is answered in its turn.
+    /// Ends a client's use. The last client ends the threads, which then answer `reply`; otherwise it is answered in order.
     pub(super) fn leave(&self, reply: Option<Reply>) {
         let mut queue = self.queue();
         queue.clients -= 1;
@@ -166,14 +166,14 @@ impl Engine {
         }
     }
 
-    /// A stream to stop when the last `Database` is closed.
+    /// Registers a stream, which ends when the last `Database` is closed.
     pub(super) fn add_stream(&self, control: &Arc<Control>) {
         let mut streams = lock(&self.streams);
         streams.retain(|stream| stream.strong_count() > 0);
         streams.push(Arc::downgrade(control));
     }
 
-    /// Runs `serve` on a thread of its own, which `shutdown` waits for.
+    /// Runs `serve` on a new thread, for which `shutdown` waits.
     pub(super) fn start_thread(
         self: &Arc<Self>,
         name: &str,
@@ -189,7 +189,7 @@ impl Engine {
         })
     }
 
-    /// Called by the writer when it has opened the file.
+    /// Called by the writer after it has opened the file.
     pub(super) fn opened(&self) {
         if let Location::File(path) = &self.config.location
             && let Some(identity) = identity(path)
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// Gives the writer what is queued: some units, or one job that needs the writer for itself.
+    /// Takes jobs for the writer: several units, or one job that needs the writer exclusively.
     pub(super) fn take(&self, jobs: &mut Vec<Job>, may_wait: bool) -> Taken {
         let mut queue = self.queue();
         loop {
@@ -275,7 +275,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the transaction that holds the writer.
+    /// Waits for the next command of the transaction that holds the writer.
     pub(super) fn next_command(&self, deadline: Instant) -> NextCommand {
         let mut queue = self.queue();
         loop {
@@ -299,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// The writer is free again; commands that came too late fail.
+    /// Releases the writer; late commands fail.
     pub(super) fn release_writer(&self, late: impl Fn() -> Error) {
         let commands = {
             let mut queue = self.queue();
@@ -317,7 +317,7 @@ impl Engine {
         !self.queue().watchers.is_empty()
     }
 
-    /// Answers those watchers to whom `others`, the number of others' commits, is news.
+    /// Answers the watchers whose known number of commits by others differs from `others`.
     pub(super) fn answer_watchers(&self, others: impl Fn(&ReplyQueue) -> u64) {
         let mut news = Vec::new();
         {
@@ -335,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// Fails everything queued and to come; the first error stays the reason.
+    /// Fails all queued and later jobs; the first error remains the reason.
     pub(super) fn fail_all(&self, error: &Error) {
         let (jobs, watchers) = {
             let mut queue = self.queue();
@@ -379,7 +379,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the next read; none when the database is closed.
+    /// Waits for the next read; `None` when the database is closed.
     pub(super) fn next_read(&self) -> Option<Read> {
         let mut reads = lock(&self.reads);
         loop {
@@ -412,7 +412,7 @@ impl Engine {
     }
 
     fn withdraw(&self, id: u64) -> bool {
-        // What is removed answers when dropped, after the lock is released.
+        // Removed jobs answer when they are dropped, after the lock is released.
         let job = {
             let mut queue = self.queue();
             let position = queue.jobs.iter().position(|job| job.id() == Some(id));
@@ -464,7 +464,7 @@ impl Queue {
     }
 }
 
-/// A thread of the hub is alive. The last one to go says so.
+/// Counts a running thread of the engine. The last one to end answers the final replies.
 struct ThreadGuard(Arc<Engine>);
 
 impl Drop for ThreadGuard {
@@ -500,7 +500,7 @@ impl Engine {
         }
     }
 
-    /// The writer has panicked: a bug in Weft.
+    /// The error after a panic of the writer, which is a bug in Weft.
     pub(super) fn crashed(&self, message: String) -> Error {
         Error::ConnectionLost {
             target: self.target.clone(),
@@ -508,7 +508,7 @@ impl Engine {
         }
     }
 
-    /// The error of a command whose transaction is gone.
+    /// The error of a command whose transaction has ended.
     pub(super) fn transaction_expired(&self, sql: &str) -> Error {
         let message = format!(
             "the transaction held the writer of {} for more than {:?} and was rolled back",

@@ -7,7 +7,7 @@ use rusqlite::ffi;
 use crate::sql::error::excerpt;
 use crate::sql::{ConnectFailure, Error, ServerError};
 
-/// The error a statement ended with.
+/// The error of a statement.
 pub(super) fn of_statement(error: &rusqlite::Error, sql: &str) -> Error {
     let (code, message) = code_and_message(error);
     let mut failure = server(sqlstate(code, &message), message, sql);
@@ -17,7 +17,7 @@ pub(super) fn of_statement(error: &rusqlite::Error, sql: &str) -> Error {
     failure
 }
 
-/// An error with an SQLSTATE that this client, not SQLite, decided on.
+/// An error of this client, with an SQLSTATE.
 pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> Error {
     let message = message.into();
     Error::Server(Box::new(ServerError {
@@ -37,7 +37,7 @@ pub(super) fn usage(message: impl Into<String>) -> Error {
     }
 }
 
-/// The error the file could not be opened with. SQLite says little about it, the file system more.
+/// The error of opening a file. The file system reports more about the cause than SQLite does.
 pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Error {
     let (code, message) = code_and_message(error);
     let (failure, message) = match code & 0xff {
@@ -47,7 +47,7 @@ pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Err
         ),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => (
             ConnectFailure::Timeout,
-            format!("another process holds it: {message}"),
+            format!("another process has locked it: {message}"),
         ),
         _ => (ConnectFailure::File, unopenable(path).unwrap_or(message)),
     };
@@ -58,7 +58,7 @@ pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Err
     }
 }
 
-/// What the file system has against it.
+/// The cause, as the file system reports it.
 fn unopenable(path: &Path) -> Option<String> {
     let folder = path
         .parent()
@@ -80,7 +80,7 @@ fn unopenable(path: &Path) -> Option<String> {
         .err()?;
     Some(match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            "it may not be read and written by this user".into()
+            "this user has no permission to read and write it".into()
         }
         std::io::ErrorKind::NotFound => format!(
             "it does not exist and cannot be created in \"{}\"",
@@ -101,7 +101,7 @@ fn code_and_message(error: &rusqlite::Error) -> (i32, String) {
     }
 }
 
-/// The nearest SQLSTATE; SQLite tells most mistakes in a statement apart by the message alone.
+/// The nearest SQLSTATE. SQLite distinguishes most errors in statements only by the message.
 fn sqlstate(code: i32, message: &str) -> &'static str {
     match code {
         ffi::SQLITE_CONSTRAINT_UNIQUE
@@ -168,7 +168,7 @@ fn constraint(message: &str) -> Option<String> {
     )
 }
 
-/// A thread has given another kind of answer than its job asks for: a bug in Weft.
+/// The error for an answer of the wrong kind, which is a bug in Weft.
 pub(super) fn unexpected() -> Error {
-    usage("the SQLite thread gave another kind of answer than was asked for")
+    usage("internal error: the SQLite thread returned an answer of the wrong kind")
 }

@@ -1,4 +1,4 @@
-//! What a `Database` asks of SQLite's threads.
+//! The jobs of SQLite's threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::sql::{Error, Statement};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Names a job or a transaction; never reused, never 0.
+/// The id of a job or a transaction; unique and not 0.
 pub(super) fn next_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
@@ -16,11 +16,11 @@ pub(super) fn next_id() -> u64 {
 pub(super) enum Job {
     Unit(Unit),
     Begin(Command),
-    /// Answered when everything queued before it is.
+    /// Answered after all jobs that were queued before it.
     Marker(Reply),
 }
 
-/// Something that commits or fails as a whole without anybody looking in between.
+/// A job that commits or fails as a whole, without interaction.
 pub(super) struct Unit {
     pub work: Work,
     pub reply: Reply,
@@ -47,7 +47,7 @@ pub(super) struct Command {
     pub session: u64,
     pub statements: Vec<Statement>,
     pub then: Then,
-    /// Absent when nobody waits for it any more.
+    /// `None` if the waiter was dropped.
     pub reply: Option<Reply>,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Then {
 }
 
 pub(super) struct Watcher {
-    /// The number of others' commits its owner knows of.
+    /// The number of commits by others that its owner knows.
     pub seen: u64,
     pub reply: Reply,
 }

@@ -1,4 +1,4 @@
-//! One prepared statement: values in, rows out.
+//! One prepared statement: binds parameters and reads rows.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::sql::error::excerpt;
 use crate::sql::json;
 use crate::sql::{Column, Error, ResultSet, Value};
 
-/// Prepared statements each connection keeps (up to twice as many).
+/// Prepared statements that each connection keeps (up to twice as many).
 pub(super) const STATEMENT_CACHE_SIZE: usize = 256;
 
-/// A longer parameter is not kept by the idle statement.
+/// Longer parameters are not kept by an idle statement.
 const PARAMETER_BYTES_KEPT: usize = 4096;
 
 pub(super) struct Prepared<'c> {
@@ -28,21 +28,21 @@ pub(super) struct Prepared<'c> {
     parameters: usize,
 }
 
-/// The columns as of the last (re)preparation.
+/// The columns at the last (re)preparation.
 struct Shape {
     columns: Arc<[Column]>,
     declared: Vec<Declared>,
     repreparations: i32,
 }
 
-/// What a column's declared type makes of its values.
+/// The conversion of a column's values by its declared type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Declared {
     Bool,
     Json,
     Date,
     Timestamp,
-    /// The storage class decides.
+    /// By the storage class.
     Other,
 }
 
@@ -124,7 +124,7 @@ impl<'c> Prepared<'c> {
         Some(self.connection.last_insert_rowid()).filter(|id| *id != 0)
     }
 
-    /// Hands a cursor over the rows to `visit`; the statement is reset when it returns.
+    /// Passes a cursor over the rows to `visit` and resets the statement afterwards.
     pub(super) fn start<T>(
         &mut self,
         visit: impl FnOnce(&mut Cursor<'_>) -> Result<T, Error>,
@@ -146,7 +146,7 @@ impl<'c> Prepared<'c> {
     pub(super) fn bind(&mut self, params: &[Value]) -> Result<(), Error> {
         if params.len() != self.parameters {
             return Err(self.parameter_error(format!(
-                "the statement takes {} parameters, but {} were given",
+                "the statement has {} parameters, but {} were given",
                 self.parameters,
                 params.len()
             )));
@@ -211,7 +211,7 @@ impl Shape {
         }
     }
 
-    /// SQLite prepares a statement anew by itself when a table has changed; its columns may be others then.
+    /// SQLite prepares a statement again when a table has changed, which may change its columns.
     fn renewed(&self, statement: &rusqlite::Statement<'_>) -> Option<Self> {
         let repreparations = statement.get_status(StatementStatus::RePrepare);
         (repreparations != self.repreparations).then(|| Self::of(statement))
@@ -255,7 +255,7 @@ fn decode_row(row: &Row<'_>, declared: &[Declared]) -> rusqlite::Result<Vec<Valu
         .collect()
 }
 
-/// A value that does not fit its column's declared type keeps its storage class; text that is not UTF-8 is bytes.
+/// A value that does not match its column's declared type keeps its storage class; text that is not UTF-8 becomes bytes.
 fn decode(value: ValueRef<'_>, declared: Declared) -> Value {
     match (value, declared) {
         (ValueRef::Null, _) => Value::Null,
@@ -306,7 +306,7 @@ fn is_long(value: &Value) -> bool {
     }
 }
 
-/// Called before each job: `last_insert_rowid()` is the connection's, and another job's value is none of this one's.
+/// Resets `last_insert_rowid()` before each job, because it would return the value of another job.
 pub(super) fn forget_last_insert_id(connection: &Connection) {
     // SAFETY: the handle is open for as long as `connection` is borrowed, and this thread alone uses it.
     unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), 0) }

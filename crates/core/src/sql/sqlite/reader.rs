@@ -1,4 +1,4 @@
-//! The threads that read, each statement on a fresh snapshot, while the writer writes.
+//! The reader threads, which run each statement on a new snapshot concurrently with the writer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::statement_kind::StatementKind;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet};
 
-/// Serves until the database is closed. After a panic, which costs one read its answer, with a new connection.
+/// Serves until the database is closed. A panic fails one read; later reads use a new connection.
 pub(super) fn run(engine: &Arc<Engine>, control: &Arc<Control>) {
     while catch_unwind(AssertUnwindSafe(|| serve(engine, control))).is_err() {
         control.finished();
@@ -54,7 +54,7 @@ fn answer(read: Read, result: Result<ResultSet, Error>) {
     read.reply.answer(Answer::Rows(result));
 }
 
-/// It looked like a read (`WITH … INSERT`), but SQLite knows better.
+/// The error of a statement that looked like a read and is none (`WITH … INSERT`).
 fn pass_on(engine: &Engine, read: Read) {
     engine.push(Job::Unit(Unit::new(Work::One(read.statement), read.reply)));
 }

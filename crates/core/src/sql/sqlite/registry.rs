@@ -1,4 +1,4 @@
-//! The hubs of this process.
+//! The engines of this process, by file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::sql::Error;
 
 static ENGINES: Mutex<Vec<Weak<Engine>>> = Mutex::new(Vec::new());
 
-/// The hub of the file, started if this process has none yet. Registers one more client.
+/// The engine of the file, which is started if necessary. Registers a client.
 pub(super) fn join(mut config: Config) -> Result<Arc<Engine>, Error> {
     if let Location::File(path) = &config.location {
         config.location = Location::File(resolve(path));
@@ -32,8 +32,8 @@ pub(super) fn join(mut config: Config) -> Result<Arc<Engine>, Error> {
     Ok(engine)
 }
 
-/// Ends every SQLite thread of this process: what is queued is still run, open transactions are rolled back, running
-/// reads are interrupted. Returns whether all were gone within `timeout`.
+/// Ends every SQLite thread of this process: queued jobs still run, open transactions are rolled back, running
+/// reads are interrupted. Returns whether all threads ended within `timeout`.
 ///
 /// For hosts that unload this code before the process ends.
 pub fn shutdown(timeout: Duration) -> bool {
@@ -52,7 +52,7 @@ pub fn shutdown(timeout: Duration) -> bool {
         .all(|engine| engine.has_ended_by(deadline))
 }
 
-/// The path every `Database` of a file agrees on, whether the file exists or not.
+/// The canonical path of a file, which need not exist.
 fn resolve(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if let Ok(existing) = fs::canonicalize(&absolute) {

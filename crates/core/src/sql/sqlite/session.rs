@@ -8,13 +8,13 @@ use super::statement_kind::StatementKind;
 use super::transaction::Transaction;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// The savepoint around each statement of a transaction: a statement that fails leaves the transaction as it was, as with SQLite's
-/// own interface, where a [`Transaction`] would have failed as a whole.
+/// The savepoint around each statement of a transaction. A failed statement leaves the transaction unchanged, as with SQLite's
+/// own interface, whereas a [`Transaction`] fails as a whole.
 const SAVEPOINT: &str = "SAVEPOINT weft_statement";
 const RELEASE: &str = "RELEASE weft_statement";
 const ROLLBACK_TO: &str = "ROLLBACK TO weft_statement";
 
-/// A session with a file. Outside of a transaction each statement is by itself; a transaction holds the writer from its first
+/// A session with a file. Outside of a transaction each statement commits by itself; a transaction holds the writer from its first
 /// statement on.
 pub struct Session {
     database: Database,
@@ -33,7 +33,7 @@ impl Session {
 
     pub(in crate::sql) fn begin(&self) -> Result<(), Error> {
         match self.in_transaction.replace(true) {
-            true => Err(failure::usage("the session is in a transaction already")),
+            true => Err(failure::usage("the session is already in a transaction")),
             false => Ok(()),
         }
     }
@@ -60,7 +60,7 @@ impl Session {
         if flushed.is_err() && transaction.is_open() {
             control(transaction, ROLLBACK_TO)?;
             control(transaction, RELEASE)?;
-            // Fails where the error has ended the transaction; its next statement says so.
+            // Fails if the error has ended the transaction, which the next statement reports.
             let _ = transaction.flush().await;
         }
         match transaction.take_result(index) {
@@ -79,7 +79,7 @@ impl Session {
 
     pub(in crate::sql) async fn roll_back(&self) -> Result<(), Error> {
         match self.end().await {
-            // One that has ended by itself has nothing to undo.
+            // A transaction that has ended by itself needs no rollback.
             Some(transaction) if transaction.is_open() => transaction.rollback().await,
             _ => Ok(()),
         }

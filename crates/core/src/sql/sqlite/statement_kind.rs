@@ -1,4 +1,4 @@
-//! What a statement does, as far as its first words tell without asking SQLite.
+//! Classifies statements by their first words, without SQLite.
 
 use super::failure;
 use crate::sql::Error;
@@ -12,16 +12,16 @@ pub(super) enum StatementKind {
     Insert,
     /// UPDATE, DELETE.
     Change,
-    /// WITH: reads or writes, only SQLite can tell.
+    /// WITH: reads or writes, which only SQLite can determine.
     With,
-    /// PRAGMA, VACUUM, ATTACH, DETACH: without effect or refused inside a transaction.
+    /// PRAGMA, VACUUM, ATTACH, DETACH: without effect or refused inside of a transaction.
     Alone,
     /// SAVEPOINT, RELEASE.
     Savepoint,
     RollbackTo,
     /// BEGIN, COMMIT, END, ROLLBACK.
     Boundary,
-    /// CREATE, DROP and whatever else.
+    /// CREATE, DROP and all others.
     Other,
 }
 
@@ -56,12 +56,12 @@ impl StatementKind {
         }
     }
 
-    /// None for a statement that is prepared, which was looked at before and is not one to run alone.
+    /// `None` for a prepared statement, which was classified before and does not run alone.
     pub(super) fn of_uncached<V>(prepared: &Cache<V>, sql: &str) -> Option<Self> {
         (!prepared.contains(sql)).then(|| Self::of(sql))
     }
 
-    /// Whether a reader may try it; SQLite has the last word.
+    /// Whether a reader may try it; SQLite decides.
     pub(super) fn may_read(self) -> bool {
         matches!(self, Self::Read | Self::With)
     }
@@ -75,7 +75,7 @@ impl StatementKind {
     }
 
     /// # Errors
-    /// What only `Transaction` may do: begin, commit, roll back; outside of one, savepoints too.
+    /// For statements that only `Transaction` may run: begin, commit, roll back; outside of one also savepoints.
     pub(super) fn allow(self, sql: &str, in_transaction: bool) -> Result<(), Error> {
         match self {
             Self::Boundary => Err(Error::boundary(sql)),

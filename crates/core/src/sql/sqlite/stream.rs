@@ -17,7 +17,7 @@ use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement, Value};
 
-/// Rows of one statement. Clones are the same stream; when the last one is dropped, the reading stops.
+/// Rows of one statement. Clones share the stream; dropping the last one ends it.
 #[derive(Clone)]
 pub struct RowStream {
     shared: Rc<Shared>,
@@ -27,19 +27,19 @@ struct Shared {
     client: Rc<Client>,
     chunk: usize,
     source: Mutex<Source>,
-    /// Interrupts the statement, even one that finds no row.
+    /// Interrupts the statement, even if it finds no row.
     stop: RefCell<Option<Arc<Control>>>,
 }
 
 enum Source {
     NotStarted(Statement),
     Thread(mpsc::Receiver<Part>),
-    /// An in-memory database's rows, already read.
+    /// The rows of an in-memory database, which are read at once.
     Rows(ResultSet),
     Ended,
 }
 
-/// `None` is the end: without it, the stream was cut.
+/// `None` is the end; a channel that closes without it was interrupted.
 type Part = Result<Option<ResultSet>, Error>;
 
 impl RowStream {
@@ -58,7 +58,7 @@ impl RowStream {
     /// The next rows with the columns, `None` after the last. A result without rows is one empty chunk.
     ///
     /// # Errors
-    /// Those of the statement, at any chunk; the stream has ended then. [`Error::Usage`] for a statement that writes.
+    /// Those of the statement, at any chunk; they end the stream. [`Error::Usage`] for a statement that writes.
     pub fn next(&self) -> impl Future<Output = Result<Option<ResultSet>, Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
@@ -144,7 +144,7 @@ impl Drop for Shared {
     }
 }
 
-/// The sending end, with a runtime to wait on: for room, or for the stop.
+/// The sending end, with a runtime for waiting for capacity or for the stop.
 struct Outlet<'a> {
     sender: mpsc::Sender<Part>,
     runtime: Runtime,
@@ -160,7 +160,7 @@ impl<'a> Outlet<'a> {
         })
     }
 
-    /// Returns whether more is wanted.
+    /// Returns whether the receiver wants more.
     fn send(&mut self, part: Part) -> bool {
         self.runtime.block_on(async {
             tokio::select! {
@@ -172,7 +172,7 @@ impl<'a> Outlet<'a> {
     }
 }
 
-/// Returns whether it came to the end of the rows.
+/// Returns whether all rows were read.
 fn read(
     config: &Config,
     control: &Arc<Control>,
@@ -188,7 +188,7 @@ fn read(
     )?;
     if !prepared.is_readonly() {
         return Err(failure::usage(format!(
-            "only a statement that reads can be streamed [statement: {}]",
+            "only statements that read can be streamed [statement: {}]",
             excerpt(&statement.sql)
         )));
     }

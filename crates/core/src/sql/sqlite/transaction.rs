@@ -1,4 +1,4 @@
-//! A transaction whose statements travel together.
+//! A transaction whose statements are sent in batches.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -14,14 +14,14 @@ use super::reply_queue::{Answer, BatchAnswer, Kind, Reply};
 use super::writer::skipped;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Statements are buffered until somebody asks for a result or the transaction ends.
+/// Statements are buffered until a flush or the end of the transaction.
 ///
-/// A transaction that is only committed travels as a whole and shares its commit with others. One that is flushed in
-/// between holds the writer from then on, for at most `transaction_timeout`, and everybody else who writes waits.
+/// A transaction that is only committed is sent as a whole and shares its commit with others. One that is flushed in
+/// between holds the writer from then on, for at most `transaction_timeout`, while all other writes wait.
 ///
-/// PoolEvents made while another one is under way wait for their turn.
+/// Concurrent calls wait for their turn.
 ///
-/// After a failed statement only `ROLLBACK TO` a savepoint is accepted. Clones are the same transaction; when the last
+/// After a failed statement only `ROLLBACK TO` a savepoint is accepted. Clones share the transaction; when the last
 /// one is dropped unfinished, it is rolled back.
 #[derive(Clone)]
 pub struct Transaction {
@@ -31,18 +31,18 @@ pub struct Transaction {
 struct Shared {
     client: Rc<Client>,
     session: u64,
-    /// Held by the call that is under way; the others wait, first come first served.
+    /// Held by the running call; others wait in order.
     turn: Mutex<()>,
     state: RefCell<State>,
 }
 
 struct State {
     phase: Phase,
-    /// Not sent yet; the first one has the number `results.len()`.
+    /// Statements that are not sent; the first one has the number `results.len()`.
     buffered: Vec<Statement>,
-    /// By number; `None` while on its way and once taken.
+    /// By number; `None` before the answer and once taken.
     results: Vec<Option<Result<ResultSet, Error>>>,
-    /// Number of the statement that made the transaction fail.
+    /// Number of the statement that failed the transaction.
     failed: Option<usize>,
 }
 
@@ -52,11 +52,11 @@ enum Phase {
     Fresh,
     /// It holds the writer.
     Held,
-    /// A part of it is on its way; if it stays so, its future was dropped.
+    /// A part is sent and unanswered. It stays in this state if its future is dropped.
     Busy,
     Committed,
     RolledBack,
-    /// The commit was handed over and not answered.
+    /// The commit was submitted and not answered.
     Unknown,
 }
 
@@ -91,12 +91,11 @@ impl Transaction {
         Ok(state.results.len() + state.buffered.len() - 1)
     }
 
-    /// Forgets what is buffered; the results of those statements are errors.
+    /// Discards the buffered statements; their results are errors.
     pub fn discard(&self) {
         let mut state = self.shared.state.borrow_mut();
         let discarded = std::mem::take(&mut state.buffered).len();
-        let message =
-            "the statement was never sent: the nested transaction it belonged to was undone";
+        let message = "the statement was never sent because its nested transaction was rolled back";
         let refused = (0..discarded).map(|_| Some(Err(failure::usage(message))));
         state.results.extend(refused);
     }
@@ -106,7 +105,7 @@ impl Transaction {
     }
 
     /// # Errors
-    /// [`Error::OutcomeUnknown`] when the commit was handed over and never answered.
+    /// [`Error::OutcomeUnknown`] when the commit was submitted and not answered.
     pub fn check_outcome(&self) -> Result<(), Error> {
         match self.shared.state.borrow().phase {
             Phase::Unknown => Err(self.shared.refusal(Phase::Unknown)),
@@ -114,10 +113,10 @@ impl Transaction {
         }
     }
 
-    /// Sends what is buffered and waits for the results. Nothing buffered: nothing happens.
+    /// Sends the buffered statements and waits for the results. Has no effect without buffered statements.
     ///
     /// # Errors
-    /// That of the first statement that failed; each statement's own is its result. [`Error::Usage`] after the end.
+    /// That of the first failed statement; each statement's own error is its result. [`Error::Usage`] after the end.
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
@@ -130,23 +129,23 @@ impl Transaction {
         }
     }
 
-    /// The index of the statement that made the transaction fail; `None` where its end did.
+    /// The index of the statement that failed the transaction; `None` if the commit failed.
     pub fn failed(&self) -> Option<usize> {
         self.shared.state.borrow().failed
     }
 
-    /// The result of a statement that was sent, once: later, and for one not sent yet, `None`.
+    /// Takes the result of a sent statement; `None` before it is sent and after the first call.
     pub fn take_result(&self, number: usize) -> Option<Result<ResultSet, Error>> {
         let mut state = self.shared.state.borrow_mut();
         state.results.get_mut(number)?.take()
     }
 
-    /// Sends what is buffered and commits; answered when it is durable.
+    /// Sends the buffered statements and commits; returns when the commit is durable.
     ///
     /// # Errors
-    /// That of the statement that made the transaction fail, or of the commit; the transaction is rolled back then.
-    /// A future that is dropped before the commit began has rolled back. One that is dropped later leaves open which of both
-    /// happened: every later call is [`Error::OutcomeUnknown`].
+    /// That of the statement that failed the transaction, or of the commit; the transaction is rolled back then.
+    /// Dropping the future before the commit begins rolls back. Dropping it later leaves the outcome unknown:
+    /// every later call is [`Error::OutcomeUnknown`].
     pub fn commit(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
@@ -155,7 +154,7 @@ impl Transaction {
         }
     }
 
-    /// Forgets what is buffered and undoes what was sent.
+    /// Discards the buffered statements and rolls back.
     ///
     /// # Errors
     /// [`Error::Usage`] after the end.
@@ -164,7 +163,7 @@ impl Transaction {
         async move {
             let _turn = shared.turn.lock().await;
             if shared.state.borrow().phase == Phase::Busy {
-                shared.give_up();
+                shared.roll_back_now();
                 return Ok(());
             }
             if shared.state.borrow().phase == Phase::Unknown {
@@ -192,10 +191,10 @@ impl Shared {
                     message: "the wait for its answer was cancelled".to_owned(),
                 };
             }
-            Phase::Committed => "the transaction was committed and cannot be used any more",
-            Phase::RolledBack => "the transaction was rolled back and cannot be used any more",
+            Phase::Committed => "the transaction was committed and cannot be used again",
+            Phase::RolledBack => "the transaction was rolled back and cannot be used again",
             _ => {
-                "another call of the transaction is under way or was cancelled; it can only be rolled back"
+                "another call of the transaction is in progress or was cancelled; it can only be rolled back"
             }
         })
     }
@@ -231,7 +230,7 @@ impl Shared {
         self.settle(answer, then, first, &outline)
     }
 
-    /// Submits what ends with the commit. Dropping the future ends the transaction.
+    /// Submits the batch that ends with the commit. Dropping the future ends the transaction.
     async fn commit(&self, submit: impl FnOnce(Reply)) -> Result<BatchAnswer, Error> {
         let mut commit = Committing {
             shared: self,
@@ -288,7 +287,7 @@ impl Shared {
             (false, _) => Phase::RolledBack,
         };
         let failed = answer.results.iter().position(Result::is_err);
-        // A commit repeats the failure of an earlier batch.
+        // A commit reports the failure of an earlier batch again.
         if failed.is_some() || answer.outcome.is_ok() {
             state.failed = failed.map(|index| first + index);
         }
@@ -308,14 +307,14 @@ impl Shared {
     }
 
     /// Rolls back without waiting.
-    fn withdraw(&self) {
+    fn roll_back_now(&self) {
         let before = {
             let mut state = self.state.borrow_mut();
             state.buffered.clear();
             std::mem::replace(&mut state.phase, Phase::RolledBack)
         };
         if matches!(before, Phase::Held | Phase::Busy) {
-            // Refused: it never began or has ended, nothing is left to roll back.
+            // Refused because it has not begun or has ended: there is nothing to roll back.
             let _ = self.client.engine.push_command(Command {
                 session: self.session,
                 statements: Vec::new(),
@@ -328,7 +327,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.withdraw();
+        self.roll_back_now();
     }
 }
 
@@ -341,7 +340,7 @@ impl Phase {
 /// Ends a transaction whose commit was cancelled.
 struct Committing<'a> {
     shared: &'a Shared,
-    /// `None` once it is answered.
+    /// `None` once the commit is answered.
     pending: Option<Pending>,
 }
 
@@ -350,7 +349,7 @@ impl Drop for Committing<'_> {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        // A commit that has succeeded is unknown as well: its caller never hears of it.
+        // A commit that has succeeded is also unknown, because its caller does not get the answer.
         let phase = match pending.cancel() {
             CancelOutcome::Withdrawn => Phase::RolledBack,
             CancelOutcome::Answered(Answer::Batch(answer))
@@ -360,7 +359,7 @@ impl Drop for Committing<'_> {
             }
             CancelOutcome::Answered(_) | CancelOutcome::Interrupted => Phase::Unknown,
         };
-        self.shared.give_up();
+        self.shared.roll_back_now();
         self.shared.state.borrow_mut().phase = phase;
     }
 }

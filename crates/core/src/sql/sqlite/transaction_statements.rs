@@ -1,4 +1,4 @@
-//! The writer's own statements around those of its jobs.
+//! The writer's own transaction statements.
 
 use rusqlite::Connection;
 

@@ -1,4 +1,4 @@
-//! The thread that writes. Jobs that are queued at the same time share one commit, and with it one sync of the disk.
+//! The writer thread. Jobs that are queued at the same time share one commit, and thus one sync of the disk.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Serves until the database is closed. However it ends, by a panic too, nobody waits for it afterwards.
+/// Serves until the database is closed. All waiters are answered when it ends, also by a panic.
 pub(super) fn run(engine: &Arc<Engine>) {
     let error = match panics::caught_call(|| serve(engine)) {
         Ok(Ok(())) => engine.closed(),
@@ -46,7 +46,7 @@ struct Writer<'c> {
     /// Units run since BEGIN; their answers wait for COMMIT.
     group: Vec<Done>,
     begun: bool,
-    /// When the last BEGIN was tried, if it failed, and why.
+    /// Time and error of the last BEGIN, if it failed.
     locked: Option<(Instant, Error)>,
     changes: Changes,
 }
@@ -54,7 +54,7 @@ struct Writer<'c> {
 struct Done {
     unit: Unit,
     answer: Answer,
-    /// Its failure took the transaction along; it is not tried again.
+    /// Its failure has rolled back the whole transaction; it is not retried.
     culprit: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// A PRAGMA or VACUUM: outside of any transaction.
+    /// Runs a PRAGMA or VACUUM, outside of any transaction.
     fn run_alone(&mut self, unit: Unit) {
         self.commit_group();
         let Work::One(statement) = &unit.work else {
@@ -149,8 +149,8 @@ impl<'c> Writer<'c> {
             let answer = self.attempt(&unit);
             let culprit = self.connection.is_autocommit();
             if culprit {
-                // SQLite rolled everything back (disk full, interrupted, ON CONFLICT ROLLBACK): what the others of the
-                // group did is done again without this one.
+                // SQLite has rolled back the whole transaction (disk full, interrupted, ON CONFLICT ROLLBACK): the other jobs
+                // of the group run again without this one.
                 self.begun = false;
                 self.restart_group(&mut pending);
             }
@@ -171,7 +171,8 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// A unit that was queued during the whole wait for another process's lock does not wait once more.
+    /// Begins a transaction for a unit. A unit that was queued while an earlier BEGIN waited in vain for the lock of another
+    /// process fails with that error instead of waiting again.
     fn begin_for(&mut self, unit: &Unit) -> Result<(), Error> {
         if let Some((_, error)) = self
             .locked
@@ -197,12 +198,12 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Runs a unit so that it leaves no trace if it fails.
+    /// Runs a unit, which has no effect if it fails.
     fn attempt(&mut self, unit: &Unit) -> Answer {
         forget_last_insert_id(self.connection);
         let job = self.started(&unit.reply);
         let answer = match &unit.work {
-            // SQLite undoes a failed statement by itself.
+            // SQLite rolls back a failed statement by itself.
             Work::One(statement) => Answer::Rows(self.execute(statement, false)),
             Work::Transaction(statements) => Answer::Batch(self.attempt_transaction(statements)),
         };
@@ -304,7 +305,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// A deferred constraint fails at COMMIT and says not whose it is: each unit commits by itself then.
+    /// A deferred constraint fails at COMMIT without naming its unit, so each unit is then committed by itself.
     fn settle_failed_group(&mut self, error: &Error) {
         let deferred = matches!(error, Error::Server(server) if server.sqlstate.starts_with("23"));
         for done in std::mem::take(&mut self.group) {
@@ -341,13 +342,13 @@ impl<'c> Writer<'c> {
 
     fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
-            // It fails only when there is nothing left to roll back.
+            // It fails only if there is nothing to roll back.
             let _ =
                 TransactionStatements::run(&mut self.transaction_statements.rollback, "ROLLBACK");
         }
     }
 
-    /// An interactive transaction has the writer for itself until it ends or its time is over.
+    /// Runs an interactive transaction, which holds the writer until its end or its timeout.
     fn hold(&mut self, first: Command) {
         let deadline = Instant::now() + self.engine.config.transaction_timeout;
         let mut session = Session {
@@ -378,7 +379,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Returns whether the transaction goes on.
+    /// Returns whether the transaction continues.
     fn obey(&mut self, command: Command, session: &mut Session) -> bool {
         let replies = command
             .reply
@@ -438,8 +439,8 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// After a failure only going back to a savepoint is possible, and nothing in the same batch: the statements
-    /// behind the failed one were written in ignorance of it.
+    /// After a failure only a rollback to a savepoint is possible, and only in a later batch: the statements
+    /// after the failed one were sent before the failure was known.
     fn execute_in_session(
         &mut self,
         statement: &Statement,
@@ -480,7 +481,7 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// While it lives, the job can be interrupted.
+/// Makes the job interruptible for its lifetime.
 struct Running<'a>(&'a Engine);
 
 impl Drop for Running<'_> {
@@ -490,12 +491,12 @@ impl Drop for Running<'_> {
 }
 
 struct Session {
-    /// The first failure since the last savepoint it went back to.
+    /// The first failure since the last rollback to a savepoint.
     failure: Option<Error>,
     deadline: Instant,
 }
 
-/// PostgreSQL's words for the same situation.
+/// As PostgreSQL's error for the same situation.
 pub(super) fn skipped(statement: &Statement) -> Error {
     failure::server(
         "25P02",
