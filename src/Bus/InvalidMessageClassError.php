@@ -4,9 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Documented;
+
 /** A class cannot be a message: one of its properties has no type that JSON could carry both ways. */
 final class InvalidMessageClassError extends \Error implements \Weft\Exception
 {
+    use Documented;
+
     /** @internal */
     public static function because(string $class, string $reason): self
     {

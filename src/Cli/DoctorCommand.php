@@ -11,6 +11,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\Diagnosis;
 use Weft\Cli\Internal\Finding;
 use Weft\Cli\Internal\Health;
+use Weft\Internal\ErrorDocumentation;
 
 /** `weft doctor`: checks this machine and this PHP for problems. */
 #[AsCommand(name: 'doctor', description: 'Check PHP, the extension and the limits of this machine')]
@@ -41,7 +42,7 @@ final class DoctorCommand extends Command
             Health::Warn => 'comment',
             Health::Fail => 'error',
         };
-        $advice = $finding->advice === null ? '' : "\n       {$finding->advice}";
+        $advice = $finding->advice === null ? '' : "\n       {$finding->advice} Help: " . ErrorDocumentation::ofCheck($finding->subject)->location();
 
         return \sprintf('<%1$s>%2$-4s</%1$s>  %3$-18s %4$s%5$s', $colour, $finding->health->value, $finding->subject, $finding->found, $advice);
     }

@@ -10,6 +10,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\PrintableFormatter;
 use Weft\Exception as WeftException;
+use Weft\Internal\ErrorDocumentation;
 use Weft\Internal\Printable;
 use Weft\Version;
 
@@ -21,6 +22,7 @@ final class Program extends Application
         parent::__construct('Weft', self::version());
         $this->addCommands([
             new DoctorCommand(),
+            new ExplainCommand(),
             new RunCommand(),
             new NewCommand(),
             new GenerateProtoCommand(),
@@ -55,11 +57,13 @@ final class Program extends Application
         return parent::doRunCommand($command, $input, $output);
     }
 
-    /** Exceptions of Weft are shown as one line; `-v` shows their stack. */
+    /** Exceptions of Weft are shown as their message and where to read about them; `-v` shows their stack. */
     public function renderThrowable(\Throwable $e, OutputInterface $output): void
     {
         if ($e instanceof WeftException && !$output->isVerbose()) {
-            $output->writeln(Printable::text("weft: {$e->getMessage()}"), OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
+            $documentation = ErrorDocumentation::of($e);
+            $help = $documentation === null ? '' : "\nHelp: {$documentation->location()}";
+            $output->writeln(Printable::text("weft: {$e->getMessage()}{$help}"), OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
 
             return;
         }
@@ -71,7 +75,7 @@ final class Program extends Application
 
     private static function needsExtension(Command $command): bool
     {
-        return \str_starts_with($command::class, __NAMESPACE__ . '\\') && !$command instanceof DoctorCommand && !$command instanceof NewCommand;
+        return \str_starts_with($command::class, __NAMESPACE__ . '\\') && !\in_array($command::class, [DoctorCommand::class, ExplainCommand::class, NewCommand::class], true);
     }
 
     private static function version(): string

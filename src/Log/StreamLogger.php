@@ -6,6 +6,7 @@ namespace Weft\Log;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
+use Weft\Internal\ErrorDocumentation;
 use Weft\Internal\Printable;
 use Weft\Log\Internal\Context;
 use Weft\Log\Internal\ExceptionReport;
@@ -16,7 +17,8 @@ use Weft\Runtime\Trace;
  * A PSR-3 logger that writes one record per message to a stream, unbuffered. Times are UTC with milliseconds.
  *
  * In the text format every line of a record after the first is indented by four spaces; an exception under `exception` is
- * printed below with its previous ones. Stacks show the frames of the application and count those of Weft. Control characters are
+ * printed below with its previous ones. Stacks show the frames of the application and count those of Weft; `Help:` names
+ * the page about an exception of Weft. Control characters are
  * escaped in both formats, so that a record can neither forge another one nor control a terminal.
  *
  * In the JSON format, a record that is written while a request or message is handled has `trace_id` and `span_id` ({@see Trace}).
@@ -38,7 +40,7 @@ final class StreamLogger extends AbstractLogger
     ];
 
     /** Classes loaded with the logger: a process without free descriptors, which it may have to log, cannot open their files. */
-    private const CLASSES = [Printable::class, Context::class, ExceptionReport::class, Message::class, Trace::class];
+    private const CLASSES = [Printable::class, Context::class, ErrorDocumentation::class, ExceptionReport::class, Message::class, Trace::class];
 
     private readonly int $least;
     private readonly \DateTimeZone $zone;

@@ -137,7 +137,7 @@ final class Pool
         $this->end($lease, true);
     }
 
-    /** @return array<string, int|float|array<string, int>> the statistics that docs/pool.md lists */
+    /** @return array<string, int|float|array<string, int>> the statistics that docs/reference/pool.md lists */
     public function stats(): array
     {
         return $this->native->stats();

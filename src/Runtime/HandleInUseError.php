@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime;
 
 use Weft\Exception;
+use Weft\Internal\Documented;
 
 /**
  * A task has used a connection, transfer or stream of a library in which another task waits.
@@ -14,6 +15,8 @@ use Weft\Exception;
  */
 final class HandleInUseError extends \Error implements Exception
 {
+    use Documented;
+
     /**
      * @internal
      *

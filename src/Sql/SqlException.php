@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Exception;
+use Weft\Internal\Documented;
 
 /**
  * A statement, a transaction or a connection failed. Catch a subclass for the cause.
@@ -13,6 +14,8 @@ use Weft\Exception;
  */
 class SqlException extends \RuntimeException implements Exception
 {
+    use Documented;
+
     /**
      * @param string|null $sqlState five characters, where a database reported the error
      * @param string|null $constraint the violated constraint, where the database names it

@@ -80,7 +80,7 @@ final class BusCommandsTest extends TestCase
     {
         $weft = Weft::run(['queues', self::BUS, 'nowhere']);
         self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
-        self::assertMatchesRegularExpression('/^weft: Queue "nowhere" is not declared in \S+cli\.db\n$/', $weft->errors);
+        self::assertMatchesRegularExpression('/^weft: Queue "nowhere" is not declared in \S+cli\.db\nHelp: weft explain bus-undefined-queue\n$/', $weft->errors);
 
         self::assertStringContainsString('Exception trace:', Weft::run(['queues', self::BUS, 'nowhere', '-v'])->errors);
     }

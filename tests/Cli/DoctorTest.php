@@ -34,7 +34,7 @@ final class DoctorTest extends TestCase
         $doctor = Weft::run(['doctor'], ['-d', 'memory_limit=64M']);
 
         self::assertSame(0, $doctor->exitCode);
-        self::assertMatchesRegularExpression('/^warn +memory_limit +64M\n +Set -1/m', $doctor->output);
+        self::assertMatchesRegularExpression('/^warn +memory_limit +64M\n +Set -1.* Help: weft explain doctor-memory-limit$/m', $doctor->output);
     }
 
     public function testItNamesTheLibrariesWhoseWaitsSuspendTasks(): void

@@ -67,7 +67,7 @@ final class NewCommandTest extends TestCase
 
         $refused = Weft::run(['new', $this->folder]);
 
-        self::assertSame("weft: {$this->folder} exists and is not an empty folder: nothing was written", \trim($refused->output . $refused->errors));
+        self::assertSame("weft: {$this->folder} exists and is not an empty folder: nothing was written\nHelp: weft explain cli-new-application", \trim($refused->output . $refused->errors));
         self::assertSame(1, $refused->exitCode);
         self::assertSame('mine', \file_get_contents("{$this->folder}/app.php"));
         self::assertCount(3, (array) \scandir($this->folder));

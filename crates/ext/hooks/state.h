@@ -12,7 +12,7 @@
 # define WEFT_WRAPPER_ERRORS FG(wrapper_errors)
 #endif
 
-/* See docs/hooks.md, "State of the engine", for what was checked. */
+/* See docs/explanation/hooks.md, "State of the engine", for what was checked. */
 typedef struct {
 	zend_error_handling_t error_handling;
 	zend_class_entry *exception_class;

@@ -4,11 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Log\Internal;
 
+use Weft\Internal\ErrorDocumentation;
 use Weft\Internal\Printable;
 
 /**
  * Formats an exception and its previous exceptions for the log. Stacks show the frames of the application without arguments,
- * which may be secrets, and count the frames of Weft. A stack with frames of Weft only is shown whole.
+ * which may be secrets, and count the frames of Weft. A stack with frames of Weft only is shown whole. Exceptions of Weft are followed by
+ * where to read about them.
  *
  * @internal
  */
@@ -38,6 +40,8 @@ final class ExceptionReport
                 $lines[] = $summary;
             }
             $lines = [...$lines, ...self::stack($one)];
+            $documentation = ErrorDocumentation::of($one);
+            $documentation === null || $lines[] = "Help: {$documentation->location()}";
         }
 
         return \implode("\n", $lines);
@@ -54,6 +58,8 @@ final class ExceptionReport
                 'at' => "{$one->getFile()}:{$one->getLine()}",
                 'stack' => self::stack($one),
             ];
+            $documentation = ErrorDocumentation::of($one);
+            $documentation === null || $fields['help'] = $documentation->location();
             $previous = $previous === null ? $fields : $fields + ['previous' => $previous];
         }
 

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli;
+
+use Symfony\Component\Console\Attribute\AsCommand;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Internal\ErrorDocumentation;
+
+/** `weft explain`: prints the page about an error. */
+#[AsCommand(name: 'explain', description: 'Explain an error: its cause, how to confirm it and how to fix it')]
+final class ExplainCommand extends Command
+{
+    private const PAGES = __DIR__ . '/../../docs/errors';
+
+    protected function configure(): void
+    {
+        $this->addArgument('name', InputArgument::OPTIONAL, 'Name of the page as an error message shows it, or the class of an exception');
+        $this->setHelp('Without a name it lists the names. With the environment variable ' . ErrorDocumentation::ADDRESS
+            . ', the address of the published documentation, error messages have links instead of names.');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $name = \ltrim((string) $input->getArgument('name'), '\\');
+        if ($name === '') {
+            $output->writeln(self::names(), OutputInterface::OUTPUT_RAW);
+
+            return self::SUCCESS;
+        }
+        $name = \str_starts_with($name, 'Weft\\') ? ErrorDocumentation::ofClass($name)->name : $name;
+        if (!\in_array($name, self::names(), true)) {
+            throw new UnknownErrorException($name, self::similar($name));
+        }
+        $output->writeln(\rtrim((string) \file_get_contents(self::PAGES . "/$name.md")), OutputInterface::OUTPUT_RAW);
+
+        return self::SUCCESS;
+    }
+
+    /** @return list<string> */
+    private static function names(): array
+    {
+        $names = \array_map(static fn(string $file): string => \basename($file, '.md'), \glob(self::PAGES . '/*.md') ?: []);
+
+        $names = \array_diff($names, ['index']);
+        \sort($names);
+
+        return $names;
+    }
+
+    /** @return list<string> names that contain what was given, or are a few letters away */
+    private static function similar(string $name): array
+    {
+        $letters = static fn(string $text): string => \strtolower((string) \preg_replace('/\W+/', '', $text));
+        $wanted = $letters((string) \preg_replace('/(Exception|Error)$/', '', $name));
+        $isSimilar = static fn(string $known): bool => \str_contains($letters($known), $wanted) || \levenshtein($letters($known), $wanted) < 4;
+
+        return \array_slice(\array_values(\array_filter(self::names(), $isSimilar)), 0, 5);
+    }
+}
