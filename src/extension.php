@@ -8,7 +8,7 @@ use Weft\Protobuf\Json;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Version;
 
-// What somebody sees who has forgotten the extension, or has one of another version. No autoloader is asked for a function, so
+// The error without the extension, or with one of another version. No autoloader is called for a function, so
 // the classes that call one first are refused as well.
 (static function (): void {
     $loaded = Version::extension();

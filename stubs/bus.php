@@ -30,7 +30,7 @@ function shortId(string $id): string
 {
 }
 
-/** What {@see shortId()} was given, by what it returned. */
+/** The inverse of {@see shortId()}. */
 function longId(string $id): string
 {
 }

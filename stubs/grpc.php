@@ -27,7 +27,7 @@ final class GrpcServer
     }
 
     /**
-     * What has happened, by call id: a `Weft\Grpc\Call` that arrived, or of one handed out before 1 when its client has cancelled
+     * Events by call id: a `Weft\Grpc\Call` that arrived, or of one handed out before 1 when its client has cancelled
      * it or gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
      *
      * @return array<int, \Weft\Grpc\Call|int>|int
@@ -69,7 +69,7 @@ final class GrpcServer
     }
 }
 
-/** What of a call needs no waiting. Made by the extension only, as a `Weft\Grpc\Call`. */
+/** The synchronous part of a call. Created only by the extension, as a `Weft\Grpc\Call`. */
 class GrpcCall
 {
     /** Unique in its server. */
@@ -103,7 +103,7 @@ class GrpcCall
     }
 
     /**
-     * What follows the path of a call by HTTP with JSON, without the question mark.
+     * The query string of a JSON call, without the question mark.
      *
      * @internal
      */
@@ -131,12 +131,12 @@ class GrpcCall
     {
     }
 
-    /** Seconds until the client gives up, negative when it has; null when it waits for ever. */
+    /** Seconds until the deadline of the client, negative after it; null without a deadline. */
     public function timeLeft(): ?float
     {
     }
 
-    /** Whether somebody still waits for messages or the status. */
+    /** Whether the client still waits for messages or the status. */
     public function isOpen(): bool
     {
     }
@@ -192,7 +192,7 @@ class GrpcCall
     }
 
     /**
-     * Sends initial metadata now, instead of none with the first message. False when that was done before, or nobody waits.
+     * Sends initial metadata now, instead of none with the first message. False when that was done before, or the client is gone.
      *
      * @param array<string, string|list<string>> $metadata values of names that end in `-bin` are bytes, others printable ASCII
      */
@@ -290,7 +290,7 @@ final class GrpcChannel
      *
      * @param string $method `/package.Service/Method`
      * @param array<string, string|list<string>> $metadata
-     * @param float|null $timeout seconds from now, null is for ever
+     * @param float|null $timeout seconds from now; null is unlimited
      * @param int $attempts how often the same call was made before
      * @param bool $waits until a server can be connected to, instead of failing when none can
      */

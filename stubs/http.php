@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Native;
 
-/** An HTTP server of the extension: accepts and parses by itself, whatever PHP is doing between two polls. */
+/** An HTTP server of the extension. It accepts and parses requests between two polls of PHP. */
 final class HttpServer
 {
     /**
@@ -41,7 +41,7 @@ final class HttpServer
     }
 
     /**
-     * What has happened, by request id: a `Weft\Http\Request` that arrived, or of one handed out before 1 when its client has
+     * Events by request id: a `Weft\Http\Request` that arrived, or of one handed out before 1 when its client has
      * gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
      *
      * @return array<int, \Weft\Http\Request|int>|int
@@ -61,7 +61,7 @@ final class HttpServer
     }
 
     /**
-     * What was refused or failed without a handler since it was last asked, by reason: reason, how often, and of the last one
+     * Requests that were refused or failed before a handler since the last call, by reason: reason, number, and of the last one
      * the address and what is known of it. Says no more than once in ten seconds about each reason.
      *
      * Outcome: list<array{string, int, ?string, string}>, once there is something.
@@ -91,7 +91,7 @@ final class HttpServer
     }
 
     /**
-     * Who is connected, by id of the connection: address (null on a Unix socket), whether it has TLS, and of its calls of gRPC how
+     * The clients by id of the connection: address (null on a Unix socket), whether it has TLS, and of its calls of gRPC how
      * many were started, have succeeded and have failed, and when the last was started, in seconds since 1970.
      *
      * @return array<int, array{?string, bool, int, int, int, ?float}>
@@ -106,7 +106,7 @@ final class HttpServer
     }
 }
 
-/** What of a request needs no waiting. Made by the extension only, as a `Weft\Http\Request`. */
+/** The synchronous part of a request. Created only by the extension, as a `Weft\Http\Request`. */
 class HttpRequest
 {
     /** Unique in its server. */
@@ -133,7 +133,7 @@ class HttpRequest
     {
     }
 
-    /** What follows the `?` of the target, empty when there is none. */
+    /** The query string of the target; empty if there is none. */
     public function queryString(): string
     {
     }
@@ -197,7 +197,7 @@ class HttpRequest
     {
     }
 
-    /** Whether somebody still waits for the answer. */
+    /** Whether the client still waits for the response. */
     public function isOpen(): bool
     {
     }
@@ -401,12 +401,12 @@ final class HttpEncoder
     {
     }
 
-    /** What to send for the chunk: with all before it, it can be read to its end. */
+    /** The compressed chunk, flushed: with all earlier output the client can decompress it to its end. */
     public function write(string $chunk): string
     {
     }
 
-    /** What to send last. */
+    /** The end of the compressed body. */
     public function finish(): string
     {
     }

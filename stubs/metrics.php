@@ -35,13 +35,13 @@ final class MetricsEndpoint
     {
     }
 
-    /** What it listens on, with the real port. */
+    /** The address that it listens on, with the actual port. */
     public function address(): string
     {
     }
 
     /**
-     * What `/ready` says from now on; nothing is ready before the first call.
+     * The state of `/ready` from now on; it is not ready before the first call.
      *
      * @param list<string> $failing the health checks that fail
      */
@@ -50,7 +50,7 @@ final class MetricsEndpoint
     }
 }
 
-/** Whether somebody may ask for the metrics of this process: a supervisor, or an endpoint of its own. */
+/** Whether the metrics of this process can be read: by a supervisor, or at an endpoint of its own. */
 function measured(): bool
 {
 }

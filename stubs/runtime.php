@@ -7,7 +7,7 @@ namespace Weft\Native;
 /**
  * Runs native work and returns the operations that have finished since the last call, in the order of finishing.
  *
- * Only the scheduler calls it: an id that nobody remembers is never announced again.
+ * Only the scheduler calls it: a finished id is announced once.
  *
  * @param float|null $timeout seconds to wait for the first one; 0.0 makes one pass, null waits as long as it takes
  * @param int|null $tasks that have not ended, for the metrics

@@ -96,7 +96,7 @@ final class SqlDatabase
     }
 
     /**
-     * What there is to do since the last call: a hook to call, with the number of the call (0 when its connection is closed) and the
+     * The work since the last call: a hook to call, with the number of the call (0 when its connection is closed) and the
      * server's number of the session, a call that is cancelled, or a holder (see above) that is a leak.
      *
      * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', call, session]`,

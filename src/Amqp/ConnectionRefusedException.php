@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
-/** Nothing listens at the address, or it cannot be reached. */
+/** Connection refused, or address unreachable. */
 final class ConnectionRefusedException extends ConnectionException
 {
 }

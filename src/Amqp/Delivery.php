@@ -16,7 +16,7 @@ final class Delivery
      * @internal made by a {@see Consumer}
      *
      * @param int $tag names it to its consumer; another one after a redelivery
-     * @param bool $redelivered whether it was delivered before, to anybody
+     * @param bool $redelivered whether it was delivered before, to any consumer
      * @param Message $message all properties; `$body` and `$headers` are its
      * @param ?string $userId the sender as the broker has verified it, if the sender said so
      * @param ?string $malformed why properties and headers could not be read; then they are empty

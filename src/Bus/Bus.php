@@ -79,7 +79,7 @@ final class Bus
     }
 
     /**
-     * Declares, counts, empties, pauses and inspects a queue. The call itself contacts nobody.
+     * Declares, counts, empties, pauses and inspects a queue. The call itself does not contact the broker.
      *
      * @param string $name 1 to 250 bytes of UTF-8 without NUL
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** What a crash may lose or repeat, and when messages from handlers are published. */
+/** Decides what a crash may lose or repeat, and when messages from handlers are published. */
 enum DeliveryGuarantee
 {
     /**

@@ -13,6 +13,6 @@ namespace Weft\Bus;
  */
 interface Middleware
 {
-    /** @return mixed the value that `$next` returned, or another reply; ignored when nobody waits for a reply */
+    /** @return mixed the value that `$next` returned, or another reply; ignored when no reply is expected */
     public function handle(object $message, Context $context, Next $next): mixed;
 }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Sends a message class through an exchange of RabbitMQ that somebody else has declared, instead of the bus's own. Set it on the class, or
+ * Sends a message class through a foreign exchange of RabbitMQ instead of the bus's own. Set it on the class, or
  * with {@see MessageOptions::$routes}.
  *
  * The bus never declares this exchange or binds queues to it. Publishing to one that does not exist throws {@see PublishException}, which

@@ -43,7 +43,7 @@ interface Serializer
      * Writes the body of a message, and headers and type name if the format has its own.
      *
      * @param Envelope $envelope with the type name and the headers that the bus sends ({@see Header}), and without a body. The message id
-     *                           stays, whatever the format removes
+     *                           stays, even if the format removes others
      *
      * @throws MessageEncodingException other exceptions are wrapped in one
      */

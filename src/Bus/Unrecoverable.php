@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Marks exceptions that a retry cannot resolve: the message is dead-lettered immediately, whatever {@see Retry} says. */
+/** Marks exceptions that a retry cannot resolve: the message is dead-lettered immediately, regardless of {@see Retry}. */
 interface Unrecoverable extends \Throwable {}

@@ -10,7 +10,7 @@ use Weft\Http\Internal\ErrorPage;
  * Middleware that lets pages of other origins read responses (Cross-Origin Resource Sharing): `$routes->use(new Cors(['https://app.example.org']))`.
  *
  * It answers preflight requests, for a whole router or for a group, and marks responses, those to an {@see HttpException} included. An
- * origin that is not listed gets the response without permission: its browser shows nothing of it to the page.
+ * origin that is not listed gets the response without permission: its browser hides it from the page.
  */
 final class Cors
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 /**
- * Middleware against cross-site request forgery: `$routes->use(new Csrf())` refuses with 403 whatever another site's page makes a browser send,
+ * Middleware against cross-site request forgery: `$routes->use(new Csrf())` refuses with 403 all requests that another site's page makes a browser send,
  * unless it only reads (GET, HEAD, OPTIONS).
  *
  * Browsers say where a request comes from: `Sec-Fetch-Site` (all since 2023), otherwise `Origin`. So there are no tokens to put into forms.

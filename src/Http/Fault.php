@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** What is wrong with one value of a request. */
+/** A fault of one value of a request. */
 final class Fault implements \JsonSerializable
 {
     private function __construct(

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** What a form of `multipart/form-data` may have. All of it is within `BodyLimits::$bytes` too. */
+/** Limits of a `multipart/form-data` form, whose body is also limited by `BodyLimits::$bytes`. */
 final class FormLimits
 {
     public readonly string $folder;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** 404: there is nothing of that name. */
+/** 404: no resource has that path. */
 final class NotFoundException extends HttpException
 {
     public function __construct(string $message = '', ?\Throwable $previous = null)

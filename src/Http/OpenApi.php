@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 /**
- * What the OpenAPI document of a router says about the API, see {@see Router::openApi()}.
+ * Title, version and other metadata of an OpenAPI document, see {@see Router::openApi()}.
  */
 final class OpenApi
 {

@@ -26,7 +26,7 @@ final class Request extends HttpRequest implements TraceSource
     public array $parameters = [];
     /** The path of the matched route if it has parameters, such as `/people/{id}`; otherwise null. */
     public ?string $route = null;
-    /** @internal failures become problem details, whatever the client accepts */
+    /** @internal failures become problem details, regardless of the client's `accept` */
     public bool $answersProblems = false;
     /** @var array<string, mixed> */
     private array $attributes = [];
@@ -37,7 +37,7 @@ final class Request extends HttpRequest implements TraceSource
     private ?Form $form = null;
     private ?Trace $trace = null;
     /**
-     * What `afterResponse()` was called with.
+     * The callbacks of `afterResponse()`.
      *
      * @internal
      *

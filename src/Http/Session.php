@@ -63,7 +63,7 @@ final class Session
     }
 
     /**
-     * Gives the session a new id and keeps its values. Call it when a user logs in, so that whoever knew the old id has nothing of the new
+     * Gives the session a new id and keeps its values. Call it when a user logs in, so that the old id gives no access to the new
      * session (session fixation).
      */
     public function renew(): self

@@ -19,7 +19,7 @@ final class Sessions
     /** A session is kept again, for it to live on, after this part of its idle time. */
     private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
-    /** One in so many writes deletes what has expired. */
+    /** One in this many writes deletes expired sessions. */
     private const PRUNE_PROBABILITY_DIVISOR = 1_000;
     private const MAX_ATTEMPTS = 20;
 
@@ -68,7 +68,7 @@ final class Sessions
         if (!$response instanceof Response || !$session->isLoaded() && $cookie === null) {
             return $response;
         }
-        // What depends on a session is nobody else's.
+        // A response that depends on a session must not be cached for others.
         $response = $response->withHeader('cache-control', $response->header('cache-control') ?? 'private, no-cache');
 
         return $cookie === null ? $response : $response->withCookie($cookie);

@@ -134,7 +134,7 @@ final class Locks
         try {
             return $this->store->acquire($name, $owner, $this->seconds);
         } catch (\Throwable $thrown) {
-            // Without the store's answer the lock may be acquired, and nobody would release it.
+            // Without the store's answer the lock may be acquired, and would not be released.
             try {
                 shield(fn(): bool => $this->store->release($name, $owner));
             } catch (PoolException | SqlException) {

@@ -112,7 +112,7 @@ final class Pool
 
     /**
      * Returns a resource. Never waits. If a cancellation or timeout has ended a wait of its task since it was borrowed, the resource is closed
-     * instead: a connection whose answer nobody has read must not be lent again.
+     * instead: a connection with an unread answer must not be lent again.
      *
      * @param Lease<T> $lease
      *

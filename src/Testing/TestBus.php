@@ -178,7 +178,7 @@ final class TestBus
         Assert::assertLessThan(self::MAX_MESSAGES, $handled, self::MAX_MESSAGES . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
     }
 
-    /** Advances the clock. Whatever becomes due on the way (delays, timeouts, schedules, retries) is handled in order and at its time. */
+    /** Advances the clock. All that becomes due (delays, timeouts, schedules, retries) is handled in order and at its time. */
     public function advance(float $seconds): void
     {
         if (!($seconds >= 0.0)) {

@@ -1,4 +1,4 @@
-//! Waits for descriptors that other code owns: a library opens, closes and reuses them without telling anybody.
+//! Waits for descriptors that other code owns: a library opens, closes and reuses them without notice.
 //!
 //! Tokio's `AsyncFd` cannot serve here. It refuses a descriptor that is registered already, and it must be told before one is closed. So
 //! these waits have an epoll instance of their own, which Tokio watches as one descriptor, and a timer in it for their deadlines.
@@ -7,7 +7,7 @@
 //! again. That costs exactly one `epoll_ctl` for each wait and descriptor, and the same call tells whether the number still means the same
 //! open file: the kernel drops the registration of a file that is closed and answers `ENOENT` for the number.
 //!
-//! What has ended may end for no reason: two waits for one descriptor end together, and one of them finds nothing to read. The caller asks
+//! A wait may end spuriously: two waits for one descriptor end together, and one of them finds nothing to read. The caller asks
 //! the system again without waiting, as after `poll(2)`.
 
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const TIMER: u64 = u64::MAX;
 const BATCH: usize = 256;
 
-/// What the clock shows.
+/// The time of the clock.
 pub fn now() -> Nanos {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the call fills the struct it is given, which is valid when zeroed.
@@ -189,7 +189,7 @@ impl FdWaits {
         })
     }
 
-    /// To be called when a descriptor is closed: ends the waits for it, which the system would let wait for ever.
+    /// Must be called when a descriptor is closed: ends its waits, for which the system would report no event.
     pub fn closed(&self, fd: RawFd) {
         if !self.is_awaited(fd) {
             return;

@@ -93,7 +93,7 @@ ssize_t weft_write(int descriptor, const void *data, size_t size)
 	return write_in_chunks(descriptor, data, size, mode, __builtin_return_address(0));
 }
 
-/* Tasks that wait for the descriptor learn of it; the system would let them wait for ever. */
+/* Ends the waits of tasks for the descriptor; the system would report no event to them. */
 int weft_close(int descriptor)
 {
 	if (weft_hooks_apply()) {

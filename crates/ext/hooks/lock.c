@@ -67,7 +67,7 @@ int weft_flock(int descriptor, int operation)
 	return lock_until_free(&(weft_lock) {.descriptor = descriptor, .operation = operation});
 }
 
-/* libc reads its third argument as a pointer as well, whatever it is. */
+/* libc too reads its third argument as a pointer in every case. */
 int weft_fcntl(int descriptor, int operation, ...)
 {
 	va_list arguments;

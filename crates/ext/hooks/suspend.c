@@ -78,7 +78,7 @@ weft_mode weft_mode_here(weft_group group)
 		|| hooks.collecting != 0
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
-		/* The callback of an output buffer: meanwhile nobody may print. */
+		/* In the callback of an output buffer no task may print. */
 		|| OG(running) != NULL
 		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0);
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;

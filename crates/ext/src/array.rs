@@ -15,7 +15,7 @@ pub fn entries(array: &ZendHashTable) -> impl Iterator<Item = (Zval, &Zval)> {
     std::iter::from_fn(move || entries.next_zval())
 }
 
-/// The values, whatever their keys are.
+/// The values, regardless of their keys.
 pub fn values(array: &ZendHashTable) -> impl Iterator<Item = &Zval> {
     entries(array).map(|(_, value)| value)
 }

@@ -1,4 +1,4 @@
-//! What the bus needs for every message and PHP would do slower.
+//! Operations of the bus for every message that would be slower in PHP.
 
 use ext_php_rs::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Who calls: the line of the user's code, for reports that name it.
+//! The caller: the line of the user's code, for reports that name it.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -387,7 +387,7 @@ impl GrpcCall {
         details: Option<String>,
     ) -> PhpResult<bool> {
         Process::refuse_after_fork()?;
-        // What a handler throws may have been written in any encoding.
+        // The message of an exception may have any encoding.
         let message = String::from_utf8_lossy(bytes_of(message)?).into_owned();
         let code = Code::new(status).ok_or_else(|| {
             let message = format!("there is no status {status}: it must be 0 to 16");
@@ -416,7 +416,7 @@ impl GrpcCall {
 
     /// As an instance of `class`, which extends ours.
     fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
-        // SAFETY: the object is initialised in the next line, before anybody else sees it.
+        // SAFETY: the object is initialised in the next line, before other code can see it.
         let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
         object.initialize(self);
         Ok(object.into_zval(false)?)

@@ -1,4 +1,4 @@
-//! What PHP counts, and `Weft\Native\MetricsEndpoint`.
+//! Metrics of PHP, and `Weft\Native\MetricsEndpoint`.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 pub type Outcome = Result<Payload, Failure>;
 
-/// What a finished operation leaves behind for PHP. No PHP values: they are made when PHP takes it.
+/// The outcome of an operation. It has no PHP values; they are created when PHP takes it.
 pub enum Payload {
     Null,
     Int(i64),

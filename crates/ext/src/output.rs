@@ -25,7 +25,7 @@ struct Stack {
 /// The beginning of PHP's `zend_output_globals` (main/php_output.h).
 #[repr(C)]
 struct OutputGlobals {
-    /// Of pointers to handlers, the innermost last.
+    /// A stack of pointers to handlers, the innermost last.
     handlers: Stack,
     /// The last of them, or null.
     active: *mut c_void,
@@ -69,7 +69,7 @@ extern "C" fn switched(from: *mut c_void, to: *mut c_void) {
     if base < 0 {
         return;
     }
-    // SAFETY: PHP's own thread, between two of its opcodes; nobody else holds a reference.
+    // SAFETY: PHP's own thread, between two of its opcodes; there is no other reference.
     let globals = unsafe { &mut *ptr::addr_of_mut!(output_globals) };
     if globals.handlers.top <= base && !ARE_KEPT.get() || !globals.running.is_null() {
         return;
@@ -121,7 +121,7 @@ fn top(globals: &OutputGlobals) -> *mut c_void {
     }
 }
 
-/// What such a fiber had buffered is lost, as its answer is; PHP frees it with everything else at the end of the request.
+/// The buffers of such a fiber are lost, as its response is. PHP frees them at the end of the request.
 extern "C" fn destroyed(context: *mut c_void) {
     if ARE_KEPT.get() {
         KEPT.with_borrow_mut(|kept| {

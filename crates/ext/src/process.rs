@@ -19,7 +19,7 @@ use crate::stack;
 /// How long a process waits for its SQLite threads when it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What every native object of this process shares.
+/// The state that all native objects of this process share.
 pub struct Process {
     pub reactor: Reactor<Outcome>,
     pub signals: Rc<Signals>,
@@ -192,7 +192,7 @@ fn event_polls() -> Vec<i32> {
 }
 
 /// An epoll instance is shared after a fork: a socket that the child takes out of it when it drops its copy would be out of
-/// the parent's, which then waits for it for ever. So the child gets empty ones of its own in their place.
+/// the parent's, which would then wait for it without end. So the child gets empty ones in their place.
 #[cfg(target_os = "linux")]
 fn part_from_parent() {
     for poll in &EVENT_POLLS {

@@ -311,7 +311,7 @@ pub struct SqlTransaction {
     places: Rc<StatementPlaces>,
 }
 
-/// What was pushed since the last flush, about.
+/// Approximate bytes that were pushed since the last flush.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
     statements: usize,

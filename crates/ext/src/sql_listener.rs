@@ -23,7 +23,7 @@ use crate::sql_failure::failure;
 pub struct SqlListener {
     /// `None` once closed.
     listener: RefCell<Option<Rc<Mutex<Listener>>>>,
-    /// Whoever waits is told that it was closed.
+    /// Ends waits with an error when the listener is closed.
     closed: Arc<Notify>,
 }
 
@@ -57,7 +57,7 @@ impl SqlListener {
 
     pub fn take(&self) -> PhpResult<Zval> {
         let listener = self.listener()?;
-        // Somebody else waits for more: there is nothing.
+        // Another task waits for events, so there are none.
         let news = listener.try_lock().map(|mut listener| listener.take());
         let mut list = ZendHashTable::new();
         for news in news.unwrap_or_default() {

@@ -1,6 +1,6 @@
 //! The PHP call stack, read from another thread while PHP is blocked.
 //!
-//! Nothing is dereferenced: every value is copied through `/proc/self/mem`, where an address that is not mapped (any
+//! No pointer is dereferenced: every value is copied through `/proc/self/mem`, where an address that is not mapped (any
 //! more) is an error and not a crash. PHP may move on meanwhile; then the trace is cut short or names what has just ended.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ const USER_FUNCTION: u8 = 2;
 
 /// A function that names the frames of the calling thread, innermost first, from any other thread.
 pub fn reader() -> impl Fn() -> Vec<String> + Send + 'static {
-    // SAFETY: only the address is taken; in a build without thread safety it is the same for ever.
+    // SAFETY: only the address is taken, which never changes in a build without thread safety.
     let globals = unsafe { ext_php_rs_executor_globals() } as usize;
     move || {
         File::open("/proc/self/mem").map_or_else(|_| Vec::new(), |file| Memory(file).trace(globals))

@@ -16,7 +16,7 @@ use Weft\Sql\SqlException;
 use function Weft\shield;
 
 /**
- * What DBAL takes for a connection. It borrows one of the pool for each statement, and keeps it from `beginTransaction()` to the end of
+ * DBAL's connection. It borrows a connection of the pool for each statement, and keeps it from `beginTransaction()` to the end of
  * the transaction, and while the session has settings, temporary tables or locks in it.
  *
  * Several tasks may use it: they take turns. A transaction is then the transaction of them all, so give each request and each task a

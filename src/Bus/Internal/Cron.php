@@ -88,7 +88,7 @@ final class Cron
         return null;
     }
 
-    /** So many seconds later, but not beyond a change of the clocks. */
+    /** The given seconds later, but not beyond a change of the clocks. */
     private function skip(int $moment, int $seconds): int
     {
         $change = $this->local->changeWithin($moment, $moment + $seconds);

@@ -34,7 +34,7 @@ final class Metrics
 
     private function __construct(private readonly Codec $codec) {}
 
-    /** Null when nobody can read the metrics. */
+    /** Null when metrics are disabled. */
     public static function of(Codec $codec): ?self
     {
         return Native\measured() ? new self($codec) : null;

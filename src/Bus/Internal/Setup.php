@@ -140,7 +140,7 @@ final class Setup
         return $handlers;
     }
 
-    /** What recognises the formats of a queue; null where it has none of its own. */
+    /** The formats of a queue; null if it has none of its own. */
     public function opener(string $queue): ?DeliveryOpener
     {
         $formats = $this->options->messages->queueSerializers[$queue] ?? [];

@@ -28,7 +28,7 @@ final class Wakeup
     }
 
     /**
-     * @param float|null $until as {@see Clock::monotonic()} has it; null waits for ever
+     * @param float|null $until by {@see Clock::monotonic()}; null waits without limit
      * @param int|null   $since a generation; does not wait when there was a wake-up after it
      * @return bool false when the time is over
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Saga;
 
-/** What happens to a message that no saga can handle. */
+/** The action for a message that no saga can handle. */
 enum UnmatchedPolicy
 {
     /** The message is dead-lettered with {@see SagaNotFoundException}, {@see SagaAlreadyEndedException} or {@see SagaExistsException}. */

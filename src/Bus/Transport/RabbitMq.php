@@ -139,7 +139,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /**
-     * @internal what it declares for a queue of somebody else
+     * @internal what it declares for a foreign queue
      *
      * @return list<string> a line each
      */
@@ -148,7 +148,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         return $this->declares ? ['queue ' . DeadLetters::queueOf($queue), 'queue ' . DelayQueues::returning($queue)[0]] : [];
     }
 
-    /** Uses a queue that somebody else has declared. */
+    /** Uses a queue that another program has declared. */
     private function attach(string $queue): void
     {
         $this->require($queue);

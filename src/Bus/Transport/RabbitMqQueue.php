@@ -98,7 +98,7 @@ final class RabbitMqQueue
     }
 
     /**
-     * A queue that somebody else has declared. The bus consumes it, and neither declares nor binds it; if it does not exist, consuming throws
+     * A queue that another program has declared. The bus consumes it, and neither declares nor binds it; if it does not exist, consuming throws
      * {@see \Weft\Bus\UndefinedQueueException}, which names it.
      *
      * Beside it the bus declares two queues of its own: `<queue>.dead` for dead letters, and `weft.retry.<queue>`, through which delayed
@@ -110,7 +110,7 @@ final class RabbitMqQueue
         return new self(self::EXISTING, [], ['x-queue-type' => 'classic']);
     }
 
-    /** Whether somebody else declares it. */
+    /** Whether another program declares it. */
     public function isExisting(): bool
     {
         return $this->type === self::EXISTING;

@@ -61,7 +61,7 @@ abstract class BusCommand extends Command
         return OutputFormatter::escape(Printable::line($text));
     }
 
-    /** What a PHP file returns, or the closure that it returns. */
+    /** The return value of a PHP file, or of the closure that it returns. */
     public static function evaluate(string $file): mixed
     {
         if (!\is_file($file)) {

@@ -37,7 +37,7 @@ abstract class DeadCommand extends BusCommand
         return new DeadLetterFilter($input->getOption('id'), $input->getOption('type'), $input->getOption('error'), $input->getOption('handler'));
     }
 
-    /** What changes many letters is asked to say which. */
+    /** Requires a selection for commands that change several dead letters. */
     protected static function requireChoice(InputInterface $input): void
     {
         if (self::filter($input) == new DeadLetterFilter() && !$input->getOption('all')) {

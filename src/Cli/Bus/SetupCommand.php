@@ -135,7 +135,7 @@ final class SetupCommand extends Command
     }
 
     /**
-     * What the bus uses, what its databases have, and what was asked for.
+     * The components that the bus uses, those of its databases, and those that were requested.
      *
      * @param list<string> $further
      * @return list<array{Database, Component}>

@@ -13,7 +13,7 @@ use Weft\Cli\NewApplicationException;
  */
 final class ApplicationTemplate
 {
-    /** What the copy cannot keep: the place of the library in its own example. */
+    /** The path of the library in its own example, which a copy must replace. */
     private const LIBRARY = "__DIR__ . '/../../autoload.php'";
 
     /** @param string $library the folder of Weft */

@@ -123,7 +123,7 @@ final class Storage
         $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
     }
 
-    /** @return bool whether it belongs to nobody else */
+    /** @return bool whether it has no other owner */
     public function claim(Transaction $transaction, string $name, string $value, string $owner): bool
     {
         $insert = 'INTO weft_unique_values (name, value, owner) VALUES (?, ?, ?)';
@@ -156,7 +156,7 @@ final class Storage
         return $this->database->execute('SELECT position FROM weft_projections WHERE name = ?', [$projection])->value() ?? 0;
     }
 
-    /** @return bool false when it is not where it was: somebody else has moved it on */
+    /** @return bool false when another process has advanced it in the meantime */
     public function move(Transaction $transaction, string $projection, int $from, int $to): bool
     {
         if ($from === 0) {

@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Api;
 
-/** What of google.protobuf.MethodOptions says how a method can be called by HTTP. */
+/** The part of google.protobuf.MethodOptions that maps a method to HTTP. */
 final class HttpOptions implements \Weft\Protobuf\Message
 {
     /** Fields that are not known here, as they came over the wire. */

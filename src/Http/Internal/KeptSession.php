@@ -7,7 +7,7 @@ namespace Weft\Http\Internal;
 use Weft\Http\Sessions\StoredSession;
 
 /**
- * What was read of a session.
+ * A session as it was read from the store.
  *
  * @internal
  */

@@ -27,7 +27,7 @@ use function Weft\tasks;
  */
 final class KernelPool
 {
-    /** As many are named in the log. */
+    /** Number of names in a log line. */
     private const HOLDERS_NAMED = 5;
 
     /** @var Pool<HttpKernelInterface|\Closure> */

@@ -70,7 +70,7 @@ final class Requests implements ServerTaskHandler
         }
     }
 
-    /** Responds at once, whatever the handler does with its cancellation. */
+    /** Responds immediately, regardless of how the handler reacts to its cancellation. */
     private function expire(Coroutine $task): void
     {
         $request = $task->args[0];

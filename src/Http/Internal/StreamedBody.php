@@ -17,7 +17,7 @@ use Weft\Runtime\CancelledException;
 final class StreamedBody
 {
     /**
-     * A client that goes away ends it silently; whatever else goes wrong breaks the answer off.
+     * A client that disconnects ends it silently; any other failure aborts the response.
      *
      * @param iterable<string>|\Closure(BodyWriter): void $body
      */

@@ -29,7 +29,7 @@ final class FileStore implements SessionStore
 
     public function write(string $id, string $data, int $version, float $seconds): bool
     {
-        // Nothing below suspends the task, so the lock waits for other processes alone.
+        // The code below does not suspend the task, so the lock waits only for other processes.
         $lock = \fopen("{$this->folder}/.lock", 'c');
         if ($lock === false || !\flock($lock, \LOCK_EX)) {
             throw new \RuntimeException("The sessions in \"{$this->folder}\" cannot be locked");

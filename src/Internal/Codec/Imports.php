@@ -47,7 +47,7 @@ final class Imports
         if (!\is_file($file)) {
             return [];
         }
-        // What is in braces is no import, save the members of a group; neither the extension tokenizer nor a bracketed namespace is assumed.
+        // Braces contain no imports except the members of a group; neither the extension tokenizer nor a bracketed namespace is assumed.
         $code = (string) \preg_replace(['/\'(?:\\\\.|[^\'\\\\])*+\'|"(?:\\\\.|[^"\\\\])*+"/s', '/(?<!\\\\)(\{(?:[^{}]++|(?1))*+\})/'], '', \php_strip_whitespace($file));
         $imports = $found = [];
         \preg_match_all('/\buse\s+([^;()]+);/', $code, $found);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal\Codec;
 
 /**
- * What a package adds to the types of properties, such as encryption.
+ * Additions of a package to the types of properties, such as encryption.
  *
  * @internal
  */

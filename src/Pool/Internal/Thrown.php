@@ -11,7 +11,7 @@ namespace Weft\Pool\Internal;
  */
 final class Thrown
 {
-    /** Older ones are forgotten: nobody waits for them any more. */
+    /** Older ones are dropped, because no task waits for them. */
     private const MAX_KEPT = 256;
 
     /** @var array<int, \Throwable> */

@@ -7,7 +7,7 @@ namespace Weft\Protobuf\Internal;
 use Weft\Protobuf\WellKnown\NullValue;
 
 /**
- * What `google.protobuf.Value` holds, as PHP values. Called by the extension.
+ * Converts `google.protobuf.Value` to PHP values. Called by the extension.
  *
  * @internal
  */

@@ -164,7 +164,7 @@ final class Coroutine implements Task, \Stringable
         }
     }
 
-    /** Of several interruptions the outermost scope's wins, because it ends the others. */
+    /** Among several interruptions the outermost scope's takes precedence, because it ends the others. */
     private function demand(Cancellation $cancellation, int $depth): void
     {
         if ($this->interrupt === null || $depth < $this->interruptDepth) {

@@ -7,7 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Runtime\Trace;
 
 /**
- * What has a span once somebody asks for it, so that handlers without traces do not pay for one.
+ * Creates its span on first use, so that handlers without traces do not pay for one.
  *
  * @internal
  */

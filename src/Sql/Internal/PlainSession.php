@@ -10,7 +10,7 @@ use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 
 /**
- * What a database library takes for its connection: statements take effect one after the other, an error leaves the transaction as
+ * A connection as database libraries expect it: statements take effect one after the other, an error leaves the transaction as
  * the server leaves it, and settings, temporary tables and locks stay until {@see reset()}. Results are those of the databases' own
  * PHP extensions: lists of scalars, with the text of the server for dates, JSON and arrays.
  *

@@ -22,7 +22,7 @@ pub(super) enum Collect {
     Prefix {
         stragglers: usize,
     },
-    /// The prefix, and singly whatever waits behind an unfinished delivery since the last sweep.
+    /// The prefix, and single deliveries after an unfinished one since the last sweep.
     Sweep,
     Everything,
 }

@@ -25,7 +25,7 @@ pub(super) struct Channel {
     /// A `channel.close` was sent: everything but the answer is passed over.
     pub(super) closing: bool,
     pub(super) partial: Option<PartialContent>,
-    /// What this read brought, to be handed over at once.
+    /// The events of this read, which are delivered together.
     pub(super) deliveries: Vec<ReceivedDelivery>,
     pub(super) confirmations: Vec<Confirmation>,
 }
@@ -66,7 +66,7 @@ impl Channel {
     }
 }
 
-/// What a content header and body belong to.
+/// The owner of a content header and body.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ContentKind {
     Deliver {

@@ -187,7 +187,7 @@ impl Connection {
         self.handle.shared.status()
     }
 
-    /// What the broker said of itself, last time it was connected.
+    /// The broker's properties at the last connection.
     pub fn server(&self) -> Server {
         self.handle.shared.server()
     }

@@ -38,7 +38,7 @@ impl Consumer {
         self.shared.next_batch(max).await
     }
 
-    /// What is here already, up to `max` deliveries, without waiting; possibly none.
+    /// The deliveries that have arrived, at most `max`, without waiting; possibly none.
     pub fn try_next_batch(&self, max: usize) -> Result<Vec<Delivery>, Error> {
         self.shared
             .take_batch(max)

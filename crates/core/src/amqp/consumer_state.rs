@@ -1,4 +1,4 @@
-//! What callers and the I/O thread share of a consumer: its deliveries, its acks, and how it ends.
+//! The state of a consumer that callers and the I/O thread share: its deliveries, its acks, and its end.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -145,7 +145,7 @@ impl ConsumerShared {
         wait::until(&self.changed, || self.take_batch(max)).await
     }
 
-    /// What is here, or how the consumer has ended; `None` where the caller has to wait.
+    /// The deliveries that have arrived, or the end of the consumer; `None` if the caller has to wait.
     pub(super) fn take_batch(&self, max: usize) -> Option<Result<Vec<Delivery>, Error>> {
         let mut state = self.lock();
         if !state.deliveries.is_empty() {

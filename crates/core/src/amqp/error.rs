@@ -24,7 +24,7 @@ pub enum Error {
         .after.as_secs_f64()
     )]
     Unanswered {
-        /// What was asked for, such as `declare queue "orders"`.
+        /// The operation, such as `declare queue "orders"`.
         object: String,
         target: String,
         /// Such as `queue.declare`.
@@ -43,7 +43,7 @@ pub enum Error {
     /// The broker refused an operation and closed its channel.
     #[error("{object}: {text} (AMQP {code})")]
     Refused {
-        /// What was asked for, such as `declare queue "orders"`.
+        /// The operation, such as `declare queue "orders"`.
         object: String,
         code: u16,
         /// The broker's own words.
@@ -74,7 +74,7 @@ pub enum Error {
     #[error("consumer of queue \"{queue}\" ended: {reason}")]
     ConsumerCancelled { queue: String, reason: String },
 
-    /// Nothing was sent: wait for [`Publisher::ready`](super::Publisher::ready) and try again.
+    /// The message was not sent: wait for [`Publisher::ready`](super::Publisher::ready) and try again.
     #[error(
         "publisher is full: {unconfirmed} messages unconfirmed (window {window}), {buffered} bytes buffered"
     )]
@@ -92,7 +92,7 @@ pub enum Error {
 /// Why a connection could not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectFailure {
-    /// Nothing listens there, or the host cannot be reached.
+    /// Connection refused, or host unreachable.
     Refused,
     Timeout,
     /// The host name has no address.

@@ -29,7 +29,7 @@ pub(super) struct Opened {
     pub(super) server: Server,
 }
 
-/// What both sides agreed on.
+/// The negotiated parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) frame_max: usize,
@@ -38,7 +38,7 @@ pub(super) struct Limits {
     pub(super) heartbeat: Duration,
 }
 
-/// What the broker says of itself.
+/// The properties of the broker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Server {
     /// Such as `RabbitMQ`.
@@ -199,7 +199,7 @@ impl Handshake<'_> {
         let channel_max = lower(self.config.channel_max.into(), channel_max.into()) as u16;
         let frame_max = lower(self.config.frame_max, frame_max).max(4_096);
         let heartbeat = lower(wanted_heartbeat.into(), heartbeat.into()) as u16;
-        // A client that wants none gets none, whatever the broker proposes.
+        // A client that wants no heartbeats gets none, regardless of the broker's proposal.
         let heartbeat = if wanted_heartbeat == 0 { 0 } else { heartbeat };
         self.send(&method::tune_ok(channel_max, frame_max, heartbeat))
             .await?;

@@ -7,7 +7,7 @@ use super::codec::frame::ContentHeader;
 use super::codec::wire::Malformed;
 use super::{Error, Properties};
 
-/// What is published, borrowed for the time of the call.
+/// A message to publish, borrowed for the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// Empty for the default exchange, which routes to the queue named by the routing key.

@@ -1,4 +1,4 @@
-//! What a reconnect restores, and the channel numbers in use.
+//! The resources that a reconnect restores, and the channel numbers in use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::topology::{Binding, Destination, Exchange, Queue};
 
 #[derive(Default)]
 pub(super) struct Registry {
-    /// Counts the connections made; whatever is set up on an older one is set up again.
+    /// Counts the connections; resources of an older one are set up again.
     pub(super) generation: u64,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) queues: Vec<DeclaredQueue>,

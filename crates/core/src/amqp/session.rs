@@ -30,7 +30,7 @@ struct Inner {
     commands: Mutex<Option<Vec<Command>>>,
 }
 
-/// What a channel is used for.
+/// The purpose of a channel.
 #[derive(Clone)]
 pub(super) enum Role {
     /// Declarations and other calls.

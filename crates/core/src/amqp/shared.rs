@@ -23,7 +23,7 @@ pub(super) enum Phase {
     Closed(Error),
 }
 
-/// What the I/O thread and all handles of one connection share.
+/// The state that the I/O thread and all handles of one connection share.
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) io_waker: Arc<IoWaker>,

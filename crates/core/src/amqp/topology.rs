@@ -1,6 +1,6 @@
 use super::codec::FieldTable;
 
-/// What has to exist before messages flow, declared in the order exchanges, queues, bindings.
+/// The topology to declare, in the order exchanges, queues, bindings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Topology {
     pub exchanges: Vec<Exchange>,

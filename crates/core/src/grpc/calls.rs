@@ -25,7 +25,7 @@ pub struct Method {
     pub lane: Lane,
     /// Limit of the bytes of a message; `None` is [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// The longest deadline of a call, whatever its client asks for.
+    /// The longest deadline of a call, regardless of the client's timeout.
     pub timeout: Option<Duration>,
     /// Indexes of the [`Limits::concurrency`] that its calls are subject to, the narrower ones first.
     pub concurrency: Vec<usize>,
@@ -64,7 +64,7 @@ pub struct Limits {
     /// than that wait; beyond that of `queue` and `watches` they end with RESOURCE_EXHAUSTED. Clients of a Unix socket have no
     /// address and no such limit.
     pub client_share: f64,
-    /// How long a client of HTTP/2 may take nothing of the answers to its calls: then its connection is closed. `None` is for ever.
+    /// How long an HTTP/2 client may read no byte of its responses before its connection is closed. `None` is unlimited.
     pub write_timeout: Option<Duration>,
     /// Bytes of unary requests that one connection may have waiting for their handlers. Requests of at most 64 KiB do not count:
     /// they are bounded by the number of streams. What does not fit is left with the client.

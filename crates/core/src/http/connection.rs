@@ -34,9 +34,9 @@ pub(super) enum Command {
 
 #[derive(Clone, Copy)]
 pub(super) enum Phase {
-    /// Nothing has been read at all.
+    /// No byte has been read.
     New(Tick),
-    /// Nothing in flight, nothing read.
+    /// No request is in flight or partly read.
     Idle(Tick),
     /// A request has begun to arrive.
     Head(Tick),
@@ -368,7 +368,7 @@ impl Connection {
         progressed.set(self.server.clock.get());
     }
 
-    /// Whether the client has taken nothing of what it may have for longer than it may.
+    /// Whether the client has read nothing for longer than the write timeout.
     pub(super) fn is_write_timed_out(&self, now: Tick) -> bool {
         let limit = Some(self.server.limits.write_timeout);
         let is_late = |since: Tick, limit: Option<Duration>| {

@@ -25,7 +25,7 @@ pub(super) struct Keepalive {
     /// The server's own frames that wait to be written.
     pub(super) waiting: RefCell<BytesMut>,
     pub(super) has_waiting: Cell<bool>,
-    /// Nothing more is read, and the waiting frames are the last that are sent.
+    /// No more frames are read, and the waiting frames are the last that are sent.
     pub(super) is_going_away: Cell<bool>,
     last_received: Cell<Tick>,
     pinged_at: Cell<Option<Tick>>,

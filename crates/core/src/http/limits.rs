@@ -38,7 +38,7 @@ pub struct Limits {
     pub min_body_rate: Option<u32>,
     /// How long a connection is kept without a request in flight.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of what is sent to it.
+    /// How long a client may read nothing of the bytes that are sent to it.
     pub write_timeout: Duration,
     /// From the header of a request to the head of its response; `None` is unlimited.
     pub deadline: Option<Duration>,

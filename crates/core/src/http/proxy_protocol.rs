@@ -18,7 +18,7 @@ const LOCAL: u8 = 0x20;
 const PROXY: u8 = 0x21;
 const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
-/// What the proxy says about the client's TLS (§2.2.5).
+/// The proxy's statement about the client's TLS (§2.2.5).
 const TYPE_SSL: u8 = 0x20;
 const CLIENT_SSL: u8 = 0x01;
 
@@ -31,7 +31,7 @@ pub(super) struct Proxied {
     pub(super) is_tls: bool,
 }
 
-const NOBODY: Proxied = Proxied {
+const NO_CLIENT: Proxied = Proxied {
     client: None,
     is_tls: false,
 };
@@ -70,7 +70,7 @@ fn parse_text(line: &str) -> Option<Proxied> {
     let mut words = line.strip_suffix("\r\n")?.split(' ').skip(1);
     let family = words.next()?;
     if family == "UNKNOWN" {
-        return Some(NOBODY);
+        return Some(NO_CLIENT);
     }
     let source: IpAddr = words.next()?.parse().ok()?;
     let destination: IpAddr = words.next()?.parse().ok()?;
@@ -99,7 +99,7 @@ async fn read_binary(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Proxie
     let mut rest = vec![0; length];
     stream.read_exact(&mut rest).await?;
     match command {
-        LOCAL => Ok(NOBODY),
+        LOCAL => Ok(NO_CLIENT),
         _ => parse_binary(family, &rest)
             .ok_or_else(|| malformed("the header of the PROXY protocol is malformed")),
     }
@@ -130,7 +130,7 @@ fn parse_binary(family: u8, rest: &[u8]) -> Option<Proxied> {
             )
         }
         // A Unix socket, a datagram, or a family of its own: the connection is the proxy's.
-        _ => return Some(NOBODY),
+        _ => return Some(NO_CLIENT),
     };
     Some(Proxied {
         client,
@@ -200,7 +200,7 @@ mod tests {
             b"PROXY UNKNOWN\r\nGET".as_slice(),
             b"PROXY UNKNOWN a b c\r\nGET",
         ] {
-            assert_eq!(read(unknown).await.unwrap(), (NOBODY, 3));
+            assert_eq!(read(unknown).await.unwrap(), (NO_CLIENT, 3));
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(&binary(command, family, &[])).await.unwrap(),
-                (NOBODY, 3)
+                (NO_CLIENT, 3)
             );
         }
     }

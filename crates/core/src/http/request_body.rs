@@ -14,7 +14,7 @@ use super::clock::{Clock, Tick, ticks};
 /// Bodies up to this size are read before their handler starts.
 pub(super) const SMALL: u64 = 64 << 10;
 const TICKS_PER_SECOND: u64 = 4;
-/// How long a client that has its response may go on sending a body that nobody reads.
+/// How long a client that has its response may continue to send an unread body.
 pub(super) const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of such a body that are received and discarded.
 pub(super) const DISCARD_BYTES: usize = 64 << 20;

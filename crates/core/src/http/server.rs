@@ -126,7 +126,7 @@ impl Server {
         async move { admission.drained().await }
     }
 
-    /// Ends every connection now, whatever it is doing.
+    /// Ends every connection immediately.
     pub fn abort(&self) {
         self.stop();
         for connection in self.shared.connections.borrow().iter() {

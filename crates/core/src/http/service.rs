@@ -20,7 +20,7 @@ pub trait Service {
     /// Whether a request, judged by its head, is for this service.
     fn takes(&self, request: &Request<Incoming>) -> bool;
 
-    /// How long a client of HTTP/2 may take nothing of the responses before its connection is closed; `None` is unlimited.
+    /// How long an HTTP/2 client may read nothing of its responses before its connection is closed; `None` is unlimited.
     fn write_timeout(&self) -> Option<Duration>;
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture;

@@ -92,7 +92,7 @@ impl<M: Manage> Inner<M> {
         }
     }
 
-    /// Closes a lent connection, whatever its condition.
+    /// Closes a lent connection regardless of its condition.
     pub(super) fn discard(self: &Rc<Self>, checkout: Checkout<M::Connection>) {
         let connection = self.state.borrow_mut().discard(checkout, Instant::now());
         self.close_connections(Some(connection));

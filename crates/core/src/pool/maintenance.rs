@@ -188,7 +188,7 @@ impl<M: Manage> Maintenance<M> {
             pool.spawner.spawn(terminate);
         }
         self.pool = None;
-        // A connection that is still dirty would be cleaned for ever, so it is closed.
+        // A connection that is still dirty is closed instead of cleaned again.
         let healthy = outcome.ok().flatten().and_then(|mut connection| {
             match pool.manager.condition(&mut connection) {
                 Condition::Clean => Some(rejoin(connection)),

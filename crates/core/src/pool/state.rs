@@ -235,7 +235,7 @@ impl<C, E: Clone> State<C, E> {
         (self.phase == Phase::Open && self.wants_connection()).then_some(backoff.retry_at)
     }
 
-    /// Adds a connection that was opened. Returns it when the pool no longer wants it; the caller closes it.
+    /// Adds a connection that was opened. Returns it if the pool has no use for it; the caller closes it.
     pub(super) fn connected(
         &mut self,
         slot: ConnectSlot,
@@ -286,7 +286,7 @@ impl<C, E: Clone> State<C, E> {
         self.fail_stranded(now);
     }
 
-    /// Takes back a clean connection. Returns it when the pool no longer wants it; the caller closes it.
+    /// Takes back a clean connection. Returns it if the pool has no use for it; the caller closes it.
     pub(super) fn check_in(&mut self, checkout: Checkout<C>, now: Instant) -> Option<C> {
         self.end_lease(checkout.lease, now);
         let mut conn = checkout.conn;
@@ -316,7 +316,7 @@ impl<C, E: Clone> State<C, E> {
         checkout.conn
     }
 
-    /// Takes back a connection that was cleaned or validated. Returns it when the pool no longer wants it.
+    /// Takes back a connection that was cleaned or validated. Returns it if the pool has no use for it.
     pub(super) fn finish_maintenance(
         &mut self,
         mut conn: Conn<C>,

@@ -68,7 +68,7 @@ impl Schema {
     /// nothing.
     ///
     /// # Errors
-    /// After an error nothing of the file is visible.
+    /// After an error no definition of the file is visible.
     pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let file = FileProto::parse(bytes)?;
         if let Some(known) = self.files.get(&file.name) {

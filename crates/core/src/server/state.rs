@@ -1050,7 +1050,7 @@ impl<R: Clone, C: RefusalReason> State<R, C> {
         request.is_some_and(|it| it.bytes == Bytes::Waiting)
     }
 
-    /// The handler has taken what was uploaded, or nothing of it is left.
+    /// The handler has taken the upload, or its bytes are released.
     pub(super) fn release_bytes(&mut self, id: Id) {
         let Some(request) = self.requests.get_mut(id) else {
             return;

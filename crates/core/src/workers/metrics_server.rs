@@ -35,7 +35,7 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 const WORKERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// `/live` fails once the loop has not turned for this long.
 const LOOP_BLOCKED_AFTER: Duration = Duration::from_secs(10);
-/// Of a request line and its headers.
+/// Bytes of a request line and its headers.
 const MAX_REQUEST_BYTES: usize = 8 * 1024;
 /// Concurrent connections; one more closes the oldest.
 const MAX_CONNECTIONS: usize = 64;

@@ -36,7 +36,7 @@ pub struct Object {
 
 struct Slots {
     objects: Vec<Object>,
-    /// What `dl_iterate_phdr` counts: objects that were ever loaded. Nothing is new while it stays the same.
+    /// `dlpi_adds` of `dl_iterate_phdr`: the number of objects ever loaded. While it is unchanged, no object is new.
     loaded: u64,
 }
 
@@ -119,7 +119,7 @@ pub fn is_current() -> bool {
     slots().loaded == count_loaded()
 }
 
-/// What was changed.
+/// The changes.
 pub fn changed() -> Vec<Object> {
     slots().objects.clone()
 }

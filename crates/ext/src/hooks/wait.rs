@@ -13,7 +13,7 @@ use crate::process::Process;
 
 /// `WEFT_FOREVER` of hooks.h.
 const FOREVER: i64 = -1;
-/// What `weft_wait_start` answers instead of an operation.
+/// Results of `weft_wait_start` that are no operation.
 const ALWAYS_READY: i64 = 0;
 const UNAVAILABLE: i64 = -1;
 

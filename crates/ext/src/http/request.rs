@@ -243,7 +243,7 @@ impl HttpRequest {
 
     /// As an instance of `class`, which extends ours.
     pub fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
-        // SAFETY: the object is initialised in the next line, before anybody else sees it.
+        // SAFETY: the object is initialised in the next line, before other code can see it.
         let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
         object.initialize(self);
         Ok(object.into_zval(false)?)

@@ -28,7 +28,7 @@ pub struct Binding {
     pub unknown: u32,
     /// The enum of each field that has one; of a map's values for a map.
     pub enums: Vec<Option<EnumBinding>>,
-    /// What a new object holds, in the order of its slots.
+    /// The values of a new object, in the order of its slots.
     pub defaults: Vec<zval>,
 }
 

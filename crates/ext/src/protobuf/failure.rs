@@ -1,4 +1,4 @@
-//! What the codec refuses.
+//! Errors of the codec.
 
 use std::fmt::Display;
 

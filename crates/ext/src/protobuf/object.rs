@@ -36,7 +36,7 @@ impl NewObject {
 
 impl Drop for NewObject {
     fn drop(&mut self) {
-        // SAFETY: the object was made in `of` with one reference, which nobody took over.
+        // SAFETY: the object was made in `of` with one reference, which this value still owns.
         unsafe { ffi::ext_php_rs_zend_object_release(self.0.object) };
     }
 }

@@ -22,7 +22,7 @@ struct Registry {
     by_class: HashMap<usize, Rc<Binding>, BuildHasherDefault<AddressHasher>>,
 }
 
-/// Hashes an address: nobody outside the process chooses it, so that it needs no protection against collisions.
+/// Hashes an address. Input from outside cannot choose it, so that it needs no protection against collisions.
 #[derive(Default)]
 struct AddressHasher(u64);
 

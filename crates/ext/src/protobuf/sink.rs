@@ -13,7 +13,7 @@ use super::object::Object;
 use super::slot::{self, NewArray};
 use super::{registry, schema_files};
 
-/// What went wrong while decoding.
+/// An error of decoding.
 pub enum Refused {
     Decode(DecodeError),
     Php(PhpException),

@@ -15,7 +15,7 @@ const TYPE_FLAGS_SHIFT: u32 = 8;
 /// PHP's `GC_IMMUTABLE`: such a string or array is not counted.
 const IMMUTABLE: u32 = 1 << 6;
 
-/// What a slot holds, references followed.
+/// The value of a slot, with references resolved.
 #[derive(Clone, Copy)]
 pub enum Value {
     Absent,
@@ -200,7 +200,7 @@ pub unsafe fn write(slot: *mut zval, value: zval) {
 /// The array in a slot, made writable: PHP's shared empty one is replaced by an own one.
 ///
 /// # Safety
-/// The slot must be that of an object under construction, whose arrays nobody else has seen.
+/// The slot must be that of an object under construction, whose arrays have no other reference.
 #[inline]
 pub unsafe fn array(slot: *mut zval) -> *mut HashTable {
     // SAFETY: the caller's promise; the array in the slot is ours alone once it is counted.

@@ -8,7 +8,7 @@ use Doctrine\DBAL\Driver\Connection;
 use Doctrine\DBAL\Driver\ServerInfoAwareConnection;
 
 /*
- * What a connection implements: DBAL 3 asks it for the server's version only where it says that it can answer, in DBAL 4 every
+ * The interface of connections: DBAL 3 asks for the server's version only if the connection declares that it can answer, in DBAL 4 every
  * connection can.
  */
 \class_alias(\interface_exists(ServerInfoAwareConnection::class) ? ServerInfoAwareConnection::class : Connection::class, __NAMESPACE__ . '\VersionedConnection');

@@ -10,7 +10,7 @@ use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 
 /**
- * What the kernels of a process share: pools and connections to brokers. Each kernel has services of its own, and all of them would have
+ * Resources that the kernels of a process share: pools and connections to brokers. Each kernel has services of its own, and all of them would have
  * as many connections.
  *
  * @internal

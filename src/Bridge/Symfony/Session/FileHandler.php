@@ -8,7 +8,7 @@ use function Weft\delay;
 
 /**
  * Keeps sessions in files. A session is locked from its start until it is saved, across tasks and worker processes; a request that waits
- * for the lock blocks nobody else.
+ * for the lock blocks no other task.
  */
 final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimestampHandlerInterface
 {

@@ -52,7 +52,7 @@ final class Storage implements SessionStorageInterface
         $stored = (string) $this->handler->read($this->id);
         $data = $stored === '' ? [] : @\unserialize($stored);
         if ($stored !== '' && !\is_array($data)) {
-            // Written by something else, or damaged: nobody may take it over.
+            // Written by another program, or damaged: it must not be taken over.
             $data = [];
         }
         /** @var array<string, array<array-key, mixed>> $data */

@@ -61,7 +61,7 @@ final class CrashGuard
             $this->ask(fn(): int => $this->persistence->countRedelivery($delivery, $this->queue), $worker);
             $handle();
         } finally {
-            // Whatever the outcome, the worker is still running.
+            // The worker is running in any case.
             shield(fn() => $this->persistence->clearRedeliveries($delivery, $this->queue));
         }
     }

@@ -48,7 +48,7 @@ final class DeliveryProcessor
     /** Null where the queue has no formats of its own. */
     private readonly ?DeliveryOpener $opener;
 
-    /** Null when nobody can read the metrics. */
+    /** Null when metrics are disabled. */
     private readonly ?Metrics $metrics;
 
     /**
@@ -74,7 +74,7 @@ final class DeliveryProcessor
     }
 
     /**
-     * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Exceptions of handlers do not
+     * Ends with the delivery settled in every case; only a forced stop leaves it unsettled. Exceptions of handlers do not
      * propagate.
      *
      * @param (\Closure(): void)|null $failing of a message that is in an order: called before a failed one is settled, and

@@ -115,7 +115,7 @@ final class Dispatcher
         return true;
     }
 
-    /** @return bool whether nobody needs the message any more; then it is acknowledged */
+    /** @return bool whether no handler needs the message; then it is acknowledged */
     public function drops(Delivery $delivery): bool
     {
         $expires = $delivery->headers[Header::EXPIRES_AT];

@@ -47,7 +47,7 @@ final class Invoker
     /**
      * @param TransactionalConsumer|null $enlist publishes and acknowledges in the handler's transaction
      * @param Outgoing|null              $reply for who waits for one
-     * @return list<Outgoing> what the handler has sent and did not leave at once; nothing of it when the handler throws
+     * @return list<Outgoing> messages of the handler that were not published immediately; none when the handler throws
      *
      * @throws AlreadyHandledException when the handler has handled the message before; then it had no effect this time
      */

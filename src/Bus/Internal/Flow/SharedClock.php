@@ -34,7 +34,7 @@ final class SharedClock
         $passed = $this->shared === null ? \PHP_INT_MAX : $own - $this->own;
         $candidates = [$now - $seen];
         if ($this->shared !== null) {
-            // The time if nobody had set the clock since this process read it last.
+            // The expected time if the clock was not set since this process last read it.
             $candidates[] = (int) ($this->shared + $passed) - $seen;
         }
         $this->shared = $now;

@@ -18,7 +18,7 @@ final class KeyQueues
     /** Length of the column for keys; keys made by the bus are shorter. */
     private const KEY_BYTES = 200;
 
-    /** @var array<string, \SplQueue<Delivery>|null> by keys that are busy; who waits for each, null for nobody */
+    /** @var array<string, \SplQueue<Delivery>|null> waiting deliveries by busy key; null for none */
     private array $busy = [];
 
     /** @return bool whether it is its turn; otherwise {@see leave()} returns it when it is */

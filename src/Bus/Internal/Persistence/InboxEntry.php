@@ -71,7 +71,7 @@ final class InboxEntry
     }
 
     /**
-     * Whether the message was handled before. Then this is why its transaction failed, whatever the first error was. Also true when the
+     * Whether the message was handled before. Then this is why its transaction failed, regardless of the first error. Also true when the
      * connection was lost during a commit that took effect.
      *
      * @throws DuplicateMessageIdException when it was another message of the same id

@@ -14,7 +14,7 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * The queues that nobody consumes until they are resumed: in the database for all processes, with the memory transport in this one.
+ * Paused queues, which are not consumed until they are resumed: in the database for all processes, with the memory transport in this one.
  *
  * @internal
  */

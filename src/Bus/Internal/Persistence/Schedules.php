@@ -156,7 +156,7 @@ final class Schedules
     private static function latest(Cron $cron, int $time, float $now): array
     {
         for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
-            // So many missed times mean an outage.
+            // This many missed times mean an outage.
             $time = $times < self::MAX_SINGLE_STEPS ? $next : (int) $now;
         }
 

@@ -98,7 +98,7 @@ final class MessageNotifications
         }
         $this->again = true;
         if ($this->announcement === null || $this->announcement->isDone()) {
-            // Detached: nobody waits for a hint.
+            // Detached, because a hint needs no waiter.
             $this->announcement = detach(fn() => shield($this->notify(...)));
         }
     }

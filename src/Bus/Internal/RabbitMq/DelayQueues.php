@@ -89,7 +89,7 @@ final class DelayQueues implements DelayStore
     }
 
     /**
-     * A queue that hands each message on to a queue of somebody else at once, since that one must not be bound.
+     * A queue that forwards each message immediately to a foreign queue, which must not be bound.
      *
      * @return array{string, array<string, mixed>, list<array{exchange: string, queue: string, routingKey: string}>} name, arguments, bindings
      */
@@ -181,7 +181,7 @@ final class DelayQueues implements DelayStore
         return "weft.delay.{$level}";
     }
 
-    /** One word of a routing key, whatever characters the type contains. */
+    /** One word of a routing key, for types with any characters. */
     private static function toType(string $type): string
     {
         return 't' . \hash('xxh128', $type);

@@ -186,7 +186,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         return $kept + [Header::LEFT_OUT => (string) (\count($headers) - \count($kept))];
     }
 
-    /** @return list<array> what is here; when that is nothing, somebody is told when there is */
+    /** @return list<array> the received deliveries; when there are none, the waiter is woken at the next one */
     private function fetch(int $max): array
     {
         if ($this->failure !== null) {

@@ -102,7 +102,7 @@ final class Requests
         $missing = ': its body could not be stored';
         $outgoing = $this->setup->envelopes->wrap(MessageKind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $queue,
-            // Nobody would receive a later reply.
+            // A later reply would have no receiver.
             Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $until - Clock::monotonic()) * 1000),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];

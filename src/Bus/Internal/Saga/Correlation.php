@@ -23,7 +23,7 @@ final class Correlation
         private readonly \Closure $read,
     ) {}
 
-    /** @param class-string $message which has the property, of whatever visibility */
+    /** @param class-string $message has the property, of any visibility */
     public static function byProperty(string $message, string $property): self
     {
         $declaring = (new \ReflectionProperty($message, $property))->class;

@@ -27,6 +27,6 @@ interface DelayStore
      */
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void;
 
-    /** @return bool false when nothing of that id waits: it was never there, is cancelled, or has left */
+    /** @return bool false when no message with that id waits: it is unknown, cancelled, or published */
     public function cancel(string $messageId): bool;
 }

@@ -111,7 +111,7 @@ final class EnvelopeFactory
         return $class->policy?->orderKey($key) ?? throw new \ValueError("Message {$class->class} is sent with the ordering key \"{$key}\", but its class has no #[OrderedBy]");
     }
 
-    /** Otherwise the message would reach nobody without an error. */
+    /** Otherwise the message would be dropped without an error. */
     private static function confused(Handler $handler, MessageKind $kind): \Error
     {
         $what = "{$handler->message->class} is " . ($handler->kind === MessageKind::Event ? 'an event, handled by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";

@@ -292,7 +292,7 @@ final class Store
     }
 
     /**
-     * Takes the oldest released range, and up to `$max` messages that nobody has taken yet.
+     * Takes the oldest released range, and up to `$max` messages that no consumer has taken.
      *
      * @param int       $batch    number of this call, by which its ranges are found
      * @param list<int> $finished ranges that have no messages left

@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Channelz\V1;
 
-/** What a process has of channels, servers and sockets, for tools that look into it while it runs. */
+/** The channels, servers and sockets of a process, for inspection tools. */
 interface Channelz
 {
     final public const SERVICE = 'grpc.channelz.v1.Channelz';

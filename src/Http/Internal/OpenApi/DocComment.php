@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\OpenApi;
 
 /**
- * What PHPDoc says in words.
+ * The text of a PHPDoc comment.
  *
  * @internal
  */

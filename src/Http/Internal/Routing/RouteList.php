@@ -55,7 +55,7 @@ final class RouteList
         if ($route->pattern->expression === $earlier->pattern->expression) {
             throw new InvalidRouteError("$method {$route->pattern->path} has a handler already: {$route->describe($method)} conflicts with {$earlier->describe($method)}");
         }
-        // A path without parameters takes precedence, whatever the order.
+        // A path without parameters takes precedence in any order.
         if ($route->pattern->names !== [] && $earlier->pattern->names !== [] && $earlier->pattern->covers($route->pattern)) {
             throw new InvalidRouteError("{$route->describe($method)} can never be reached: {$earlier->describe($method)} was added before it and matches all its paths. Add the more specific route first");
         }

@@ -8,7 +8,7 @@ use Weft\Sql\Connection;
 use Weft\Sql\Driver;
 
 /**
- * What a database has: its tables and views whose names begin with `weft`, their columns and indexes.
+ * The tables and views of a database whose names begin with `weft`, their columns and indexes.
  *
  * @internal
  */

@@ -164,7 +164,7 @@ final class Migrator
     }
 
     /**
-     * What {@see upgrade()} would do, in words.
+     * Describes what {@see upgrade()} would do.
      *
      * @return list<string>
      */
@@ -223,7 +223,7 @@ final class Migrator
     }
 
     /**
-     * The SQL that upgrades a database which nobody can ask.
+     * The SQL that upgrades a database without a connection to it.
      *
      * @param int $from the version of its tables; 0 where it has none
      * @return list<string>
@@ -288,7 +288,7 @@ final class Migrator
     }
 
     /**
-     * What {@see upgrade()} executes after the steps: creates the tables that are missing and records the version.
+     * The last part of {@see upgrade()}: creates the missing tables and records the version.
      *
      * @return list<string>
      */
@@ -328,7 +328,7 @@ final class Migrator
             : "INSERT {$insert} ON CONFLICT (component) DO UPDATE SET version = excluded.version, minimum = excluded.minimum";
     }
 
-    /** Records the version that the steps start from: once some are done, nobody could detect it. */
+    /** Records the version that the steps start from, which cannot be detected after the first of them. */
     private function begin(Component $component, Connection $connection): void
     {
         $catalog = new Catalog($connection, $this->driver);

@@ -22,7 +22,7 @@ final class Table
     /** @var list<Index> */
     public array $indexes = [];
 
-    /** What follows the columns, such as `WITHOUT ROWID` or storage parameters. */
+    /** The text after the columns, such as `WITHOUT ROWID` or storage parameters. */
     public string $suffix = '';
 
     /** @var list<string> statements that run once after the table was created, and may run again */

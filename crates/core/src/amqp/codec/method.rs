@@ -141,7 +141,7 @@ pub(crate) enum Incoming<'a> {
     Reply(MethodId, Reply),
 }
 
-/// What an answer carries.
+/// The contents of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Done,

@@ -31,7 +31,7 @@ pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = Outgoing> + '_ {
     })
 }
 
-/// What a returned message is compared with.
+/// The part of a message by which a returned one is recognised.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) exchange: &'a [u8],

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use super::field::FieldTable;
 use super::wire::{Malformed, Reader, put_short, put_u16, put_u64};
 
-/// What travels beside a message's body (specification §1.8.1, class basic). Text values hold at most 255 bytes.
+/// The properties of a message (specification §1.8.1, class basic). Text values have at most 255 bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Properties<'a> {
     pub content_type: Option<Cow<'a, str>>,

@@ -86,7 +86,7 @@ impl Driver {
         method: MethodId,
         reply: Reply,
     ) -> Result<(), Violation> {
-        // What was delivered before, for instance before a cancel-ok, is there when the caller continues.
+        // Earlier deliveries, for instance before a cancel-ok, must have arrived when the caller continues.
         self.hand_over(number)?;
         let channel = self.open_channel(number)?;
         match channel.waiting.pop_front() {
@@ -136,7 +136,7 @@ impl Driver {
         match role {
             Role::Publisher(publisher) if publisher.go_offline() => {
                 let error = refused(format!("publish on channel {}", publisher.channel), reason);
-                // What is not written yet would be passed over by the broker.
+                // The broker would skip requests that are not yet written.
                 publisher.put_back(self.shared.write_buffer.extract(publisher.channel));
                 publisher.refuse(&error, &reason.text);
                 self.shared

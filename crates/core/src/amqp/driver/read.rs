@@ -43,7 +43,7 @@ impl Driver {
 
     fn take_frames(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
         let taken = self.parse_frames();
-        // What came before a violation is handed over all the same.
+        // Events before a violation are still delivered.
         let handed_over = self.hand_over_all();
         match (taken, handed_over) {
             (Ok(None), Ok(())) => Ok(()),

@@ -270,12 +270,12 @@ impl Connector {
             }
             Channel::UnprovenTls => {
                 "the server's certificate is not verified. Use sslmode=verify-full (with sslrootcert=FILE for an authority of \
-                 your own), sslmode=disable with server_public_key=FILE, a Unix socket, or, where nobody can come between, \
+                 your own), sslmode=disable with server_public_key=FILE, a Unix socket, or, on a trusted network, \
                  allow_unverified_server=on"
             }
             Channel::Plain => {
                 "the connection has no TLS. Use sslmode=verify-full, a Unix socket, server_public_key=FILE with the server's \
-                 RSA key, or, where nobody can come between, allow_unverified_server=on"
+                 RSA key, or, on a trusted network, allow_unverified_server=on"
             }
         };
         Err(self.refused_plugin(

@@ -163,7 +163,7 @@ impl<'a> Login<'a> {
         };
         Err(io::Error::other(format!(
             "the server requests the password in clear text, but {obstacle}. Use sslmode=verify-full (with sslrootcert=FILE for \
-             an authority of your own), a Unix socket, scram-sha-256 on the server, or, where nobody can come between, \
+             an authority of your own), a Unix socket, scram-sha-256 on the server, or, on a trusted network, \
              require_auth=password"
         )))
     }
