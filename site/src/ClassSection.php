@@ -19,7 +19,7 @@ final class ClassSection
             "## {$class->getShortName()} {: #{$class->getShortName()} }",
             Markdown::code(Signature::ofClass($class)),
             $this->text($comment->text, $class),
-            $class->implementsInterface(\Throwable::class) ? Markdown::link('What to do about it', '../../errors/' . ErrorDocumentation::ofClass($class->getName())->name . '.md') : '',
+            $class->implementsInterface(\Throwable::class) && !$class->isInterface() ? Markdown::link('What to do about it', '../../errors/' . ErrorDocumentation::ofClass($class->getName())->name . '.md') : '',
             $this->constants($class),
             $this->constructor($class),
             $this->properties($class),

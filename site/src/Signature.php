@@ -8,7 +8,7 @@ namespace Weft\Site;
 final class Signature
 {
     /**
-     * The parameters of a public constructor that have a default. Generated messages of Protocol Buffers have fields, not options.
+     * The parameters with a default of the constructor that the class declares, if it is public. Generated messages of Protocol Buffers have fields, not options.
      *
      * @param \ReflectionClass<object> $class
      *
@@ -17,7 +17,7 @@ final class Signature
     public static function options(\ReflectionClass $class): array
     {
         $constructor = $class->getConstructor();
-        if ($constructor === null || !self::isShown($constructor) || self::isGenerated($class)) {
+        if ($constructor === null || $constructor->class !== $class->getName() || !self::isShown($constructor) || self::isGenerated($class)) {
             return [];
         }
 

@@ -17,10 +17,17 @@ final class Message
     /**
      * @param string $body any bytes
      * @param array<string, mixed> $headers null, bool, int, float, string, lists and maps of them up to 32 deep
+     * @param ?string $contentType the media type of the body, such as `application/json`
+     * @param ?string $contentEncoding how the body is compressed, such as `gzip`
+     * @param ?string $messageId names the message; the broker does not read it
+     * @param ?string $correlationId of a reply: the id of its request
+     * @param ?string $replyTo the queue in which the sender waits for a reply
+     * @param ?string $type what kind of message it is, for the receiver
+     * @param ?string $appId the program that has sent it
      * @param ?int $priority 0…255; honoured by queues declared with `x-max-priority`
-     * @param ?float $expiration seconds until a queue may drop it, whole milliseconds count; 0 drops it unless a consumer
-     *     is waiting
-     * @param ?int $timestamp Unix time in seconds
+     * @param ?float $expiration seconds until a queue may drop it, 0 to 4,294,967, whole milliseconds count; 0 drops it unless a
+     *     consumer is waiting
+     * @param ?int $timestamp Unix time in seconds, at least 0
      * @param bool $persistent survives a restart of the broker, in a durable queue
      *
      * @throws \ValueError priority, expiration or timestamp out of bounds

@@ -20,7 +20,7 @@ final class Batch
     /**
      * @param class-string $of     the class of the messages
      * @param int<1, max>  $size   items per call at most; set the prefetch to at least twice as much
-     * @param float        $window seconds that the first item waits for more
+     * @param float        $window seconds that the first item waits for more, at least 0
      */
     public function __construct(
         public readonly string $of,

@@ -16,8 +16,8 @@ final class CircuitBreaker
 {
     /**
      * @param int<1, max>                    $failures consecutive failures until the breaker opens
-     * @param float                          $pause    seconds until the first message is tried
-     * @param float                          $maxPause longest pause in seconds; must be shorter than the broker's acknowledgement
+     * @param float                          $pause    seconds until the first message is tried, above 0 and at most `$maxPause`
+     * @param float                          $maxPause longest pause in seconds, at least `$pause`; must be shorter than the broker's acknowledgement
      *                                                 timeout, 1800 s by default on RabbitMQ
      * @param list<class-string<\Throwable>> $on       exceptions that count, directly or as a previous exception; empty: all
      */

@@ -11,8 +11,8 @@ namespace Weft\Bus;
 final class ClaimCheck
 {
     /**
-     * @param int   $threshold bytes; larger bodies are stored
-     * @param float $retention seconds a body is stored; longer than a message may wait or be a dead letter. See {@see Admin::prune()}
+     * @param int   $threshold bytes, at least 0; larger bodies are stored
+     * @param float $retention seconds a body is stored, above 0; longer than a message may wait or be a dead letter. See {@see Admin::prune()}
      */
     public function __construct(
         public readonly ClaimStore $store,

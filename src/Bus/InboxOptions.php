@@ -8,10 +8,10 @@ namespace Weft\Bus;
 final class InboxOptions
 {
     /**
-     * @param float      $retention  seconds a handled message is remembered. A message that is redelivered later than that takes effect again.
+     * @param float      $retention  seconds a handled message is remembered, at least 60. A message that is redelivered later than that takes effect again.
      *                               The inbox stores one row per message and handler for this time
      * @param float      $relayAfter seconds after which the outbox relay publishes a committed message that its worker has not
-     *                               published. The message may be published twice and is recognised by its id
+     *                               published, at least 0.1. The message may be published twice and is recognised by its id
      * @param int<1,max> $maxCrashes how often a message may be redelivered because its worker ended without an acknowledgement, until it
      *                               is dead-lettered; counted for all workers together
      */

@@ -15,7 +15,7 @@ final class MessageType
 {
     /**
      * @param string $name    1 to 200 bytes; brokers route by it
-     * @param int    $version from 1, incremented with each change of the schema
+     * @param int    $version version of the schema, at least 1, incremented with each change of the schema
      */
     public function __construct(
         public readonly string $name,

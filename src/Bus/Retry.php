@@ -24,9 +24,9 @@ final class Retry
     /**
      * @param int<0, max>              $immediate  immediate retries, each in its own transaction
      * @param int<0, max>              $delayed    delayed rounds after that, each with its immediate retries
-     * @param float                    $delay      seconds before the first round
+     * @param float                    $delay      seconds before the first round, at least 0
      * @param float                    $multiplier factor from one round to the next, at least 1
-     * @param float                    $maxDelay   longest delay in seconds
+     * @param float                    $maxDelay   longest delay in seconds, at least 0
      * @param float                    $jitter     0 to 1: the part of the delay that is random, so that messages that failed together
      *                                             are not retried together
      * @param list<class-string<\Throwable>> $on   exceptions it applies to, directly or as a previous exception; empty: all

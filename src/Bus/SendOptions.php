@@ -20,7 +20,7 @@ use Weft\Bus\Internal\Sending\MessageHeaders;
 final class SendOptions
 {
     /**
-     * @param float|null              $delay    seconds until the message is published, rounded to milliseconds. Set it for reminders and
+     * @param float|null              $delay    seconds until the message is published, at least 0, rounded to milliseconds. Set it for reminders and
      *                                          deadlines; default: published at once
      * @param \DateTimeInterface|null $at       when the message is published, instead of a delay; a past time means now
      * @param int<0, 9>|null          $priority higher ones are handled first; null for that of {@see Priority} or 4. Set it for single

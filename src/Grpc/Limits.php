@@ -17,8 +17,8 @@ use Weft\Http\Internal\PositiveLimits;
 final class Limits
 {
     /**
-     * @param int $inFlight concurrent unary calls; further calls wait in the queue. Lower it where a call needs much memory
-     * @param int $queue waiting calls, including those whose request is still arriving; further calls end with Unavailable. Lower it where
+     * @param int $inFlight concurrent unary calls, at least 1; further calls wait in the queue. Lower it where a call needs much memory
+     * @param int $queue waiting calls, at least 1, including those whose request is still arriving; further calls end with Unavailable. Lower it where
      *     clients give up soon
      * @param float $clientShare the share of `inFlight`, streams, watches and `queue` for one client address (for IPv6 a /64 network),
      *     above 0 and at most 1. Calls beyond the share of `inFlight` and of streams wait, those beyond the share of `queue` and of watches

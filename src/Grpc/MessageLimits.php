@@ -10,14 +10,14 @@ use Weft\Http\Internal\PositiveLimits;
 final class MessageLimits
 {
     /**
-     * @param int $bytes the limit of a message, compressed or not; a larger one ends the call with ResourceExhausted. Raise it for large
+     * @param int $bytes bytes of a message, compressed or not, at least 1; a larger one ends the call with ResourceExhausted. Raise it for large
      *     messages, or stream them
-     * @param int $bufferedBytes the limit of buffered unary requests over 64 KiB of one connection; flow control holds back the rest. A
+     * @param int $bufferedBytes bytes of buffered unary requests over 64 KiB of one connection, at least 1; flow control holds back the rest. A
      *     larger request is buffered alone. Raise it with `bytes`
      * @param float $requestTimeout seconds for a unary request to arrive, extended while it arrives with at least 1 KiB/s. A slower one
      *     ends with DeadlineExceeded
-     * @param float|null $writeTimeout seconds that an HTTP/2 client may read nothing of its responses before its connection is closed;
-     *     null is unlimited, for clients that leave messages of a stream unread for longer
+     * @param float|null $writeTimeout seconds that an HTTP/2 client may read nothing of its responses before its connection is closed,
+     *     above 0; null is unlimited, for clients that leave messages of a stream unread for longer
      *
      * @throws \ValueError for a value that is not greater than 0
      */

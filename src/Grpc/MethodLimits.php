@@ -8,10 +8,10 @@ namespace Weft\Grpc;
 final class MethodLimits
 {
     /**
-     * @param int|null $messageBytes the limit of a message, compressed or not; a larger one ends the call with ResourceExhausted
-     * @param float|null $timeout seconds for a call, even if the client's deadline is later; then it ends with DeadlineExceeded
-     * @param int|null $inFlight concurrent calls, of all methods together for a service; further calls wait
-     * @param int $queue waiting calls; further calls end with ResourceExhausted, with 0 none waits
+     * @param int|null $messageBytes bytes of a message, compressed or not, at least 1; a larger one ends the call with ResourceExhausted
+     * @param float|null $timeout seconds for a call, above 0, even if the client's deadline is later; then it ends with DeadlineExceeded
+     * @param int|null $inFlight concurrent calls, at least 1, of all methods together for a service; further calls wait
+     * @param int $queue waiting calls, at least 0; further calls end with ResourceExhausted, with 0 none waits
      */
     public function __construct(
         public readonly ?int $messageBytes = null,

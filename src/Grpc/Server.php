@@ -55,6 +55,7 @@ final class Server
      * @param list<callable(Call, mixed, \Closure(mixed): mixed): mixed> $interceptors around every handler, the first is the
      *     outermost; each receives the call, the request (a message or an iterable of messages) and the next handler, and
      *     returns the response (a message or an iterable of messages) or throws a StatusException
+     * @param Limits|null $limits of calls and messages; null has the defaults of {@see Limits}
      * @param bool $reflection serves reflection for tools such as grpcurl
      * @param list<string> $webOrigins origins whose pages may call by grpc-web, such as `https://app.example`; `*` allows every origin
      * @param LoggerInterface|null $logger logs failed handlers; by default to stderr

@@ -10,11 +10,11 @@ use Weft\Http\Internal\PositiveLimits;
 final class StreamLimits
 {
     /**
-     * @param int $streams concurrent streaming calls; further calls wait in the queue. Raise it with the number of clients that stay
+     * @param int $streams concurrent streaming calls, at least 1; further calls wait in the queue. Raise it with the number of clients that stay
      *     subscribed
-     * @param int $streamsPerConnection open streaming calls of one connection; further calls end with ResourceExhausted
-     * @param int $watches open health watches; further watches end with ResourceExhausted
-     * @param int $watchesPerConnection open health watches of one connection
+     * @param int $streamsPerConnection open streaming calls of one connection, at least 1; further calls end with ResourceExhausted
+     * @param int $watches open health watches, at least 1; further watches end with ResourceExhausted
+     * @param int $watchesPerConnection open health watches of one connection, at least 1
      *
      * @throws \ValueError for a value that is not greater than 0
      */

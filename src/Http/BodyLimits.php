@@ -10,11 +10,11 @@ use Weft\Http\Internal\PositiveLimits;
 final class BodyLimits
 {
     /**
-     * @param int $bytes the maximum of a request body; more are answered 413. Raise it for uploads
-     * @param float $timeout seconds between two reads of a body. Raise it for clients that pause
-     * @param int|null $minRate the minimum average rate of a body in bytes per second; a client may take `timeout` longer. Only the time that
+     * @param int $bytes bytes of a request body, at least 1; more are answered 413. Raise it for uploads
+     * @param float $timeout seconds between two reads of a body, above 0. Raise it for clients that pause
+     * @param int|null $minRate the minimum average rate of a body in bytes per second, at least 1; a client may take `timeout` longer. Only the time that
      *     the server waits counts; null disables it. Lower it for devices with slow connections
-     * @param int $window the flow control window of an HTTP/2 stream in bytes, 65535 to 2147483647. It limits a stream to that many bytes
+     * @param int $window the flow control window of an HTTP/2 stream in bytes, 65,535 to 2,147,483,647. It limits a stream to that many bytes
      *     per round trip (the default to 5 MB/s at 50 ms), and its buffered bytes. Raise it for fast uploads over long distances
      *
      * @throws \ValueError for a value out of its bounds

@@ -21,7 +21,7 @@ final class Compression
     private const WITHOUT_CONTENTS = [101 => true, 204 => true, 205 => true, 206 => true, 304 => true];
 
     /**
-     * @param int $minBytes smaller bodies are not compressed; streamed bodies have no size and always are
+     * @param int $minBytes bytes, at least 0; smaller bodies are not compressed, streamed bodies have no size and always are
      * @param non-empty-list<string> $codings `zstd`, `br`, `gzip`: in order of preference among those that a client accepts equally
      *
      * @throws \ValueError

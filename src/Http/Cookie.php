@@ -25,6 +25,7 @@ final class Cookie implements \Stringable
      * @param string|null $domain a host name; the cookie is sent to this host and its subdomains. Null limits it to the host that sets it.
      * @param bool $secure only over TLS
      * @param bool $httpOnly scripts cannot read it
+     * @param SameSite $sameSite which requests of other sites carry it
      *
      * @throws \ValueError an argument is out of its bounds, or `SameSite::None` without `secure`
      */

@@ -10,12 +10,12 @@ final class FormLimits
     public readonly string $folder;
 
     /**
-     * @param int $parts values and files; more are answered 413
-     * @param int $headerBytes of the head of each part; more are answered 413
-     * @param int $fieldBytes of all values and names, which are kept in memory; more are answered 413
-     * @param int $fileBytes of each file; more are answered 413
+     * @param int $parts number of values and files, at least 1; more are answered 413
+     * @param int $headerBytes bytes of the head of each part, at least 1; more are answered 413
+     * @param int $fieldBytes bytes of all values and names, at least 1, which are kept in memory; more are answered 413
+     * @param int $fileBytes bytes of each file, at least 1; more are answered 413
      * @param string|null $folder where files are kept until the request has ended; null is the system's for temporary files
-     * @param int $files of them that are files, fields in which none was chosen included; more are answered 413
+     * @param int $files number of files, at least 1, fields in which none was chosen included; more are answered 413
      */
     public function __construct(
         public readonly int $parts = 1_000,

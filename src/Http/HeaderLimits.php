@@ -10,9 +10,9 @@ use Weft\Http\Internal\PositiveLimits;
 final class HeaderLimits
 {
     /**
-     * @param int $count the maximum number of header fields; more are answered 431
-     * @param int $bytes the maximum of request line and fields, at least 8192; more are answered 431. Raise it for large cookies or tokens
-     * @param float $timeout seconds from the first byte of a request to the end of its header. Lower it against slow clients
+     * @param int $count the maximum number of header fields, at least 1; more are answered 431
+     * @param int $bytes bytes of request line and fields, at least 8,192; more are answered 431. Raise it for large cookies or tokens
+     * @param float $timeout seconds from the first byte of a request to the end of its header, above 0. Lower it against slow clients
      *
      * @throws \ValueError for a value out of its bounds
      */

@@ -17,18 +17,18 @@ use Weft\Http\Internal\PositiveLimits;
 final class Limits
 {
     /**
-     * @param int $connections concurrent connections; further ones wait in the kernel's queue. Raise it for many idle clients, at about
+     * @param int $connections concurrent connections, at least 1; further ones wait in the kernel's queue. Raise it for many idle clients, at about
      *     20 KiB each
-     * @param int $inFlight concurrently handled requests, without event streams and WebSockets; further ones wait in the queue. A
+     * @param int $inFlight concurrently handled requests, at least 1, without event streams and WebSockets; further ones wait in the queue. A
      *     streamed response counts until its end. Lower it where a request needs much memory
-     * @param int $queue requests that wait to be handled, or whose small body is still being read; further ones are answered 503. Lower it
+     * @param int $queue requests that wait to be handled, or whose small body is still being read, at least 1; further ones are answered 503. Lower it
      *     where clients give up soon
      * @param float $clientShare the part of `connections`, `inFlight`, `queue` and `longLived` that one client address (of IPv6 a network
      *     of 64 bits) may take, above 0 and up to 1; connections beyond it are closed. Set 1.0 behind a proxy, which is one address, unless it is one of {@see TrustedProxies}.
      *     Clients of a Unix socket have no address, and no such limit
-     * @param float|null $deadline seconds from the end of a request's header to the response; then the task is cancelled and the
+     * @param float|null $deadline seconds from the end of a request's header to the response, above 0; then the task is cancelled and the
      *     response is 503. Null is unlimited. A streamed body is not limited once it has begun. Raise it for slow reports
-     * @param float $writeTimeout seconds that a client may read nothing of a response. Raise it for clients that pause downloads
+     * @param float $writeTimeout seconds that a client may read nothing of a response, above 0. Raise it for clients that pause downloads
      * @param LongLivedLimits $longLived event streams and WebSockets
      * @param HeaderLimits $header size and time of a request's header
      * @param BodyLimits $body size, time and rate of a request's body

@@ -10,10 +10,10 @@ use Weft\Http\Internal\PositiveLimits;
 final class LongLivedLimits
 {
     /**
-     * @param int $total concurrent event streams and WebSockets; further ones are answered 503. Servers whose `inFlight` and
+     * @param int $total concurrent event streams and WebSockets, at least 1; further ones are answered 503. Servers whose `inFlight` and
      *     `longLived` (of gRPC the three of its limits) are more than `maxFibers` of `Weft\run()` together each get their proportional part,
      *     of which `longLived` gets half at most. Raise it with the number of clients that stay connected
-     * @param int $perConnection the same on one connection. Raise it where one HTTP/2 connection carries the streams of many users
+     * @param int $perConnection concurrent event streams and WebSockets of one connection, at least 1. Raise it where one HTTP/2 connection carries the streams of many users
      *
      * @throws \ValueError for a value that is not greater than 0
      */

@@ -8,7 +8,7 @@ namespace Weft\Http;
 final class Recycling
 {
     /**
-     * @param int $requests after this many; 0: never
+     * @param int $requests after this many requests; 0: never
      * @param float $age seconds after it was made, spread by up to two fifths so that kernels do not end together; 0: never
      * @param int $memory bytes of PHP's memory that are in use when it is returned; 0: never
      *

@@ -25,7 +25,7 @@ final class Response
     public readonly array $headers;
 
     /**
-     * @param int $status 200 to 999
+     * @param int $status status of the response, 200 to 999
      * @param array<string, string|int|list<string>> $headers a list is sent as several fields; the server sets Content-Length
      * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or chunks, or a function that
      *     writes them; both wait while the client does not read

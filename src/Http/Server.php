@@ -28,6 +28,7 @@ final class Server
 
     /**
      * @param Router|\Closure(Request): Response $handler
+     * @param Limits|null $limits of connections and requests; null has the defaults of {@see Limits}
      * @param LoggerInterface|null $logger logs failed handlers; by default to stderr
      * @param bool $debug error pages show the exception and its trace
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects

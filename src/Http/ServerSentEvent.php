@@ -11,7 +11,7 @@ final class ServerSentEvent implements \Stringable
      * @param string $data UTF-8; the client receives every line break as `\n`
      * @param string $event the event type for `addEventListener()`; empty is `message`
      * @param string|null $id the client sends it as `Last-Event-ID` when it reconnects; an empty id resets it
-     * @param float|null $retry seconds after which the client reconnects when the stream ends
+     * @param float|null $retry seconds after which the client reconnects when the stream ends, at least 0; null leaves it to the client
      *
      * @throws \ValueError a type or an id has a line break or a zero byte, the data is not UTF-8, or `$retry` is negative
      */

@@ -28,6 +28,7 @@ final class Sessions
      * @param float $lifetime seconds after which it ends in any case, above 0
      * @param string|null $cookie its name; by default `__Host-session`, or `session` if not secure
      * @param bool $secure sends the cookie over TLS only; false is for development
+     * @param SameSite $sameSite which requests of other sites carry the cookie
      *
      * @throws \ValueError
      */

@@ -6,7 +6,10 @@ namespace Weft\Http;
 
 final class WebSocketMessage
 {
-    /** @param string $data UTF-8 unless the message is binary */
+    /**
+     * @param string $data UTF-8 unless the message is binary
+     * @param bool $isBinary whether it is bytes, and not text
+     */
     public function __construct(public readonly string $data, public readonly bool $isBinary = false)
     {
     }

@@ -34,7 +34,7 @@ final class Locks
     /** @var array<string, array{Mutex, int}> by name: orders the tasks of this process, and how many there are */
     private array $queues = [];
 
-    /** @param float $seconds lifetime of a lock without renewal, at least 0.05; after a crash of its owner, others wait this long */
+    /** @param float $seconds seconds that a lock lives without renewal, at least 0.05; after a crash of its owner, others wait this long */
     public function __construct(
         private readonly LockStore $store,
         private readonly float $seconds = 30.0,

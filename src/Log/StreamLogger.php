@@ -49,6 +49,7 @@ final class StreamLogger extends AbstractLogger
 
     /**
      * @param resource|null $stream null is stderr, or the log of PHP-FPM
+     * @param Format $format text for people, or JSON for programs, one object per line
      * @param string $level the least severe PSR-3 level to write
      */
     public function __construct(

@@ -8,12 +8,12 @@ namespace Weft\Pool;
 final class Lifetime
 {
     /**
-     * @param float $max maximum age; 0: unlimited. Set it below the limits of servers and firewalls
+     * @param float $max maximum age in seconds; 0: unlimited. Set it below the limits of servers and firewalls
      * @param float $jitter fraction of `max`, 0 to 1, over which the ends of resources are spread that were created together. Raise it
      *     where many renewals at a time burden the server
-     * @param float $renewal how long after its lifetime a resource may still be lent while borrowers wait; 0: it is closed at its next
+     * @param float $renewal seconds after its lifetime a resource may still be lent while borrowers wait; 0: it is closed at its next
      *     return. Raise it where creation is slow
-     * @param float $idle idle resources beyond `PoolOptions::$minimumIdle` are closed after this time; 0: never. Lower it where
+     * @param float $idle seconds after which idle resources beyond `PoolOptions::$minimumIdle` are closed; 0: never. Lower it where
      *     connections should be freed sooner after a peak
      *
      * @throws \ValueError for a time that is negative, NaN or infinite, or a jitter outside of 0 to 1

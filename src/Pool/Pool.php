@@ -27,9 +27,11 @@ final class Pool
 
     /**
      * @param \Closure(): T $factory creates a resource; runs in a task of its own and may suspend
+     * @param PoolOptions $options size, times, and what is checked
      * @param ?\Closure(T): (bool|void) $check checks whether an idle resource works; after false or an exception it is closed
      * @param ?\Closure(T): (bool|void) $reset cleans a returned resource; after false or an exception it is closed
-     * @param ?\Closure(T): void $close
+     * @param ?\Closure(T): void $close frees a resource that leaves the pool
+     * @param Hooks $hooks callbacks in the life cycle of each resource
      */
     public function __construct(
         \Closure $factory,

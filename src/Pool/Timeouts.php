@@ -8,10 +8,10 @@ namespace Weft\Pool;
 final class Timeouts
 {
     /**
-     * @param float $borrow until a borrow fails with `PoolExhaustedException`; 0 waits only while a resource is created for it. Lower it
+     * @param float $borrow seconds until a borrow fails with `PoolExhaustedException`, at least 0; 0 waits only while a resource is created for it. Lower it
      *     where callers have deadlines of their own
-     * @param float $create until a creation fails; 0: unlimited. Lower it where the server or a factory may hang
-     * @param float $return until a returned connection that needs cleaning is closed; 0: every such connection is closed. Raise it
+     * @param float $create seconds until a creation fails; 0: unlimited. Lower it where the server or a factory may hang
+     * @param float $return seconds until a returned connection that needs cleaning is closed; 0: every such connection is closed. Raise it
      *     where cleaning is slow
      *
      * @throws \ValueError for a time that is negative, NaN or infinite

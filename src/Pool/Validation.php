@@ -8,11 +8,11 @@ namespace Weft\Pool;
 final class Validation
 {
     /**
-     * @param float $after a resource that was unused for longer is validated, with a round trip, before it is lent; 0: never. Lower it
+     * @param float $after seconds: a resource that was unused for longer is validated, with a round trip, before it is lent; 0: never. Lower it
      *     where dead peers must be noticed sooner. While peers do not answer, each failure doubles how many are validated at a time
-     * @param float $keepalive how often an idle resource is validated; 0: never. Set it below the time after which a firewall drops
+     * @param float $keepalive seconds between validations of an idle resource; 0: never. Set it below the time after which a firewall drops
      *     idle connections
-     * @param float $timeout how long a validation may take. Raise it where the server answers slowly
+     * @param float $timeout seconds that a validation may take, at least 0. Raise it where the server answers slowly
      *
      * @throws \ValueError for a time that is negative, NaN or infinite
      */

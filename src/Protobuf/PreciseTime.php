@@ -12,7 +12,11 @@ namespace Weft\Protobuf;
  */
 final class PreciseTime extends \DateTimeImmutable
 {
-    /** @param int $nanoseconds 0 to 999, on top of the microseconds */
+    /**
+     * @param string $datetime a time as \DateTimeImmutable reads it
+     * @param \DateTimeZone|null $timezone of a time that names none; null is PHP's own
+     * @param int $nanoseconds nanoseconds, 0 to 999, on top of the microseconds
+     */
     public function __construct(
         string $datetime = 'now',
         ?\DateTimeZone $timezone = null,

@@ -26,7 +26,7 @@ final class Channel implements \IteratorAggregate, \Countable
     private readonly WaitQueue $senders;
     private bool $closed = false;
 
-    /** @param int $capacity values that the channel buffers; with 0 every `send()` waits for its `receive()` */
+    /** @param int $capacity values that the channel buffers, at least 0; with 0 every `send()` waits for its `receive()` */
     public function __construct(private readonly int $capacity = 0)
     {
         if ($capacity < 0) {

@@ -22,7 +22,7 @@ final class Local
     /** @internal among the variables of a task */
     public readonly int $key;
 
-    /** @param T $default */
+    /** @param T $default the value of tasks that have set none */
     public function __construct(private readonly mixed $default = null)
     {
         $this->key = ++self::$lastKey;

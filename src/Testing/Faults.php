@@ -8,9 +8,9 @@ namespace Weft\Testing;
 final class Faults
 {
     /**
-     * @param float $reorder   a message is delivered out of order
-     * @param float $duplicate a message is delivered twice, as when a sender lost the confirmation and published it again
-     * @param float $crash     a worker ends after a handler has committed and before its message is acknowledged: all of its
+     * @param float $reorder   probability, 0 to 1, that a message is delivered out of order
+     * @param float $duplicate probability, 0 to 1, that a message is delivered twice, as when a sender lost the confirmation and published it again
+     * @param float $crash     probability, 0 to 0.9, that a worker ends after a handler has committed and before its message is acknowledged: all of its
      *                         unacknowledged messages are redelivered
      */
     public function __construct(

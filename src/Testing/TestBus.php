@@ -53,7 +53,8 @@ final class TestBus
     private BusOptions $options;
 
     /**
-     * @param int                     $seed     of the fault injection
+     * @param Faults                  $faults   what goes wrong, and how often; default: nothing
+     * @param int                     $seed     any number; the same one repeats the same faults
      * @param Database|null           $database of the handlers; default: an empty SQLite database in memory
      * @param \DateTimeInterface|null $now      start of the clock; default: the beginning of 2026
      */

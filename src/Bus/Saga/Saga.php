@@ -22,12 +22,12 @@ final class Saga
      * @param string|null $name     1 to 100 bytes that identify the rows of the class; default: the class name
      * @param string|null $by       the property of the messages that holds the saga's id; a method may override it
      * @param string|null $header   or the header that does; `correlation-id` is shared by everything that one message led to
-     * @param float|null  $expires  seconds after the start when the saga expires; null for never
+     * @param float|null  $expires  seconds after the start when the saga expires, above 0; null for never
      * @param UnmatchedPolicy   $missing  for messages whose saga was not started
      * @param UnmatchedPolicy   $ended    for messages whose saga has completed or failed
      * @param UnmatchedPolicy   $expired  for messages whose saga has expired
      * @param bool        $publishEvents whether {@see SagaStarted}, {@see SagaEnded} and {@see SagaReopened} are published
-     * @param int         $version  of the properties, from 1; rows of a newer version are refused
+     * @param int         $version  version of the properties, at least 1; rows of a newer version are refused
      */
     public function __construct(
         public readonly ?string $name = null,

@@ -10,7 +10,10 @@ use Weft\Bus\MessageType;
 #[MessageType('weft.saga.reopened')]
 final class SagaReopened
 {
-    /** @param SagaStatus|null $previous completed, failed or expired */
+    /**
+     * @param string          $reason   what the caller of {@see \Weft\Bus\Admin::sagas()} has given
+     * @param SagaStatus|null $previous completed, failed or expired
+     */
     public function __construct(
         public readonly string $saga,
         public readonly string $id,

@@ -50,6 +50,7 @@ final class CloudEvents implements EnvelopeSerializer
 
     /**
      * @param string          $source of the events that this program sends: a URI reference, such as `/shop` or `https://shop.example`
+     * @param ContentMode     $mode   how events are written; both ways are read
      * @param Serializer|null $data   the format of the data; null for JSON, also for the events that are read
      *
      * @throws \ValueError when the source is empty

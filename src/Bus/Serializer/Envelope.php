@@ -7,7 +7,10 @@ namespace Weft\Bus\Serializer;
 /** An encoded message: its type name, its body and its headers. */
 final class Envelope
 {
-    /** @param array<string, string> $headers those of the bus are in {@see \Weft\Bus\Header} */
+    /**
+     * @param string                $body    any bytes
+     * @param array<string, string> $headers those of the bus are in {@see \Weft\Bus\Header}
+     */
     public function __construct(
         public readonly string $type,
         public readonly string $body = '',

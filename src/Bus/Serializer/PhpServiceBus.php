@@ -29,7 +29,7 @@ final class PhpServiceBus implements EnvelopeSerializer
     /**
      * @param array<string, class-string> $classes classes of this program by the names of the classes in the other; others have the same
      *                                             name in both
-     * @param 4|5                         $version of the programs that receive what is sent
+     * @param 4|5                         $version version 4 or 5: of the programs that receive what is sent
      */
     public function __construct(
         private readonly array $classes = [],

@@ -21,6 +21,7 @@ use Weft\Bus\Serializer;
  */
 final class RawBytes implements Serializer
 {
+    /** @param string $contentType the media type that messages are sent with */
     public function __construct(private readonly string $contentType = 'application/octet-stream') {}
 
     public function contentType(): string

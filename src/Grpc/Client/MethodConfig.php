@@ -8,7 +8,7 @@ namespace Weft\Grpc\Client;
 final class MethodConfig
 {
     /**
-     * @param float|null $timeout seconds; a shorter timeout of a call takes precedence
+     * @param float|null $timeout seconds, above 0; null for no limit. A shorter timeout of a call takes precedence
      * @param RetryPolicy|null $retry for methods with a single request message, until the first response message. Calls that stream
      *     requests are never retried.
      * @param bool $waitForReady waits until a server accepts a connection, instead of failing with Unavailable

@@ -16,9 +16,10 @@ final class RetryPolicy
      * deadline of the call, ends the call with the failure of the server.
      *
      * @param list<Status> $statuses the retryable statuses
-     * @param int $maxAttempts including the first, 2 to 5
-     * @param float $initialBackoff seconds
-     * @param float $maxBackoff seconds
+     * @param int $maxAttempts number of attempts with the first, 2 to 5
+     * @param float $initialBackoff seconds before the second attempt, above 0
+     * @param float $maxBackoff longest backoff in seconds, above 0
+     * @param float $multiplier factor from one backoff to the next, above 0
      */
     public function __construct(
         public readonly array $statuses,

@@ -12,8 +12,10 @@ final class ServiceConfig
     private readonly MethodConfig $default;
 
     /**
+     * @param Balancing $balancing to which of several addresses calls go
      * @param array<string, MethodConfig> $methods by `package.Service/Method`, by `package.Service`, or `''` for all others; the most
      *     specific entry applies
+     * @param RetryThrottling|null $throttling stops retries while most calls fail; null: retries are not throttled
      */
     public function __construct(
         public readonly Balancing $balancing = Balancing::PickFirst,

@@ -10,6 +10,7 @@ final class Tls
     /**
      * @param string|null $caFile trusted authorities, PEM; null uses those of the operating system
      * @param string|null $certFile the client certificate, PEM, with its key in `$keyFile`
+     * @param string|null $keyFile the key of the client certificate, PEM
      * @param string|null $serverName the expected name in the certificate, instead of the host's
      * @param bool $verify false accepts any certificate; for tests only
      */

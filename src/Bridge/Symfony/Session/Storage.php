@@ -31,7 +31,10 @@ final class Storage implements SessionStorageInterface
 
     private MetadataBag $metadata;
 
-    /** @param array<string, mixed> $options as of the session in the configuration of the framework: name, save_path */
+    /**
+     * @param array<string, mixed> $options as of the session in the configuration of the framework: name, save_path
+     * @param MetadataBag|null $metadata times of the session; null makes a new one
+     */
     public function __construct(private readonly \SessionHandlerInterface $handler, private readonly array $options = [], ?MetadataBag $metadata = null)
     {
         $this->metadata = $metadata === null ? new MetadataBag() : clone $metadata;

@@ -18,7 +18,10 @@ final class StorageFactory implements SessionStorageFactoryInterface, ResetInter
     /** @var \WeakMap<Storage, true> those that are in use */
     private \WeakMap $made;
 
-    /** @param array<string, mixed> $options */
+    /**
+     * @param array<string, mixed> $options as of the session in the configuration of the framework
+     * @param MetadataBag|null $metadata times of the session; null makes a new one
+     */
     public function __construct(
         private readonly SessionStorageFactoryInterface $elsewhere,
         private readonly \SessionHandlerInterface $handler,
