@@ -27,9 +27,14 @@ final class Names
         if (!isset($this->public[$class])) {
             return $text;
         }
-        $method = \preg_match('/^\w+(?=\(\))/', $member, $found) === 1 && \method_exists($class, $found[0]) && (new \ReflectionMethod($class, $found[0]))->class === $class ? ".$found[0]" : '';
+        $method = \preg_match('/^\w+(?=\(\))/', $member, $found) === 1 && \method_exists($class, $found[0]) && self::isSection(new \ReflectionMethod($class, $found[0]), $class) ? ".$found[0]" : '';
 
         return "[$text](" . self::page(\substr($class, 0, -\strlen($short) - 1)) . "#$short$method)";
+    }
+
+    private static function isSection(\ReflectionMethod $method, string $class): bool
+    {
+        return $method->class === $class && !$method->isConstructor() && Signature::isShown($method);
     }
 
     /** The text of a comment as Markdown. */

@@ -21,7 +21,7 @@ final class ExplainCommand extends Command
     {
         $this->addArgument('name', InputArgument::OPTIONAL, 'Name of the page as an error message shows it, or the class of an exception');
         $this->setHelp('Without a name it lists the names. With the environment variable ' . ErrorDocumentation::ADDRESS
-            . ', the address of the published documentation, error messages have links instead of names.');
+            . ', the address of a published version of the documentation, error messages have links instead of names.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

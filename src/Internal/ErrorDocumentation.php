@@ -13,7 +13,7 @@ use Weft\Exception;
  */
 final class ErrorDocumentation
 {
-    /** The address of the published documentation, such as `https://docs.example.com/weft`. Without it, `weft explain` prints the page. */
+    /** The address of a published version of the documentation, such as `https://docs.example.com/weft/0.1`. Without it, `weft explain` prints the page. */
     public const ADDRESS = 'WEFT_DOCS_URL';
 
     private function __construct(public readonly string $name) {}

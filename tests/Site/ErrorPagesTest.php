@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Site;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Diagnosis;
 use Weft\Internal\ErrorDocumentation;
@@ -97,9 +98,8 @@ final class ErrorPagesTest extends TestCase
         self::assertNull(ErrorDocumentation::of(new \RuntimeException('not of Weft')));
     }
 
-    /**
-     * @dataProvider formats
-     */
+    /** @dataProvider formats */
+    #[DataProvider('formats')]
     public function testTheLogNamesThePage(Format $format, string $expected): void
     {
         $stream = \fopen('php://memory', 'w+');
