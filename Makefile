@@ -195,7 +195,7 @@ bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside block
 	@. "$${WEFT_VAR:-var}/services/env"; bench/hooks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench-http
-bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
+bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and Swoole where SWOOLE_EXTENSION names it, as HTTP servers (SHORT=1: four minutes)
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@$(SUITE) --only=http
@@ -213,7 +213,7 @@ bench-grpc-bounds: ## measure what one gRPC server bears: tail, a million messag
 	@bench/grpc/bounds --soak=$(or $(SOAK),3600)
 
 .PHONY: bench-pool
-bench-pool: ## measure what the pool is worth: five published loads against MariaDB (SHORT=1: half a minute)
+bench-pool: ## measure what the pool is worth: five published loads against MariaDB, also for Swoole where SWOOLE_EXTENSION names it (SHORT=1: half a minute)
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@$(SUITE) --only=pool

@@ -47,6 +47,12 @@ final class Versions
         return preg_match('/^[^+-]+/', self::output("dpkg-query -W -f '\${Version}' $name 2>/dev/null"), $match) ? $match[0] : '';
     }
 
+    /** @param string|null $extension path of swoole.so */
+    public static function swoole(?string $extension): string
+    {
+        return $extension === null ? '' : self::output(PHP_BINARY . ' -d extension=' . escapeshellarg($extension) . " -r 'echo SWOOLE_VERSION;' 2>/dev/null");
+    }
+
     private static function output(string $command): string
     {
         return trim((string) shell_exec("$command"));

@@ -11,6 +11,7 @@ use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 
 require __DIR__ . '/../../../autoload.php';
+require __DIR__ . '/../fortunes.php';
 
 $database = Database::connect((string) getenv('DATABASE_URL'), new PoolOptions(size: 20));
 $body = str_repeat('x', 100_000);
@@ -22,6 +23,24 @@ $app->http('127.0.0.1:' . getenv('PORT'))
     ->get('/query', static fn (Request $request): Response => Response::json(
         $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->queryParameter('id')])->first(),
     ))
+    ->get('/queries', static function (Request $request) use ($database): Response {
+        $rows = [];
+        for ($i = (int) $request->queryParameter('count'); $i > 0; --$i) {
+            $rows[] = $database->execute('SELECT id, name, email FROM people WHERE id = ?', [mt_rand(1, 10_000)])->first();
+        }
+
+        return Response::json($rows);
+    })
+    ->get('/update', static function () use ($database): Response {
+        $row = $database->execute('SELECT id, value FROM counters WHERE id = ?', [mt_rand(1, 10_000)])->first();
+        $row['value'] = mt_rand(1, 10_000);
+        $database->execute('UPDATE counters SET value = ? WHERE id = ?', [$row['value'], $row['id']]);
+
+        return Response::json($row);
+    })
+    ->get('/fortunes', static function () use ($database): Response {
+        return Response::html(fortunes($database->execute('SELECT id, message FROM fortunes')->rows()));
+    })
     ->get('/body', static fn (): Response => Response::text($body))
     ->static('/static', (string) getenv('STATIC_FOLDER'));
 $app->run();

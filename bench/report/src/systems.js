@@ -11,6 +11,7 @@ const looks = [
     ['weft embedded', 'weft', 5, 'star', '4 4'],
     ['weft postgres', 'weft', 3, 'plus', '10 3'],
     ['weft-google-protobuf', 'weft', 2, 'square', '6 3'],
+    ['swoole', 'peer', 9, 'asterisk', '3 3'],
     ['go', 'peer', 6, 'diamond', null],
     ['tonic', 'peer', 9, 'square', '4 2'],
     ['pure-php', 'peer', 7, 'wye', '6 3'],

@@ -55,7 +55,7 @@ final class Benchmark
     private function contenders(): array
     {
         $bench = "{$this->root}/bench/http";
-        $all = Contenders::all($bench, $this->out, $this->options->extension);
+        $all = Contenders::all($bench, $this->out, $this->options->extension, $this->options->swoole);
         $selected = Contenders::select($all, $this->options->only);
         foreach ($selected as $contender) {
             $contender->unavailable = match ($contender->system) {
@@ -97,6 +97,7 @@ final class Benchmark
         return array_filter([
             'weft' => Versions::weft($this->root),
             'php' => PHP_VERSION,
+            'swoole' => Versions::swoole($this->options->swoole),
             'go' => Versions::of('go version'),
             'pgx' => Versions::module("$peers/go/go.mod", 'jackc/pgx/v5'),
             'node' => Versions::of('node --version'),

@@ -13,18 +13,20 @@ final class Contenders
      * @param string $bench the folder bench/http
      * @param string $out the folder bench/out
      * @param string $extension path of libweft.so
+     * @param string|null $swoole path of swoole.so
      *
      * @return list<Contender>
      */
-    public static function all(string $bench, string $out, string $extension): array
+    public static function all(string $bench, string $out, string $extension, ?string $swoole): array
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
         $weft = "$bench/weft/app.php";
         $router = "$bench/peers/php/public/index.php";
         $node = "$bench/peers/node";
 
-        return [
+        return array_values(array_filter([
             new Contender('weft', [...$php, '-d', "extension=$extension", $weft], true, true, true, [$extension, $weft]),
+            $swoole === null ? null : new Contender('swoole', [...$php, '-d', "extension=$swoole", "$bench/peers/swoole/server.php"], true, true, true, [$swoole]),
             new Contender('go', ["$out/http-go"], true, true, true, []),
             new Contender('node', ['node', "$node/server.js"], true, false, true, []),
             new Contender('php-fpm', ["$bench/peers/php-fpm/serve"], true, false, true, []),
@@ -36,7 +38,7 @@ final class Contenders
                 false,
                 [],
             ),
-        ];
+        ]));
     }
 
     /**

@@ -18,14 +18,15 @@ final class Options
           --rounds       rounds, 4; in each every contender takes its turn, in another order
           --seconds      load in each turn, 1
           --connections  1,64,256
-          --cases        hello,json,query,body,static
+          --cases        hello,json,query,queries-5,queries-20,update,fortunes,body,static
           --protocols    http/1.1,h2
-          --only         contenders: weft go node php-fpm php-builtin; all of them by default
+          --only         contenders: weft swoole go node php-fpm php-builtin; all of them by default
           --idle         idle connections whose memory is measured, 10000; bounded by `ulimit -n`
           --extension    libweft.so, target/release/libweft.so
           --out          where the results go, bench/out/http.json
 
         Uses DATABASE_URL, as `make services` writes it to var/services/env. Exits with 1 when a contender failed.
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole; bench/http/README.md says how to build it.
 
         USAGE;
 
@@ -44,6 +45,7 @@ final class Options
         public readonly array $only,
         public readonly int $idle,
         public readonly string $extension,
+        public readonly ?string $swoole,
         public readonly string $out,
     ) {
     }
@@ -79,6 +81,7 @@ final class Options
             $line->names('only'),
             $line->positive('idle'),
             $line->text('extension'),
+            getenv('SWOOLE_EXTENSION') ?: null,
             $line->text('out'),
         );
     }

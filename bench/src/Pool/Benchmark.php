@@ -14,7 +14,7 @@ use Weft\Bench\Server;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
-/** The five presets in turn, from the command line to the results. */
+/** The presets in turn, from the command line to the results. */
 final class Benchmark
 {
     private const WARM_UP_SECONDS = 1;
@@ -34,11 +34,12 @@ final class Benchmark
         @mkdir("{$this->out}/pool-logs", recursive: true);
         Machine::warnWhenBusy();
         $runs = [];
-        $progress = new Progress(count(Preset::all()) * $this->options->rounds);
+        $presets = $this->presets();
+        $progress = new Progress(count($presets) * $this->options->rounds);
         for ($round = 1; $round <= $this->options->rounds; ++$round) {
-            foreach (Preset::all() as $preset) {
-                $log = "{$this->out}/pool-logs/" . strtr("{$preset->name}-" . ($preset->pool ? 'on' : 'off'), ' ', '-') . "-$round.log";
-                $progress->start(sprintf('%-14s pool %-3s round %d', $preset->name, $preset->pool ? 'on' : 'off', $round));
+            foreach ($presets as $preset) {
+                $log = "{$this->out}/pool-logs/" . strtr("{$preset->name}-" . ($preset->pool ? 'on' : 'off'), ', ', '--') . "-$round.log";
+                $progress->start(sprintf('%-22s pool %-3s round %d', $preset->name, $preset->pool ? 'on' : 'off', $round));
                 $runs[] = $run = $this->attempt($preset, $log);
                 $progress->finish($run->outcome());
             }
@@ -48,6 +49,17 @@ final class Benchmark
         $results->save($this->options->out);
 
         return $results;
+    }
+
+    /** @return list<Preset> each for Weft, and behind it for Swoole where there is one */
+    private function presets(): array
+    {
+        $presets = [];
+        foreach (Preset::all() as $preset) {
+            array_push($presets, $preset, ...($this->options->swoole === null ? [] : [$preset->forSwoole()]));
+        }
+
+        return $presets;
     }
 
     private function attempt(Preset $preset, string $log): Run
@@ -62,8 +74,9 @@ final class Benchmark
     private function measure(Preset $preset, string $log): Run
     {
         $port = Port::free();
+        [$extension, $runner] = $preset->isSwoole ? [$this->options->swoole, 'peers/swoole/runner.php'] : [$this->options->extension, 'runner.php'];
         $command = [
-            PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension={$this->options->extension}", "{$this->root}/bench/pool/runner.php",
+            PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension=$extension", "{$this->root}/bench/pool/$runner",
             '--server.host=127.0.0.1', "--server.port=$port", "--connection.dsn={$this->options->url}", ...$preset->arguments(),
         ];
         $runner = Server::start($command, [], $log, $port);
@@ -91,6 +104,7 @@ final class Benchmark
         return array_filter([
             'weft' => Versions::weft($this->root),
             'php' => PHP_VERSION,
+            'swoole' => Versions::swoole($this->options->swoole),
             'wrk' => Versions::of('wrk -v'),
             $this->options->database => Versions::of($this->options->database === 'mysql' ? 'mariadbd --version' : 'psql --version'),
         ]);

@@ -21,7 +21,8 @@ final class Options
           --extension  libweft.so, target/release/libweft.so
           --out        where the results go, bench/out/pool.json
 
-        The variables are set by `. var/services/env` after `make services`. Exits with 1 when a request failed.
+        The variables are set by `. var/services/env` after `make services`. SWOOLE_EXTENSION=/path/swoole.so puts Swoole under the same
+        loads. Exits with 1 when a request failed.
 
         USAGE;
 
@@ -35,6 +36,7 @@ final class Options
         public readonly string $url,
         public readonly ?ProcessTree $server,
         public readonly string $extension,
+        public readonly ?string $swoole,
         public readonly string $out,
     ) {
     }
@@ -66,6 +68,7 @@ final class Options
             Dsn::plain(getenv($variable) ?: throw new BenchmarkException("$variable is not set: run `make services` and `. var/services/env`")),
             getenv($pid) ? new ProcessTree((int) getenv($pid)) : null,
             $line->text('extension'),
+            getenv('SWOOLE_EXTENSION') ?: null,
             $line->text('out'),
         );
     }

@@ -15,6 +15,7 @@ final class Preset
      * @param float $cpuSeconds that a request keeps its worker busy for, by the clock
      * @param float $publishedRps requests per second on the undisclosed machine of the publication, of 16 logical processors
      * @param float $publishedErrors share of them that failed, 0 to 1
+     * @param bool $isSwoole whether peers/swoole answers instead of runner.php
      */
     private function __construct(
         public readonly string $name,
@@ -25,6 +26,7 @@ final class Preset
         private readonly float $cpuSeconds,
         public readonly float $publishedRps,
         public readonly float $publishedErrors,
+        public readonly bool $isSwoole = false,
     ) {
     }
 
@@ -43,6 +45,22 @@ final class Preset
             new self('20 ms of CPU', true, $compute, 16, 0.02, 0.02, 634.84, 0.0),
             new self('slow connect', true, $slow, 64, 0.001, 0.0, 39859.03, 0.0),
         ];
+    }
+
+    /** The same load for Swoole with the connections that its users write: {@see SwooleConnections}. */
+    public function forSwoole(): self
+    {
+        return new self(
+            "$this->name, Swoole",
+            $this->pool,
+            $this->parameters,
+            $this->connections,
+            $this->requestSeconds,
+            $this->cpuSeconds,
+            $this->publishedRps,
+            $this->publishedErrors,
+            true,
+        );
     }
 
     /**

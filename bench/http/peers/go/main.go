@@ -4,14 +4,18 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"html/template"
 	"log"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -19,6 +23,16 @@ type person struct {
 	ID    int    `json:"id"`
 	Name  string `json:"name"`
 	Email string `json:"email"`
+}
+
+type counter struct {
+	ID    int `json:"id"`
+	Value int `json:"value"`
+}
+
+type fortune struct {
+	ID      int
+	Message string
 }
 
 type message struct {
@@ -62,6 +76,75 @@ func query(pool *pgxpool.Pool) http.HandlerFunc {
 	}
 }
 
+func queries(pool *pgxpool.Pool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		count, err := strconv.Atoi(r.URL.Query().Get("count"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		people := make([]person, count)
+		err = pool.AcquireFunc(r.Context(), func(c *pgxpool.Conn) error {
+			for i := range people {
+				p := &people[i]
+				row := c.QueryRow(r.Context(), "SELECT id, name, email FROM people WHERE id = $1", 1+rand.IntN(10_000))
+				if err := row.Scan(&p.ID, &p.Name, &p.Email); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		writeJSON(w, people)
+	}
+}
+
+func update(pool *pgxpool.Pool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var changed counter
+		err := pool.AcquireFunc(r.Context(), func(c *pgxpool.Conn) error {
+			row := c.QueryRow(r.Context(), "SELECT id, value FROM counters WHERE id = $1", 1+rand.IntN(10_000))
+			if err := row.Scan(&changed.ID, &changed.Value); err != nil {
+				return err
+			}
+			changed.Value = 1 + rand.IntN(10_000)
+			_, err := c.Exec(r.Context(), "UPDATE counters SET value = $1 WHERE id = $2", changed.Value, changed.ID)
+			return err
+		})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		writeJSON(w, changed)
+	}
+}
+
+var page = template.Must(template.New("fortunes").Parse(`<!DOCTYPE html>
+<html><head><title>Fortunes</title></head><body><table><tr><th>id</th><th>message</th></tr>
+{{range .}}<tr><td>{{.ID}}</td><td>{{.Message}}</td></tr>
+{{end}}</table></body></html>
+`))
+
+func fortunes(pool *pgxpool.Pool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		rows, _ := pool.Query(r.Context(), "SELECT id, message FROM fortunes")
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fortune])
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		all = append(all, fortune{Message: "Additional fortune added at request time."})
+		slices.SortFunc(all, func(a, b fortune) int { return strings.Compare(a.Message, b.Message) })
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err := page.Execute(w, all); err != nil {
+			log.Print(err)
+		}
+	}
+}
+
 func main() {
 	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL")+"&pool_max_conns=20")
 	if err != nil {
@@ -71,6 +154,9 @@ func main() {
 	mux.HandleFunc("GET /hello", hello)
 	mux.HandleFunc("GET /json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, message{"Hello, World!"}) })
 	mux.HandleFunc("GET /query", query(pool))
+	mux.HandleFunc("GET /queries", queries(pool))
+	mux.HandleFunc("GET /update", update(pool))
+	mux.HandleFunc("GET /fortunes", fortunes(pool))
 	mux.HandleFunc("GET /body", large)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir(os.Getenv("STATIC_FOLDER")))))
 

@@ -11,6 +11,45 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 20 }
 const body = Buffer.alloc(100_000, 'x');
 const select = { name: 'person', text: 'SELECT id, name, email FROM people WHERE id = $1' };
 
+const read = { name: 'counter', text: 'SELECT id, value FROM counters WHERE id = $1' };
+const write = { name: 'write', text: 'UPDATE counters SET value = $1 WHERE id = $2' };
+const all = { name: 'fortunes', text: 'SELECT id, message FROM fortunes' };
+const random = () => 1 + Math.floor(Math.random() * 10_000);
+const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const escape = (text) => text.replace(/[&<>"']/g, (character) => entities[character]);
+
+async function borrowed(work) {
+    const client = await pool.connect();
+    try {
+        return await work(client);
+    } finally {
+        client.release();
+    }
+}
+
+const people = (count) => borrowed(async (client) => {
+    const rows = [];
+    for (let i = 0; i < count; ++i) {
+        rows.push((await client.query({ ...select, values: [random()] })).rows[0]);
+    }
+    return rows;
+});
+
+const update = () => borrowed(async (client) => {
+    const row = (await client.query({ ...read, values: [random()] })).rows[0];
+    row.value = random();
+    await client.query({ ...write, values: [row.value, row.id] });
+    return row;
+});
+
+async function fortunes() {
+    const rows = [...(await pool.query(all)).rows, { id: 0, message: 'Additional fortune added at request time.' }];
+    rows.sort((a, b) => Buffer.compare(Buffer.from(a.message), Buffer.from(b.message)));
+    return '<!DOCTYPE html>\n<html><head><title>Fortunes</title></head><body><table><tr><th>id</th><th>message</th></tr>\n'
+        + rows.map(({ id, message }) => `<tr><td>${id}</td><td>${escape(message)}</td></tr>\n`).join('')
+        + '</table></body></html>\n';
+}
+
 function send(response, type, content) {
     response.writeHead(200, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(content) });
     response.end(content);
@@ -38,6 +77,12 @@ async function handle(request, response) {
             const id = Number(new URLSearchParams(query).get('id'));
             return sendJson(response, (await pool.query({ ...select, values: [id] })).rows[0]);
         }
+        case '/queries':
+            return sendJson(response, await people(Number(new URLSearchParams(query).get('count'))));
+        case '/update':
+            return sendJson(response, await update());
+        case '/fortunes':
+            return send(response, 'text/html; charset=utf-8', await fortunes());
         case '/body':
             return send(response, 'text/plain; charset=utf-8', body);
         case '/static/file.bin':
