@@ -8,10 +8,16 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
+use Weft\Site\ForeignClasses;
+use Weft\Site\PublicClasses;
 
 require_once __DIR__ . '/../../bench/autoload.php';
+require_once __DIR__ . '/../../site/autoload.php';
 
-/** Runs the programs of pages in docs/ and compares what they say they give: `$value = …; // expected`. */
+/**
+ * Runs the programs of pages in docs/ and compares what they say they give: `$value = …; // expected`. Blocks that are not programs are checked
+ * against the library, see {@see DocumentedCode}.
+ */
 final class DocumentsTest extends TestCase
 {
     private string $folder;
@@ -52,6 +58,42 @@ final class DocumentsTest extends TestCase
         foreach ($results as [$name, $expected, $actual]) {
             self::assertSame($expected, $actual, $name);
         }
+    }
+
+    public function testEveryPhpBlockOfEveryPageParsesAndNamesWhatExists(): void
+    {
+        ForeignClasses::register(standIns: false);
+        $names = static fn(\ReflectionClass $class): string => $class->getName();
+        $code = new DocumentedCode(\array_map($names, PublicClasses::of(self::root() . '/src')->all));
+        $blocks = 0;
+        $problems = [];
+        foreach (self::documents() as $page) {
+            $found = DocumentedCode::blocks((string) \file_get_contents(self::root() . "/{$page}"));
+            $blocks += \count($found);
+            $problems = [...$problems, ...$code->problems($page, $found)];
+        }
+
+        self::assertSame([], $problems);
+        self::assertGreaterThan(70, $blocks);
+    }
+
+    public function testTheCheckOfPhpBlocksFindsWhatDoesNotExist(): void
+    {
+        $page = "```php\n\$app = new Weft\\App(graze: 1.0);\n\$app->htpt('x');\nRetry::foo();\n```\n\n```php\n#[Retry(imediate: 2)]\npublic function f(Context \$c) { \$c->publsh(new A); }\n```\n"
+            . "```php\nWeft\\runn(fn() => 1);\n\$db->execute();\n```\n```php\nDeliveryGuarantee::Nope; new Customers(…); new Timeout(…);\n```\n```php\nif (\n```\n";
+        $code = new DocumentedCode([\Weft\App::class, \Weft\Bus\Context::class, \Weft\Bus\DeliveryGuarantee::class, \Weft\Bus\Retry::class, \Weft\Bus\Timeout::class]);
+
+        self::assertSame([
+            'page.md:18: Syntax error, unexpected EOF on line 2',
+            'page.md:1: new Weft\App(): has no parameter $graze',
+            'page.md:1: there is no method Weft\App::htpt()',
+            'page.md:1: there is no method Retry::foo()',
+            'page.md:7: new Retry(): has no parameter $imediate',
+            'page.md:7: there is no method Weft\Bus\Context::publsh()',
+            'page.md:11: there is no function Weft\runn()',
+            'page.md:11: Weft\Sql\Database::execute(): needs $sql',
+            'page.md:15: there is no DeliveryGuarantee::Nope',
+        ], $code->problems('page.md', DocumentedCode::blocks($page)));
     }
 
     public function testTheTestsOfThePageAboutTestingPass(): void
@@ -221,6 +263,18 @@ final class DocumentsTest extends TestCase
         self::assertNotSame([], $programs[1]);
 
         return $programs[1];
+    }
+
+    /** @return list<string> the pages that users read */
+    private static function documents(): array
+    {
+        $pages = ['README.md'];
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::root() . '/docs', \FilesystemIterator::SKIP_DOTS)) as $file) {
+            $file->getExtension() !== 'md' || $pages[] = \substr($file->getPathname(), \strlen(self::root()) + 1);
+        }
+        \sort($pages);
+
+        return $pages;
     }
 
     private static function phpunit(): string
