@@ -80,6 +80,7 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@scripts/h2spec || true # its test is skipped where Go is missing
 	@scripts/kosoku || true # its test is skipped without a package index
 	@scripts/openapi-tools || true # as are its tests
+	@scripts/docs-tools || true # as is the one of the site
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 
@@ -127,6 +128,16 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	scripts/mago analyze
 	scripts/mago --config mago-tests.toml analyze
 	scripts/mago guard
+
+.PHONY: docs
+docs: ## make the site of the documentation, with the reference from the sources: var/site/html
+	@scripts/setup demo docs
+	@$(MAKE) build-debug
+	@php -d extension='$(DEBUG_EXTENSION)' site/build
+
+.PHONY: docs-check
+docs-check: docs ## open the site in Chromium as phone, tablet and desk: requests, contrast, width, search; pictures in var/site/screenshots
+	@node site/check.mjs
 
 .PHONY: format
 format: ## format Rust and PHP

@@ -68,6 +68,8 @@ final class Site
 
             return 1;
         }
+        // The theme's advertisement of its successor.
+        \putenv('NO_MKDOCS_2_WARNING=1');
         \passthru(\escapeshellarg($mkdocs) . ' build --quiet --strict --config-file ' . \escapeshellarg("{$this->folder}/mkdocs.yml"), $code);
         if ($code === 0) {
             $this->versions($html, $version);

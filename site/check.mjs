@@ -1,0 +1,135 @@
+// Opens the site of var/site/html in Chromium, as a phone, a tablet and a desk show it, in the light and the dark scheme. It fails when
+// - a request leaves the site, or gets no answer,
+// - axe finds a violation of WCAG 2.1 A or AA, the contrast of text among them,
+// - a page is wider than the window,
+// - the text or the navigation is missing without JavaScript,
+// - search, the menu of versions, the switch of schemes or the copying of code does not work.
+// Pictures are in var/site/screenshots.
+//
+//     node site/check.mjs [PAGE...]     pages by their place, such as errors/pool-exhausted/; some of each kind by default
+
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { mkdir, readFile, readdir, rm } from 'node:fs/promises';
+import { dirname, extname, join, normalize } from 'node:path';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const folder = process.env.WEFT_VAR ?? join(root, 'var');
+const html = join(folder, 'site/html');
+const pictures = join(folder, 'site/screenshots');
+const require = createRequire(join(folder, 'site-check/package.json'));
+const puppeteer = require('puppeteer-core');
+const axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
+const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+
+const WIDTHS = { phone: [360, 780], tablet: [768, 1024], desk: [1366, 900] };
+const SCHEMES = ['light', 'dark'];
+const PAGES = ['', 'tutorials/getting-started/', 'guides/install/', 'reference/sql/', 'reference/api/pool/', 'reference/api/options/', 'explanation/performance/', 'errors/', 'errors/pool-exhausted/', 'benchmarks/'];
+const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json', '.svg': 'image/svg+xml', '.png': 'image/png', '.xml': 'application/xml' };
+
+const problems = [];
+const [version] = JSON.parse(await readFile(join(html, 'versions.json'), 'utf8')).map((entry) => entry.version);
+
+const server = createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
+    try {
+        const file = join(html, path.endsWith('/') ? `${path}index.html` : path);
+        const body = await readFile(file);
+        response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' }).end(body);
+    } catch {
+        response.writeHead(404).end();
+    }
+});
+await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+const origin = `http://127.0.0.1:${server.address().port}`;
+const browser = await puppeteer.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'], protocolTimeout: 600_000 });
+
+/** Opens a page; every request must stay here and be answered. */
+async function open(place, { width, height, scheme, scripts = true }) {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(120_000);
+    await page.setJavaScriptEnabled(scripts);
+    await page.setViewport({ width, height, isMobile: width < 600, hasTouch: width < 600 });
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+    page.on('request', (request) => {
+        if (!request.url().startsWith(origin) && !request.url().startsWith('data:') && !request.url().startsWith('blob:')) {
+            problems.push(`${place}: a request leaves the site: ${request.url()}`);
+        }
+    });
+    page.on('response', (response) => response.status() < 400 || problems.push(`${place}: ${response.url()} is ${response.status()}`));
+    page.on('pageerror', (error) => problems.push(`${place}: ${error.message}`));
+    await page.goto(`${origin}/${version}/${place}`, { waitUntil: 'networkidle0' });
+
+    return page;
+}
+
+async function look(place, device, scheme) {
+    const [width, height] = WIDTHS[device];
+    const page = await open(place, { width, height, scheme });
+    const where = `${place || 'index'} (${device}, ${scheme})`;
+    const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - document.documentElement.clientWidth);
+    wide <= 1 || problems.push(`${where}: the page is ${wide} pixels wider than the window`);
+    const chosen = await page.evaluate(() => document.body.getAttribute('data-md-color-scheme'));
+    chosen === (scheme === 'dark' ? 'slate' : 'default') || problems.push(`${where}: the scheme is ${chosen}`);
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }));
+    for (const violation of found.violations) {
+        const node = violation.nodes[0];
+        problems.push(`${where}: ${violation.id}: ${violation.nodes.length} × ${node.html.slice(0, 160)} ${node.any[0]?.message ?? node.all[0]?.message ?? violation.help}`);
+    }
+    await page.screenshot({ path: join(pictures, `${(place || 'index').replaceAll('/', '_').replace(/_$/, '')}-${device}-${scheme}.png`) });
+    await page.close();
+}
+
+async function read(place) {
+    const page = await open(place, { width: 1366, height: 900, scheme: 'light', scripts: false });
+    const seen = await page.evaluate(() => ({
+        text: document.querySelector('article')?.innerText.length ?? 0,
+        links: [...document.querySelectorAll('nav a')].filter((link) => link.offsetParent !== null).length,
+        isVisible: getComputedStyle(document.querySelector('article')).visibility === 'visible',
+    }));
+    (seen.text > 200 && seen.isVisible && seen.links > 5) || problems.push(`${place || 'index'}: without JavaScript there are ${seen.text} letters and ${seen.links} links`);
+    await page.screenshot({ path: join(pictures, 'without-javascript.png') });
+    await page.close();
+}
+
+async function use() {
+    const page = await open('reference/pool/', { width: 1366, height: 900, scheme: 'light' });
+    await page.waitForSelector('.md-version__link');
+    const versions = await page.$$eval('.md-version__link', (links) => links.map((link) => link.innerText.trim()));
+    versions.includes(version) || problems.push(`the menu of versions has ${versions.join(', ') || 'nothing'}`);
+    await page.waitForSelector('article .md-clipboard, article .md-code__button');
+    await page.click('label[for="__search"]:not([hidden]), .md-search__input').catch(() => {});
+    await page.type('.md-search__input', 'PoolExhaustedException');
+    await page.waitForFunction(() => document.querySelectorAll('.md-search-result__item a').length > 0);
+    const first = await page.$$eval('.md-search-result__item a', (links) => links.slice(0, 5).map((link) => new URL(link.href).pathname));
+    first.some((path) => path.includes('pool-exhausted') || path.includes('/reference/')) || problems.push(`the search for an exception finds ${first.join(', ')}`);
+    await page.screenshot({ path: join(pictures, 'search.png') });
+    await page.keyboard.press('Escape');
+    await page.evaluate(() => document.querySelector('#__palette_1')?.click());
+    await page.close();
+}
+
+try {
+    await rm(pictures, { recursive: true, force: true });
+    await mkdir(pictures, { recursive: true });
+    const pages = process.argv.length > 2 ? process.argv.slice(2) : PAGES;
+    for (const place of pages) {
+        for (const device of Object.keys(WIDTHS)) {
+            for (const scheme of SCHEMES) {
+                await look(place, device, scheme);
+            }
+        }
+        await read(place);
+    }
+    await use();
+} finally {
+    await browser.close();
+    server.close();
+}
+const different = [...new Set(problems)];
+different.forEach((problem) => console.error(problem));
+console.log(`${(await readdir(pictures)).length} pictures in ${pictures}, ${different.length} problems`);
+process.exitCode = different.length === 0 ? 0 : 1;
