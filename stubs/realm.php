@@ -15,11 +15,12 @@ final class Realm
      * Static properties that each realm has its own values of; before the first realm exists.
      *
      * @param list<string> $properties `Class::property`
+     * @param bool $isInherited whether a realm begins with the value outside of realms instead of the declared one
      *
      * @throws \ValueError there is no such static property
      * @throws \Error a realm exists
      */
-    public static function isolate(array $properties): void
+    public static function isolate(array $properties, bool $isInherited): void
     {
     }
 
@@ -43,7 +44,8 @@ final class Realm
     }
 
     /**
-     * Puts a request into the superglobals and `php://input`, and forgets headers and session of the one before.
+     * Puts a request into the superglobals, `php://input` and `filter_input()`, and forgets headers and session of the one before. Shutdown
+     * functions that were registered before the first request are set aside.
      *
      * @param array<string, mixed> $server
      * @param array<array-key, mixed> $query
@@ -67,6 +69,11 @@ final class Realm
      * @throws \Error the fiber is not in this realm
      */
     public function finish(): array
+    {
+    }
+
+    /** From now on `header()`, `setcookie()`, `session_start()` and a new `http_response_code()` throw in fibers outside of realms. */
+    public static function refuseHeadersOutside(): void
     {
     }
 

@@ -11,14 +11,17 @@ use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
-use Weft\Http\Internal\KernelPool;
 use Weft\Http\Internal\ServerParameters;
-use Weft\Log\StreamLogger;
+use Weft\Http\Internal\SymfonyStatics;
 
 /**
  * Serves a Symfony kernel: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
+ *
+ * Each kernel has a realm of its own ({@see ApplicationPool}): superglobals, `header()`, `setcookie()`, `session_start()`, locale, time zone,
+ * error handlers, and the static properties of Symfony that belong to a request.
  *
  * A kernel handles one request at a time; other requests wait. {@see SymfonyHandler::pool()} uses several kernels for as many
  * concurrent requests. A request that waits longer than `$wait` is answered 503.
@@ -28,72 +31,76 @@ use Weft\Log\StreamLogger;
  */
 final class SymfonyHandler
 {
-    /** Seconds that a request waits for a kernel. */
-    private const BORROW_TIMEOUT = 5.0;
-
-    private KernelPool $kernels;
+    /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
+    private readonly ApplicationPool $kernels;
 
     /**
-     * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse $kernel a function for frameworks that use Symfony's
-     *     messages without a kernel: `$lumen->handle(...)`, or
+     * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse|ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> $kernel
+     *     a function for frameworks that use Symfony's messages without a kernel: `$lumen->handle(...)`, or
      *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
-     * @param float $wait seconds that a request waits for the kernel, at least 0
-     * @param LoggerInterface|null $logger receives who holds the kernel when a request waits for too long; null: stderr
+     * @param float $wait seconds that a request waits for the kernel, at least 0; a pool has its own
+     * @param LoggerInterface|null $logger receives who holds the kernel when a request waits for too long; null: stderr; a pool has its own
      */
-    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::BORROW_TIMEOUT, ?LoggerInterface $logger = null)
+    public function __construct(HttpKernelInterface|\Closure|ApplicationPool $kernel, float $wait = ApplicationPool::BORROW_TIMEOUT, ?LoggerInterface $logger = null)
     {
-        $factory = static fn(): HttpKernelInterface|\Closure => $kernel;
-        $this->kernels = new KernelPool($factory, 1, $wait, new Recycling(), $logger ?? StreamLogger::fromEnvironment());
+        SymfonyStatics::isolate();
+        $this->kernels = $kernel instanceof ApplicationPool
+            ? $kernel
+            : new ApplicationPool(static fn(): object => $kernel, 1, $wait, reset: self::reset(...), logger: $logger, name: 'kernels');
     }
 
     /**
-     * Uses a pool of kernels, each with one request at a time. A kernel is made when none is idle, and kept; the one that was used last
-     * is lent first, and one that was idle for ten minutes is dropped. A kernel that has thrown is replaced. After each request the
-     * services of a Symfony kernel are reset (`services_resetter`).
+     * Uses a pool of kernels, each with one request at a time: {@see ApplicationPool}. After each request the services of a Symfony kernel
+     * are reset (`services_resetter`).
      *
      * @param \Closure(): (HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse) $factory makes a new kernel that shares
      *     no request state with others: `fn () => new Kernel('prod', false)`
-     * @param int $size the maximum number of kernels, at least 1; each takes the memory of a booted application
+     * @param int|null $size the maximum number of kernels, at least 1; each takes the memory of a booted application. Null: by memory, at
+     *     most 32
      * @param float $wait seconds that a request waits for a kernel, at least 0
      * @param Recycling $recycling when a kernel is replaced although it works
      * @param LoggerInterface|null $logger receives who holds the kernels when a request waits for too long; null: stderr
      */
     public static function pool(
         \Closure $factory,
-        int $size = 8,
-        float $wait = self::BORROW_TIMEOUT,
+        ?int $size = null,
+        float $wait = ApplicationPool::BORROW_TIMEOUT,
         Recycling $recycling = new Recycling(),
         ?LoggerInterface $logger = null,
     ): self {
-        $handler = (new \ReflectionClass(self::class))->newInstanceWithoutConstructor();
-        $handler->kernels = new KernelPool(self::fresh($factory), $size, $wait, $recycling, $logger ?? StreamLogger::fromEnvironment());
-
-        return $handler;
+        return new self(new ApplicationPool(self::fresh($factory), $size, $wait, $recycling, self::reset(...), logger: $logger, name: 'kernels'));
     }
 
-    /** @throws HttpException 503: no kernel became free in time */
+    /** @throws ApplicationPoolExhaustedException 503: no kernel became free in time */
     public function __invoke(Request $request): Response
     {
-        $message = self::message($request);
-        $lent = $this->kernels->borrow();
-        try {
-            $answer = $lent->kernel instanceof \Closure ? ($lent->kernel)($message) : $lent->kernel->handle($message);
-            $response = new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
-        } catch (\Throwable $thrown) {
-            $lent->discard();
-            throw $thrown instanceof RequestExceptionInterface ? new BadRequestException("400 Bad Request: {$thrown->getMessage()}", previous: $thrown) : $thrown;
-        }
-        $request->afterResponse(static function () use ($lent, $message, $answer): void {
-            try {
-                $lent->kernel instanceof TerminableInterface && $lent->kernel->terminate($message, $answer);
-                $lent->giveBack();
-            } catch (\Throwable $thrown) {
-                $lent->discard();
-                throw $thrown;
-            }
-        });
+        $message = $answer = null;
 
-        return $response;
+        return $this->kernels->serve(
+            $request,
+            static function (HttpKernelInterface|\Closure $kernel) use ($request, &$message, &$answer): Response {
+                $message = self::message($request);
+                try {
+                    $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
+                } catch (RequestExceptionInterface $refused) {
+                    throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
+                }
+
+                return new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
+            },
+            static function (HttpKernelInterface|\Closure $kernel) use (&$message, &$answer): void {
+                if ($kernel instanceof TerminableInterface) {
+                    \assert($message !== null && $answer !== null);
+                    $kernel->terminate($message, $answer);
+                }
+            },
+        );
+    }
+
+    /** Resets services now and not before the next request: what they keep may be large, or a connection. */
+    private static function reset(HttpKernelInterface|\Closure $kernel): void
+    {
+        $kernel instanceof KernelInterface && $kernel->boot();
     }
 
     /**

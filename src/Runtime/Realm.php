@@ -12,6 +12,8 @@ use Weft\Runtime\Internal\Scheduler;
  * One instance of what PHP keeps once per process: superglobals, `header()` and its like, `php://input`, `$_SESSION`, `ini_set()`, time
  * zone, locale, error and exception handlers, shutdown functions, and the static properties named to {@see Realm::isolate()}.
  *
+ * A realm begins with the settings, the environment (`$_ENV`, `$_SERVER`) and the error handlers that are in force outside of realms.
+ *
  * Code that runs in a realm, and tasks that it starts, see the state of that realm even while tasks of other realms run between their waits.
  * So an application that was written for one request at a time can serve several at once, each in a realm of its own:
  *
@@ -24,7 +26,7 @@ use Weft\Runtime\Internal\Scheduler;
  * });
  * ```
  *
- * Not isolated: global variables, static variables of functions, `putenv()`, `chdir()`, `umask()`, `mb_internal_encoding()`, autoloaders and
+ * Not isolated: global variables, static variables of functions, `putenv()`, `chdir()`, `umask()`, libxml's error mode, autoloaders and
  * constants. `docs/reference/realms.md` has the whole list and what a switch costs.
  */
 final class Realm
@@ -52,7 +54,21 @@ final class Realm
      */
     public static function isolate(string ...$properties): void
     {
-        Native\Realm::isolate(\array_values($properties));
+        Native\Realm::isolate(\array_values($properties), false);
+    }
+
+    /**
+     * Like {@see isolate()}, but a realm begins with the value that the property has outside of realms when the realm is made: for what the
+     * bootstrap of a program sets once.
+     *
+     * @param string ...$properties `Class::property`
+     *
+     * @throws \ValueError there is no such static property
+     * @throws \Error a realm exists
+     */
+    public static function inherit(string ...$properties): void
+    {
+        Native\Realm::isolate(\array_values($properties), true);
     }
 
     /**

@@ -37,7 +37,7 @@ final class RealmTest extends TestCase
             echo json_encode(\$seen);
             PHP;
 
-        $ended = Subprocess::run($program);
+        $ended = Subprocess::run($program, extensions: ['mbstring']);
         self::assertSame([0, ''], [$ended->exitCode, $ended->errors], $ended->output);
 
         return \json_decode($ended->output, true, flags: \JSON_THROW_ON_ERROR);
@@ -71,6 +71,9 @@ final class RealmTest extends TestCase
         yield 'the locale' => ['setlocale(LC_ALL, $n === 1 ? "C.UTF-8" : "C")', 'setlocale(LC_CTYPE, 0)', 'C.UTF-8', 'C', 'C'];
         yield 'the error handler' => ['set_error_handler(static function () use ($n) { $GLOBALS["handled"] = $n; return true; })', '(static function () { $GLOBALS["handled"] = 0; @trigger_error("x"); return $GLOBALS["handled"]; })()', 1, 2, 0];
         yield 'the exception handler' => ['set_exception_handler(static fn () => $n)', '(static function () { $handler = set_exception_handler(null); set_exception_handler($handler); return $handler === null ? null : $handler(); })()', 1, 2, null];
+        yield 'filter_input()' => ['$native->begin([], ["n" => $n], [], [], [], [], "")', 'filter_input(INPUT_GET, "n")', '1', '2', null];
+        yield 'mb_internal_encoding()' => ['mb_internal_encoding($n === 1 ? "ISO-8859-1" : "EUC-JP")', 'mb_internal_encoding()', 'ISO-8859-1', 'EUC-JP', 'UTF-8'];
+        yield 'mb_substitute_character()' => ['mb_substitute_character(0x30 + $n)', 'mb_substitute_character()', 0x31, 0x32, 0x3f];
         yield 'a static property' => ['Weft\Tests\Runtime\Fixtures\Registry::$current .= $n', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'declared1', 'declared2', 'declared'];
         yield 'an inherited static property' => ['Weft\Tests\Runtime\Fixtures\ChildRegistry::$current = "child $n"', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'child 1', 'child 2', 'declared'];
     }

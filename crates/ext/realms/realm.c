@@ -11,6 +11,14 @@ static zend_class_entry *realm_class;
 static zend_object_handlers realm_handlers;
 static int (*outside_header_handler)(sapi_header_struct *, sapi_header_op_enum, sapi_headers_struct *);
 
+/* These are made when a file that names them is compiled for the first time. In the realm of that moment they would replace the request's. */
+static void make_superglobals(void)
+{
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		zend_is_auto_global(realms.names[i]);
+	}
+}
+
 static weft_realm *from_object(zend_object *object)
 {
 	return (weft_realm *) ((char *) object - XtOffsetOf(weft_realm, std));
@@ -23,6 +31,40 @@ static int header_handler(sapi_header_struct *header, sapi_header_op_enum operat
 		return SAPI_HEADER_ADD;
 	}
 	return outside_header_handler != NULL ? outside_header_handler(header, operation, headers) : SAPI_HEADER_ADD;
+}
+
+/*
+ * Outside of realms nothing that a task does by these functions would reach a client, and a session would be that of all requests. Code that
+ * runs before or beside the tasks, such as a bootstrap, is left alone.
+ */
+static struct {
+	const char *name;
+	zend_function *function;
+	zif_handler handler;
+} response_functions[] = {
+	{.name = "header"}, {.name = "setcookie"}, {.name = "setrawcookie"}, {.name = "http_response_code"}, {.name = "session_start"}, {.name = "session_regenerate_id"},
+};
+#define RESPONSE_FUNCTIONS (sizeof(response_functions) / sizeof(response_functions[0]))
+
+static bool is_outside(void)
+{
+	return realms.refuses_headers && EG(active_fiber) != NULL && EG(current_fiber_context)->reserved[realms.slot] == NULL;
+}
+
+static ZEND_NAMED_FUNCTION(response_function)
+{
+	unsigned i = 0;
+	while (i < RESPONSE_FUNCTIONS - 1 && response_functions[i].function != EX(func)) {
+		i++;
+	}
+	/* Without an argument http_response_code() only reads. */
+	bool is_read = ZEND_NUM_ARGS() == 0 && strcmp(response_functions[i].name, "http_response_code") == 0;
+	if (!is_outside() || is_read) {
+		response_functions[i].handler(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		return;
+	}
+	zend_throw_error(NULL, "%s() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by "
+		"Weft\\Http\\RealmHandler or Weft\\Http\\SymfonyHandler, which give each request a realm", response_functions[i].name);
 }
 
 /* --- life of a realm ---------------------------------------------------------------------------------------------------------------- */
@@ -83,6 +125,22 @@ static void begin_session(weft_realm_state *state)
 	ZVAL_UNDEF(&session->http_session_vars);
 }
 
+/* An application that boots reads its environment, which the process may have loaded from a file, and handles errors as the process does. */
+static void inherit(weft_realm_state *state)
+{
+	const weft_realm_state *kept = base_in_place_or_kept();
+	for (unsigned i = WEFT_SERVER; i <= WEFT_ENV; i++) {
+		zval *outside = kept != NULL ? (zval *) &kept->superglobals[i] : weft_superglobal(i);
+		if (Z_TYPE_P(outside) == IS_ARRAY) {
+			ZVAL_COPY(&state->superglobals[i], outside);
+		}
+	}
+	ZVAL_COPY(&state->error_handler, kept != NULL ? (zval *) &kept->error_handler : &EG(user_error_handler));
+	state->error_handler_reporting = kept != NULL ? kept->error_handler_reporting : EG(user_error_handler_error_reporting);
+	ZVAL_COPY(&state->exception_handler, kept != NULL ? (zval *) &kept->exception_handler : &EG(user_exception_handler));
+	state->mbstring = kept != NULL ? kept->mbstring : weft_mbstring_state();
+}
+
 static void begin_state(weft_realm_state *state)
 {
 	memset(state, 0, sizeof(*state));
@@ -97,15 +155,16 @@ static void begin_state(weft_realm_state *state)
 	state->static_count = realms.static_count;
 	state->statics = state->static_count != 0 ? safe_emalloc(state->static_count, sizeof(zval), 0) : NULL;
 	for (size_t i = 0; i < state->static_count; i++) {
-		ZVAL_COPY(&state->statics[i], &realms.statics[i].initial);
+		const weft_static *listed = &realms.statics[i];
+		zval *outside = kept != NULL ? &kept->statics[i] : listed->place;
+		ZVAL_COPY_DEREF(&state->statics[i], listed->is_inherited ? outside : (zval *) &listed->initial);
 	}
 	zend_llist_init(&state->headers.headers, sizeof(sapi_header_struct), (llist_dtor_func_t) sapi_free_header, 0);
 	state->headers.send_default_content_type = 1;
 	state->request_info = kept != NULL ? kept->request_info : SG(request_info);
 	state->request_info.request_body = NULL;
 	state->request_info.no_headers = 1;
-	ZVAL_UNDEF(&state->error_handler);
-	ZVAL_UNDEF(&state->exception_handler);
+	inherit(state);
 	zend_stack_init(&state->error_handlers, sizeof(zval));
 	zend_stack_init(&state->error_handlers_reporting, sizeof(int));
 	zend_stack_init(&state->exception_handlers, sizeof(zval));
@@ -114,6 +173,14 @@ static void begin_state(weft_realm_state *state)
 	begin_ini(state);
 	if (weft_has_sessions()) {
 		begin_session(state);
+	}
+}
+
+static void free_functions(HashTable *functions)
+{
+	if (functions != NULL) {
+		zend_hash_destroy(functions);
+		FREE_HASHTABLE(functions);
 	}
 }
 
@@ -147,10 +214,8 @@ static void end_state(weft_realm_state *state)
 	zend_stack_clean(&state->error_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
 	zend_stack_clean(&state->error_handlers_reporting, NULL, 1);
 	zend_stack_clean(&state->exception_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
-	if (state->shutdown_functions != NULL) {
-		zend_hash_destroy(state->shutdown_functions);
-		FREE_HASHTABLE(state->shutdown_functions);
-	}
+	free_functions(state->shutdown_functions);
+	free_functions(state->boot_functions);
 	if (state->timezone != NULL) {
 		efree(state->timezone);
 	}
@@ -182,6 +247,9 @@ static zend_object *create_realm(zend_class_entry *class)
 	zend_object_std_init(&realm->std, class);
 	object_properties_init(&realm->std, class);
 	realm->std.handlers = &realm_handlers;
+	if (realms.loaded == NULL) {
+		make_superglobals();
+	}
 	begin_state(&realm->state);
 	realm->error_reporting = EG(error_reporting);
 	realm->fibers = 0;
@@ -192,6 +260,7 @@ static zend_object *create_realm(zend_class_entry *class)
 	if (realms.count++ == 0 && sapi_module.header_handler != header_handler) {
 		outside_header_handler = sapi_module.header_handler;
 		sapi_module.header_handler = header_handler;
+		weft_filter_replace();
 	}
 	return &realm->std;
 }
@@ -271,20 +340,19 @@ static zend_result find_static(zend_string *name, weft_static *found)
 	return SUCCESS;
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_isolate, 0, 1, IS_VOID, 0)
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_isolate, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, properties, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO(0, isInherited, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
 
 static ZEND_METHOD(Realm, isolate)
 {
 	HashTable *properties;
-	ZEND_PARSE_PARAMETERS_START(1, 1)
+	bool is_inherited;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
 		Z_PARAM_ARRAY_HT(properties)
+		Z_PARAM_BOOL(is_inherited)
 	ZEND_PARSE_PARAMETERS_END();
-	if (realms.count != 0) {
-		zend_throw_error(NULL, "The static properties that realms isolate are chosen before the first realm exists; %zu exist", realms.count);
-		RETURN_THROWS();
-	}
 	zval *name;
 	ZEND_HASH_FOREACH_VAL(properties, name) {
 		ZVAL_DEREF(name);
@@ -296,6 +364,7 @@ static ZEND_METHOD(Realm, isolate)
 		if (find_static(Z_STR_P(name), &found) == FAILURE) {
 			RETURN_THROWS();
 		}
+		found.is_inherited = is_inherited;
 		bool is_known = false;
 		for (size_t i = 0; i < realms.static_count; i++) {
 			is_known = is_known || realms.statics[i].place == found.place;
@@ -303,6 +372,11 @@ static ZEND_METHOD(Realm, isolate)
 		if (is_known) {
 			zval_ptr_dtor(&found.initial);
 			continue;
+		}
+		if (realms.count != 0) {
+			zend_throw_error(NULL, "The static properties that realms isolate are chosen before the first realm exists; %zu exist, and none isolates %s", realms.count, Z_STRVAL_P(name));
+			zval_ptr_dtor(&found.initial);
+			RETURN_THROWS();
 		}
 		realms.statics = safe_erealloc(realms.statics, realms.static_count + 1, sizeof(weft_static), 0);
 		realms.statics[realms.static_count++] = found;
@@ -322,14 +396,6 @@ static ZEND_METHOD(Realm, __construct)
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_void, 0, 0, IS_VOID, 0)
 ZEND_END_ARG_INFO()
 
-/* These are made when a file that names them is compiled for the first time. In the realm of that moment they would replace the request's. */
-static void make_superglobals(void)
-{
-	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
-		zend_is_auto_global(realms.names[i]);
-	}
-}
-
 static ZEND_METHOD(Realm, enter)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -342,9 +408,6 @@ static ZEND_METHOD(Realm, enter)
 	if (fiber->reserved[realms.slot] != NULL) {
 		zend_throw_error(NULL, "This task is in a realm already: it must leave it before it enters another");
 		RETURN_THROWS();
-	}
-	if (realms.loaded == NULL) {
-		make_superglobals();
 	}
 	fiber->reserved[realms.slot] = realm;
 	realm->fibers++;
@@ -402,6 +465,15 @@ static void set_superglobal(unsigned index, int track, zval *value)
 		ZVAL_COPY_VALUE(&before, &PG(http_globals)[track]);
 		ZVAL_COPY(&PG(http_globals)[track], value);
 		zval_ptr_dtor(&before);
+	}
+}
+
+/* What is registered before the first request is the boot's, and afterwards a request's. */
+static void set_boot_functions_aside(weft_realm *realm)
+{
+	if (BG(user_shutdown_function_names) != NULL && realm->state.boot_functions == NULL) {
+		realm->state.boot_functions = BG(user_shutdown_function_names);
+		BG(user_shutdown_function_names) = NULL;
 	}
 }
 
@@ -513,6 +585,7 @@ static ZEND_METHOD(Realm, begin)
 	set_superglobal(3, TRACK_VARS_SERVER, server);
 	set_superglobal(5, TRACK_VARS_FILES, files);
 	set_superglobal(6, -1, request);
+	set_boot_functions_aside(from_object(Z_OBJ_P(ZEND_THIS)));
 	forget_headers();
 	forget_session();
 	zval *session = weft_superglobal(7);
@@ -565,6 +638,21 @@ static ZEND_METHOD(Realm, finish)
 	forget_headers();
 }
 
+static ZEND_METHOD(Realm, refuseHeadersOutside)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	realms.refuses_headers = true;
+	for (unsigned i = 0; i < RESPONSE_FUNCTIONS; i++) {
+		const char *name = response_functions[i].name;
+		zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
+		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->internal_function.handler != response_function) {
+			response_functions[i].function = function;
+			response_functions[i].handler = function->internal_function.handler;
+			function->internal_function.handler = response_function;
+		}
+	}
+}
+
 static ZEND_METHOD(Realm, runShutdownFunctions)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -585,6 +673,7 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, leave, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, begin, arginfo_begin, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, refuseHeadersOutside, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
 	ZEND_FE_END
 };
@@ -611,6 +700,7 @@ void weft_realms_request_shutdown(void)
 {
 	weft_realm_load(NULL);
 	realms.is_over = true;
+	realms.refuses_headers = false;
 	if (realms.idle_bodies.size != 0) {
 		zend_stack_destroy(&realms.idle_bodies);
 		realms.idle_bodies.size = 0;

@@ -15,8 +15,24 @@
 #include <zend_ini.h>
 #include <zend_stack.h>
 
+/* Optional in builds of PHP. */
+#if __has_include(<ext/mbstring/mbstring.h>)
+# define WEFT_HAS_MBSTRING 1
+#endif
+
 /* $_GET, $_POST, $_COOKIE, $_SERVER, $_ENV, $_FILES, $_REQUEST, $_SESSION. */
 #define WEFT_SUPERGLOBALS 8
+#define WEFT_SERVER 3
+#define WEFT_ENV 4
+
+/* mb_internal_encoding(), mb_http_output(), mb_language() and mb_substitute_character(). */
+typedef struct {
+	const void *internal_encoding;
+	const void *http_output;
+	int language;
+	int illegal_mode;
+	int illegal_character;
+} weft_mbstring;
 
 /* One `ini_set()` that is in force. */
 typedef struct {
@@ -33,6 +49,7 @@ typedef struct {
 typedef struct {
 	zval superglobals[WEFT_SUPERGLOBALS];
 	zval http_globals[6];
+	weft_mbstring mbstring;
 	/* Values of the listed static properties. */
 	zval *statics;
 	size_t static_count;
@@ -51,6 +68,8 @@ typedef struct {
 	zend_stack error_handlers_reporting;
 	zend_stack exception_handlers;
 	HashTable *shutdown_functions;
+	/* Those of the application's boot. They are not a request's, and nothing runs them. */
+	HashTable *boot_functions;
 
 	char *timezone;
 	weft_ini_list ini;

@@ -10,6 +10,14 @@
 #include <zend_extensions.h>
 #include <zend_observer.h>
 
+#ifdef WEFT_HAS_MBSTRING
+/* PHP's own functions in this header compare integers of different signs. */
+# pragma GCC diagnostic push
+# pragma GCC diagnostic ignored "-Wsign-compare"
+# include <ext/mbstring/mbstring.h>
+# pragma GCC diagnostic pop
+#endif
+
 #ifdef ZTS
 # error "Realms need a PHP without thread safety"
 #endif
@@ -18,8 +26,11 @@
 extern php_ps_globals ps_globals __attribute__((weak));
 
 weft_realms realms = {.slot = -1};
-/* Of ext/date, which does not export them but names them to the engine. */
 static zend_date_globals *date_globals;
+
+#ifdef WEFT_HAS_MBSTRING
+static zend_mbstring_globals *mbstring_globals;
+#endif
 
 static const char *const superglobal_names[WEFT_SUPERGLOBALS] = {"_GET", "_POST", "_COOKIE", "_SERVER", "_ENV", "_FILES", "_REQUEST", "_SESSION"};
 
@@ -31,6 +42,34 @@ bool weft_has_sessions(void)
 php_ps_globals *weft_sessions(void)
 {
 	return &ps_globals;
+}
+
+weft_mbstring weft_mbstring_state(void)
+{
+	weft_mbstring state = {0};
+#ifdef WEFT_HAS_MBSTRING
+	if (mbstring_globals != NULL) {
+		state.internal_encoding = mbstring_globals->current_internal_encoding;
+		state.http_output = mbstring_globals->current_http_output_encoding;
+		state.language = (int) mbstring_globals->language;
+		state.illegal_mode = mbstring_globals->current_filter_illegal_mode;
+		state.illegal_character = mbstring_globals->current_filter_illegal_substchar;
+	}
+#endif
+	return state;
+}
+
+static void put_mbstring(const weft_mbstring *state)
+{
+#ifdef WEFT_HAS_MBSTRING
+	if (mbstring_globals != NULL) {
+		mbstring_globals->current_internal_encoding = state->internal_encoding;
+		mbstring_globals->current_http_output_encoding = state->http_output;
+		mbstring_globals->language = (enum mbfl_no_language) state->language;
+		mbstring_globals->current_filter_illegal_mode = state->illegal_mode;
+		mbstring_globals->current_filter_illegal_substchar = state->illegal_character;
+	}
+#endif
 }
 
 zval *weft_superglobal(unsigned index)
@@ -146,6 +185,7 @@ static void take_away(weft_realm_state *state)
 		ZVAL_COPY_VALUE(&state->superglobals[i], weft_superglobal(i));
 	}
 	MOVE(PG(http_globals), state->http_globals);
+	state->mbstring = weft_mbstring_state();
 	for (size_t i = 0; i < state->static_count; i++) {
 		ZVAL_COPY_VALUE(&state->statics[i], realms.statics[i].place);
 	}
@@ -175,6 +215,7 @@ static void put_in_place(weft_realm_state *state)
 		ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
 	}
 	MOVE(state->http_globals, PG(http_globals));
+	put_mbstring(&state->mbstring);
 	for (size_t i = 0; i < state->static_count; i++) {
 		ZVAL_COPY_VALUE(realms.statics[i].place, &state->statics[i]);
 	}
@@ -281,14 +322,23 @@ static void fiber_destroyed(zend_fiber_context *fiber)
 	}
 }
 
+/* Of a module, which does not export them but names them to the engine. Null where the module is missing. */
+static void *globals_of(const char *module)
+{
+	zend_module_entry *entry = zend_hash_str_find_ptr(&module_registry, module, strlen(module));
+	return entry != NULL ? entry->globals_ptr : NULL;
+}
+
 bool weft_switch_startup(void)
 {
 	realms.slot = zend_get_resource_handle("weft realms");
-	zend_module_entry *date = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("date"));
-	if (realms.slot < 0 || date == NULL) {
+	date_globals = globals_of("date");
+	if (realms.slot < 0 || date_globals == NULL) {
 		return false;
 	}
-	date_globals = date->globals_ptr;
+#ifdef WEFT_HAS_MBSTRING
+	mbstring_globals = globals_of("mbstring");
+#endif
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
 		realms.names[i] = zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);
 	}

@@ -7,8 +7,9 @@
 /* A static property that each realm has its own value of. */
 typedef struct {
 	zval *place;
-	/* What a new realm begins with; its class keeps it. */
+	/* What a new realm begins with: what the class declares, or what the property has outside of realms. */
 	zval initial;
+	bool is_inherited;
 } weft_static;
 
 typedef struct {
@@ -26,6 +27,8 @@ typedef struct {
 	zend_stack idle_bodies;
 	/* The request is ending: its streams are freed by PHP. */
 	bool is_over;
+	/* header() and its like throw in fibers outside of realms. */
+	bool refuses_headers;
 } weft_realms;
 
 extern weft_realms realms;
@@ -36,5 +39,8 @@ zval *weft_superglobal(unsigned index);
 void weft_ini_free(weft_ini_list *list);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
+/* From now on filter_input() and its like read the input of the realm. */
+void weft_filter_replace(void);
+weft_mbstring weft_mbstring_state(void);
 
 #endif

@@ -26,11 +26,12 @@ use Weft\Bridge\Symfony\Internal\Runner;
  * | option | environment | default | |
  * |---|---|---|---|
  * | `listen` | `WEFT_LISTEN` | `127.0.0.1:8000` | address, as `App::http()` takes it |
- * | `kernels` | `WEFT_KERNELS` | by `memory_limit`, at most 32 | requests at the same time, each in a kernel of its own |
+ * | `kernels` | `WEFT_KERNELS` | by memory, at most 32 | requests at the same time, each in a kernel of its own |
  * | `kernel_wait` | `WEFT_KERNEL_WAIT` | 5 | seconds that a request waits for a kernel, until it is answered 503 |
  * | `kernel_requests` | `WEFT_KERNEL_REQUESTS` | 0 | a kernel is replaced after so many requests; 0: never |
  * | `kernel_age` | `WEFT_KERNEL_AGE` | 0 | and after so many seconds |
  * | `kernel_memory` | `WEFT_KERNEL_MEMORY` | 0 | and when so many bytes of PHP's memory are in use |
+ * | `isolate` | `WEFT_ISOLATE` | – | static properties of the application that each kernel has its own of: `App\Registry::$user`, a list or with commas |
  * | `public_dir` | `WEFT_PUBLIC_DIR` | the front controller's | files in it are served; empty: none |
  */
 final class Runtime extends SymfonyRuntime
@@ -51,6 +52,6 @@ final class Runtime extends SymfonyRuntime
             return parent::getRunner($application);
         }
 
-        return new Runner($application, $this->factory, $this->options);
+        return new Runner($this->factory, $this->options);
     }
 }

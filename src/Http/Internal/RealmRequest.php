@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
+use Weft\Http\BodyWriter;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Upload;
@@ -16,8 +17,83 @@ use Weft\Native\Realm;
  */
 final class RealmRequest
 {
-    /** @param array<string, string> $server in place of the request's own, such as SCRIPT_NAME */
-    public static function begin(Realm $realm, Request $request, array $server): void
+    /**
+     * Handles a request in the realm that the task is in.
+     *
+     * @param array<string, mixed> $server in place of the request's own, such as SCRIPT_NAME
+     * @param array<string, string> $environment where neither has a variable
+     * @param \Closure(): mixed $handle a {@see Response} that it returns is sent after what it has printed
+     * @param bool $endsHere whether shutdown functions run and the session is closed now; otherwise {@see terminate()} does that
+     */
+    public static function handle(Realm $realm, Request $request, array $server, array $environment, \Closure $handle, bool $endsHere): Response
+    {
+        self::begin($realm, $request, $server, $environment);
+        $level = \ob_get_level();
+        \ob_start();
+        $isHandled = false;
+        try {
+            $result = $handle();
+            if ($endsHere) {
+                self::shutDown($realm);
+            }
+            while (\ob_get_level() > $level + 1) {
+                \ob_end_flush();
+            }
+            $output = (string) \ob_get_clean();
+            $isHandled = true;
+        } finally {
+            // After an exception the realm is replaced, and nothing else would close its session, whose lock others wait for.
+            $isHandled || self::shutDown($realm);
+            while (\ob_get_level() > $level) {
+                \ob_end_clean();
+            }
+        }
+
+        return self::end($realm, $result instanceof Response ? $result : null, $output);
+    }
+
+    /**
+     * Ends a request whose response has been sent: output and header fields are lost, as they are then.
+     *
+     * @param \Closure(): mixed $terminate
+     */
+    public static function terminate(Realm $realm, \Closure $terminate): void
+    {
+        $level = \ob_get_level();
+        \ob_start();
+        try {
+            $terminate();
+        } finally {
+            self::shutDown($realm);
+            while (\ob_get_level() > $level) {
+                \ob_end_clean();
+            }
+        }
+    }
+
+    /**
+     * The variables of the environment, and those that a .env file has added: `$_SERVER` has them beside those of the request.
+     *
+     * @return array<string, string>
+     */
+    public static function environment(): array
+    {
+        $variables = [];
+        foreach (\array_intersect_key($_SERVER, \getenv() + $_ENV) as $name => $value) {
+            // These would pass for header fields of the request.
+            if (\is_string($value) && !\str_starts_with((string) $name, 'HTTP_')) {
+                $variables[(string) $name] = $value;
+            }
+        }
+
+        return $variables;
+    }
+
+    /**
+     * @param array<string, mixed> $server
+     * @param array<string, string> $environment
+     */
+    private static function begin(Realm $realm, Request $request, array $server, array $environment): void
     {
         $isMultipart = Form::isMultipart($request);
         $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
@@ -26,7 +102,7 @@ final class RealmRequest
         $files = $isMultipart ? self::files($request->parsedForm()->tree(), $uploads) : [];
         $query = $request->queryParameters();
         $realm->begin(
-            $server + ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1', 'GATEWAY_INTERFACE' => 'CGI/1.1'],
+            $server + ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1', 'GATEWAY_INTERFACE' => 'CGI/1.1'] + $environment,
             $query,
             $form,
             $request->cookies(),
@@ -37,32 +113,71 @@ final class RealmRequest
         );
     }
 
-    /** @param Response|null $response what the application has returned; its headers come before those of `header()` */
-    public static function end(Realm $realm, ?Response $response, string $output): Response
+    private static function shutDown(Realm $realm): void
+    {
+        try {
+            $realm->runShutdownFunctions();
+        } finally {
+            if (\session_status() === \PHP_SESSION_ACTIVE) {
+                \session_write_close();
+            }
+        }
+    }
+
+    /** A response that the application has returned is sent last: after `header()` lines and output, with its own status. */
+    private static function end(Realm $realm, ?Response $response, string $output): Response
     {
         [$status, $lines] = $realm->finish();
-        $response ??= new Response(200, [], $output);
-        if ($status !== 0) {
-            $response = $response->withStatus($status);
-        }
         $fields = [];
         foreach ($lines as $line) {
             $parts = \explode(':', $line, 2);
             $fields[\strtolower($parts[0])][] = \trim($parts[1] ?? '');
         }
-        foreach ($fields as $name => $values) {
-            if ($name === 'transfer-encoding' || $name === 'content-length') {
-                // The server frames the body.
-                continue;
+        // The server frames the body.
+        unset($fields['transfer-encoding'], $fields['content-length']);
+        if ($response === null) {
+            if ($output !== '' && !isset($fields['content-type'])) {
+                $fields['content-type'] = [self::contentType()];
             }
-            $own = $response->headers[$name] ?? [];
-            $response = $response->withHeader((string) $name, [...(\is_array($own) ? $own : [(string) $own]), ...$values]);
+
+            return new Response($status === 0 ? 200 : $status, $fields, $output);
         }
-        if ($response->header('content-type') === null && $response->body !== '') {
-            $response = $response->withHeader('content-type', self::contentType());
+        if ($fields === [] && $output === '') {
+            return $response;
+        }
+        foreach ($response->headers as $name => $values) {
+            $values = \is_array($values) ? $values : [(string) $values];
+            $fields[$name] = $name === 'content-type' || $name === 'location' ? $values : [...($fields[$name] ?? []), ...$values];
+        }
+        if ($output === '') {
+            return new Response($response->status, $fields, $response->body);
+        }
+        unset($fields['content-length']);
+
+        return new Response($response->status, $fields, self::after($output, $response->body));
+    }
+
+    /**
+     * @param string|iterable<string>|\Closure(BodyWriter): void|Body $body
+     *
+     * @return string|\Closure(BodyWriter): void|Body
+     */
+    private static function after(string $output, string|iterable|\Closure|Body $body): string|\Closure|Body
+    {
+        if (\is_string($body) || $body instanceof Body) {
+            return \is_string($body) ? $output . $body : $body;
         }
 
-        return $response;
+        return static function (BodyWriter $writer) use ($output, $body): void {
+            $writer->write($output);
+            if ($body instanceof \Closure) {
+                $body($writer);
+            } else {
+                foreach ($body as $chunk) {
+                    $writer->write($chunk);
+                }
+            }
+        };
     }
 
     private static function contentType(): string

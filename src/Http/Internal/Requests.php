@@ -53,6 +53,7 @@ final class Requests implements ServerTaskHandler
     {
         $claim = $isCarrier ? null : $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->refusals->watch($scheduler);
+        \class_exists(Native\Realm::class, false) && Native\Realm::refuseHeadersOutside();
         try {
             $this->serverTasks->serve($scheduler, $this->native->abort(...));
         } finally {

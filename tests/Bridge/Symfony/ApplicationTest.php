@@ -118,7 +118,7 @@ final class ApplicationTest extends TestCase
         Timing::until(static fn(): bool => $refused->get('/')->status === 503, 'the only kernel is held');
 
         self::assertSame(['1'], $refused->headers['retry-after']);
-        self::assertMatchesRegularExpression('~no kernel for a request.* GET /quote from 127~', $site->log());
+        self::assertMatchesRegularExpression('~Pool "kernels" is exhausted: 1 of 1 .* GET /quote from 127~', $site->log());
         \file_get_contents("http://$api->address/quote?tag=2-held");
         self::assertSame(200, $browser->receive($socket)->status);
     }

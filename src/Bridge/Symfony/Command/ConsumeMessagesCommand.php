@@ -15,7 +15,7 @@ use Symfony\Component\HttpKernel\KernelInterface;
 use Weft\Bridge\Symfony\Internal\BusFactory;
 use Weft\Bridge\Symfony\Messenger\QueueType;
 use Weft\Bus\ConsumeOptions;
-use Weft\Http\Internal\KernelPool;
+use Weft\Http\ApplicationPool;
 use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
 
@@ -51,7 +51,8 @@ final class ConsumeMessagesCommand extends Command
         $recycling = new Recycling((int) $input->getOption('kernel-messages'));
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
         $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
-            $kernels = new KernelPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $logger);
+            $reset = static fn(KernelInterface $kernel) => $kernel->boot();
+            $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $reset, logger: $logger, name: 'kernels');
             $handler = QueueType::handler($queue);
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();

@@ -9,7 +9,7 @@ use Symfony\Component\Messenger\Exception\HandlerFailedException;
 use Symfony\Component\Messenger\Exception\MessageDecodingFailedException;
 use Symfony\Component\Messenger\Exception\UnrecoverableExceptionInterface;
 use Weft\Bus\Context;
-use Weft\Http\Internal\KernelPool;
+use Weft\Http\ApplicationPool;
 
 /** Handles messages of Messenger, each in a kernel of its own. */
 abstract class Handler
@@ -17,26 +17,25 @@ abstract class Handler
     /**
      * @internal made by the command
      *
-     * @param KernelPool|null $kernels null: it only declares the queue
+     * @param ApplicationPool<KernelInterface>|null $kernels null: it only declares the queue
      */
-    final public function __construct(private readonly ?KernelPool $kernels, private readonly string $transport)
+    final public function __construct(private readonly ?ApplicationPool $kernels, private readonly string $transport)
     {
     }
 
     protected function process(Packed $packed, Context $context): void
     {
-        $lent = $this->kernels?->borrow() ?? throw new \LogicException('This handler was made to declare its queue');
+        $kernels = $this->kernels ?? throw new \LogicException('This handler was made to declare its queue');
         try {
-            \assert($lent->kernel instanceof KernelInterface);
-            $lent->kernel->boot();
-            /** @var Dispatcher $dispatcher */
-            $dispatcher = $lent->kernel->getContainer()->get(Dispatcher::class);
-            Transport::handled()->with($context, fn() => $dispatcher->dispatch($packed, $this->transport));
+            $kernels->with(function (KernelInterface $kernel) use ($packed, $context): void {
+                $kernel->boot();
+                /** @var Dispatcher $dispatcher */
+                $dispatcher = $kernel->getContainer()->get(Dispatcher::class);
+                Transport::handled()->with($context, fn() => $dispatcher->dispatch($packed, $this->transport));
+            });
         } catch (\Throwable $thrown) {
-            $lent->discard();
             throw self::isFinal($thrown) ? new UnrecoverableMessageException($thrown->getMessage(), previous: $thrown) : $thrown;
         }
-        $lent->giveBack();
     }
 
     /** Whether no retry helps: a message that cannot be read, or handlers that all say so. */

@@ -1,0 +1,332 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Psr\Log\LoggerInterface;
+use Weft\Http\Internal\ApplicationInstance;
+use Weft\Http\Internal\Form;
+use Weft\Http\Internal\InstanceMemory;
+use Weft\Http\Internal\RealmBody;
+use Weft\Http\Internal\RealmRequest;
+use Weft\Log\StreamLogger;
+use Weft\Native;
+use Weft\Pool\Leak;
+use Weft\Pool\Leases;
+use Weft\Pool\Lifetime;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolExhaustedException;
+use Weft\Pool\PoolOptions;
+use Weft\Pool\Timeouts;
+use Weft\Pool\Validation;
+
+use function Weft\tasks;
+
+/**
+ * Instances of one application, each in a realm of its own ({@see \Weft\Runtime\Realm}) and with one request at a time.
+ *
+ * An instance is booted when none is idle, in its realm. The instance that was returned last is lent first, and one that was idle for ten
+ * minutes is dropped. After a request it is reset. An instance that has thrown is replaced, and one that {@see Recycling} says is spent.
+ *
+ * {@see RealmHandler}, {@see SymfonyHandler} and the bridges of frameworks serve requests with it; a consumer of messages uses it as well:
+ *
+ * ```
+ * $applications = new ApplicationPool(
+ *     static fn (): Kernel => new Kernel('prod'),
+ *     reset: static fn (Kernel $kernel) => $kernel->boot(),
+ * );
+ * $sent = $applications->with(static fn (Kernel $kernel): int => $kernel->mailer()->send($message));
+ * ```
+ *
+ * @template T of object
+ */
+final class ApplicationPool
+{
+    /** The most instances that are chosen without `$size`. */
+    public const MOST_INSTANCES = 32;
+
+    /** Seconds that a request waits for an instance. */
+    public const BORROW_TIMEOUT = 5.0;
+
+    /** This many are named in the log. */
+    private const HOLDERS_NAMED = 5;
+
+    /** @var Pool<ApplicationInstance<T>> */
+    private readonly Pool $instances;
+
+    private readonly InstanceMemory $memory;
+    private readonly LoggerInterface $logger;
+
+    /** @var array<string, string> variables of the environment that `$_SERVER` has outside of realms */
+    private readonly array $environment;
+
+    private int $size;
+
+    /** @var array{booted: int, served: int, exhausted: int, failed: int, spent: int} */
+    private array $counts = ['booted' => 0, 'served' => 0, 'exhausted' => 0, 'failed' => 0, 'spent' => 0];
+
+    /**
+     * @param \Closure(): T $boot makes an instance that shares no state of requests with others; runs in its realm and may wait
+     * @param int<1, max>|null $size the maximum number of instances; null: as many as requests run at the same time, up to
+     *     {@see ApplicationPool::MOST_INSTANCES} and to what fits into half of the memory that the process may use
+     * @param float $wait seconds that a request waits for an instance, at least 0
+     * @param Recycling $recycling when an instance is replaced although it works
+     * @param (\Closure(T): mixed)|null $reset runs in the realm after each request; after an exception the instance is replaced
+     * @param (\Closure(T): mixed)|null $close runs in the realm before an instance is dropped
+     * @param LoggerInterface|null $logger receives who holds the instances when a request has waited too long; null: stderr
+     * @param string $name of the pool in messages and metrics, such as "kernels"
+     *
+     * @throws \ValueError for a size below 1 or a wait below 0
+     */
+    public function __construct(
+        \Closure $boot,
+        ?int $size = null,
+        private readonly float $wait = self::BORROW_TIMEOUT,
+        private readonly Recycling $recycling = new Recycling(),
+        private readonly ?\Closure $reset = null,
+        ?\Closure $close = null,
+        ?LoggerInterface $logger = null,
+        public readonly string $name = 'applications',
+    ) {
+        if ($size !== null && $size < 1) {
+            throw new \ValueError("A pool of $name needs at least 1 instance, got \$size $size");
+        }
+        if (!($wait >= 0.0)) {
+            throw new \ValueError("The wait for one of the $name must be at least 0 seconds, got \$wait $wait");
+        }
+        $this->memory = new InstanceMemory($size);
+        $this->size = $this->memory->size();
+        $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->environment = RealmRequest::environment();
+        $this->instances = new Pool(
+            fn(): ApplicationInstance => $this->boot($boot),
+            new PoolOptions(
+                size: $this->size,
+                timeouts: new Timeouts(borrow: $wait, create: 0.0),
+                lifetime: new Lifetime(max: $recycling->age),
+                validation: new Validation(after: 0.0),
+                leases: new Leases(autoReturn: false),
+                name: $name,
+            ),
+            close: static fn(ApplicationInstance $instance) => $instance->close($close),
+        );
+    }
+
+    /**
+     * Lends an instance until it is released or discarded. One that is neither is discarded with the last reference to it.
+     *
+     * @return BorrowedApplication<T>
+     *
+     * @throws ApplicationPoolExhaustedException all instances were in use for as long as a request waits
+     * @throws \Weft\Pool\FactoryException `$boot` threw
+     * @throws \Weft\Runtime\CancelledException the task was cancelled while it waited
+     */
+    public function borrow(): BorrowedApplication
+    {
+        try {
+            return new BorrowedApplication($this, $this->instances, $this->instances->borrow());
+        } catch (PoolExhaustedException $exhausted) {
+            throw $this->exhausted($exhausted);
+        }
+    }
+
+    /**
+     * Runs `$work` with an instance, in its realm, and resets the instance.
+     *
+     * @template R
+     *
+     * @param \Closure(T): R $work an exception of it discards the instance
+     *
+     * @return R
+     *
+     * @throws ApplicationPoolExhaustedException
+     */
+    public function with(\Closure $work): mixed
+    {
+        $borrowed = $this->borrow();
+        try {
+            $result = $borrowed->run($work);
+        } catch (\Throwable $thrown) {
+            $borrowed->discard();
+            throw $thrown;
+        }
+        $borrowed->release();
+
+        return $result;
+    }
+
+    /**
+     * Serves a request with an instance, as PHP-FPM would: superglobals, `php://input`, `header()`, `setcookie()`, `session_start()` and
+     * `http_response_code()` are those of the request.
+     *
+     * A {@see Response} that `$handle` returns is sent after what the application has printed, and its status is that of the answer;
+     * header fields of `header()` come before its own. Any other result is ignored, and the output is the answer.
+     *
+     * @param \Closure(T, Request): mixed $handle runs in the realm
+     * @param (\Closure(T): mixed)|null $terminate runs in the realm when the connection has the response; the instance is in use until
+     *     it returns
+     * @param array<string, mixed> $server `$_SERVER` variables in place of the request's own
+     *
+     * @throws ApplicationPoolExhaustedException
+     */
+    public function serve(Request $request, \Closure $handle, ?\Closure $terminate = null, array $server = []): Response
+    {
+        // A client that sends slowly must not hold an instance meanwhile.
+        Form::isMultipart($request) ? $request->parsedForm() : $request->body();
+        $borrowed = $this->borrow();
+        try {
+            $response = $borrowed->run(fn(object $application, Native\Realm $realm): Response => RealmRequest::handle(
+                $realm,
+                $request,
+                $server,
+                $this->environment,
+                static fn(): mixed => $handle($application, $request),
+                endsHere: $terminate === null,
+            ));
+        } catch (\Throwable $thrown) {
+            $borrowed->discard();
+            throw $thrown;
+        }
+        if ($terminate === null && \is_string($response->body)) {
+            $borrowed->release();
+
+            return $response;
+        }
+        $body = \is_string($response->body) ? $response->body : new RealmBody($borrowed, $response->body);
+        $request->afterResponse(static function () use ($borrowed, $terminate): void {
+            try {
+                $terminate === null || $borrowed->run(static fn(object $application, Native\Realm $realm): mixed => RealmRequest::terminate($realm, static fn(): mixed => $terminate($application)));
+                // An instance whose stream has failed is discarded by then.
+                $borrowed->isOpen() && $borrowed->release();
+            } catch (\Throwable $thrown) {
+                $borrowed->discard();
+                throw $thrown;
+            }
+        });
+
+        return new Response($response->status, $response->headers, $body);
+    }
+
+    /** The maximum number of instances; without `$size` it follows what the instances so far have taken. */
+    public function size(): int
+    {
+        return $this->size;
+    }
+
+    /**
+     * Who holds instances, the longest first: `GET /orders from 127.0.0.1:50122 (12.3 s, waits for a response of 10.0.0.7)`.
+     *
+     * @return list<string>
+     */
+    public function holders(): array
+    {
+        $tasks = \array_column(tasks(), null, 'id');
+
+        return \array_map(static function (Leak $holder) use ($tasks): string {
+            $task = $tasks[(int) $holder->task] ?? null;
+            if ($task === null) {
+                return \sprintf('task #%d (%.1f s)', (int) $holder->task, $holder->held);
+            }
+            $wait = $task->waitsFor === null ? '' : ", waits for $task->waitsFor";
+
+            return \sprintf('%s (%.1f s%s)', $task->name, $holder->held, $wait);
+        }, $this->instances->holders());
+    }
+
+    /**
+     * `size`, `in_use`, `idle` and `waiting` are now; the others have been counted since the pool was made: instances `booted`, requests
+     * `served`, requests refused because the pool was `exhausted`, instances replaced because they have `failed` or were `spent`.
+     *
+     * @return array{size: int, in_use: int, idle: int, waiting: int, booted: int, served: int, exhausted: int, failed: int, spent: int}
+     */
+    public function stats(): array
+    {
+        $pool = $this->instances->stats();
+
+        return [
+            'size' => $this->size,
+            'in_use' => (int) $pool['in_use'],
+            'idle' => (int) $pool['idle'],
+            'waiting' => (int) $pool['waiting'],
+        ] + $this->counts;
+    }
+
+    /** Refuses further requests, drops idle instances, and returns when the last one is returned and dropped. */
+    public function close(): void
+    {
+        $this->instances->close();
+    }
+
+    /**
+     * @internal after a request: false if the instance is spent and must be replaced
+     *
+     * @param ApplicationInstance<T> $instance
+     */
+    public function recover(ApplicationInstance $instance): bool
+    {
+        $this->counts['served']++;
+        $instance->requests++;
+        $isSpent = $this->recycling->requests > 0 && $instance->requests >= $this->recycling->requests
+            || $this->recycling->memory > 0 && \memory_get_usage() >= $this->recycling->memory;
+        if ($isSpent) {
+            $this->count('spent');
+
+            return false;
+        }
+        $this->reset === null || $instance->run($this->reset);
+
+        return true;
+    }
+
+    /** @internal counts a replacement, by reason */
+    public function count(string $reason): void
+    {
+        $this->counts[$reason]++;
+        if (Native\measured()) {
+            Native\addToCounter('weft_application_replaced_total', 'Instances of applications that were replaced, by reason.', ['pool' => $this->name, 'reason' => $reason], 1);
+        }
+    }
+
+    /**
+     * @param \Closure(): T $boot
+     *
+     * @return ApplicationInstance<T>
+     */
+    private function boot(\Closure $boot): ApplicationInstance
+    {
+        $instance = new ApplicationInstance($boot);
+        $this->counts['booted']++;
+        $pool = $this->instances->stats();
+        $size = $this->memory->size((int) $pool['in_use'] + (int) $pool['idle'] + 1);
+        if ($size !== $this->size) {
+            $this->size = $size;
+            $this->instances->resize($size);
+        }
+
+        return $instance;
+    }
+
+    /** The client is not told who holds the instances; the log is. */
+    private function exhausted(PoolExhaustedException $cause): ApplicationPoolExhaustedException
+    {
+        $this->counts['exhausted']++;
+        $stats = $this->instances->stats();
+        $holders = $this->holders();
+        $others = \max(0, \count($holders) - self::HOLDERS_NAMED);
+        $this->logger->warning('Pool "{pool}" is exhausted: {in_use} of {size} {pool} in use, {waiting} waiting, timed out after {wait} s. Longest holders: {holders}', [
+            'pool' => $this->name,
+            'in_use' => (int) $stats['in_use'],
+            'size' => $this->size,
+            'waiting' => (int) $stats['waiting'],
+            'wait' => $this->wait,
+            'holders' => \implode('; ', \array_slice($holders, 0, self::HOLDERS_NAMED)) . ($others === 0 ? '' : "; and $others more"),
+        ]);
+
+        return new ApplicationPoolExhaustedException(
+            "503 Service Unavailable: all $this->name of the application ($this->size) were busy for $this->wait s",
+            $holders,
+            $cause,
+        );
+    }
+}

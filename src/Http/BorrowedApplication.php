@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Http\Internal\ApplicationInstance;
+use Weft\Native;
+use Weft\Pool\Lease;
+use Weft\Pool\Pool;
+
+/**
+ * An instance of an {@see ApplicationPool} that belongs to one request. If it is neither released nor discarded, it is discarded with this
+ * object.
+ *
+ * @template T of object
+ */
+final class BorrowedApplication
+{
+    /** @var ApplicationInstance<T> */
+    private readonly ApplicationInstance $instance;
+
+    /**
+     * @internal made by the pool
+     *
+     * @param ApplicationPool<T> $applications
+     * @param Pool<ApplicationInstance<T>> $pool
+     * @param Lease<ApplicationInstance<T>> $lease
+     */
+    public function __construct(private readonly ApplicationPool $applications, private readonly Pool $pool, private readonly Lease $lease)
+    {
+        $this->instance = $lease->resource();
+    }
+
+    /**
+     * Runs `$work` with the instance, in its realm. May be called several times, one after the other.
+     *
+     * @template R
+     *
+     * @param \Closure(T, Native\Realm): R $work
+     *
+     * @return R
+     *
+     * @throws \Weft\Pool\LeaseReturnedError after `release()` or `discard()`
+     */
+    public function run(\Closure $work): mixed
+    {
+        return $this->lease->resource()->run($work);
+    }
+
+    /**
+     * Resets the instance and returns it to the pool, or drops it where it is spent.
+     *
+     * @throws \Throwable of the reset; then the instance is discarded
+     */
+    public function release(): void
+    {
+        try {
+            $isKept = $this->applications->recover($this->instance);
+        } catch (\Throwable $thrown) {
+            $this->discard();
+            throw $thrown;
+        }
+        $isKept ? $this->pool->return($this->lease) : $this->pool->discard($this->lease);
+    }
+
+    /** Drops the instance, whose state is unknown after an exception; the pool boots another when it needs one. */
+    public function discard(): void
+    {
+        if ($this->lease->isOpen()) {
+            $this->applications->count('failed');
+            $this->pool->discard($this->lease);
+        }
+    }
+
+    public function isOpen(): bool
+    {
+        return $this->lease->isOpen();
+    }
+
+    public function __destruct()
+    {
+        $this->discard();
+    }
+}

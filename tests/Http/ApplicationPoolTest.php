@@ -1,0 +1,353 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use Weft\Tests\Runtime\Subprocess;
+
+/** Instances of an application, each in its realm. Programs of their own: realms take hold of state that PHPUnit uses as well. */
+final class ApplicationPoolTest extends HttpTestCase
+{
+    /** An application whose number is also a static property of its realm. */
+    private const APPLICATION = <<<'PHP'
+        use Weft\Http\{ApplicationPool, ApplicationPoolExhaustedException, Recycling};
+        use Weft\Runtime\Realm;
+        final class Application {
+            public static int $made = 0;
+            public static ?int $current = null;
+            public static array $log = [];
+            public readonly int $number;
+            public function __construct() { self::$current = $this->number = ++self::$made; }
+        }
+        Realm::isolate('Application::current');
+        $boot = static fn() => new Application();
+        $number = static fn(Application $application): int => $application->number;
+        PHP;
+
+    public function testAnInstanceIsBootedWhenNoneIsIdleAndTheLastReturnedIsLentFirst(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 3);
+            $seen[] = $pool->stats()['booted'];
+            [$one, $two] = [$pool->borrow(), $pool->borrow()];
+            $two->release();
+            $one->release();
+            $seen[] = [$pool->with($number), $pool->with($number)];
+            $seen[] = array_intersect_key($pool->stats(), array_flip(['size', 'in_use', 'idle', 'booted', 'served']));
+            PHP);
+
+        self::assertSame([0, [1, 1], ['size' => 3, 'in_use' => 0, 'idle' => 2, 'booted' => 2, 'served' => 4]], $seen);
+    }
+
+    public function testAnInstanceIsBootedResetAndClosedInItsRealm(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $note = static fn(string $what) => static function (Application $application) use ($what) { Application::$log[] = [$what, $application->number, Application::$current]; };
+            $pool = new ApplicationPool($boot, 2, reset: $note('reset'), close: $note('close'));
+            $seen[] = all(array_fill(0, 4, static fn() => $pool->with(static function (Application $application) { delay(0.001); return Application::$current === $application->number; })));
+            $pool->close();
+            sort(Application::$log);
+            $seen[] = Application::$log;
+            $seen[] = Application::$current;
+            PHP);
+
+        self::assertSame([true, true, true, true], $seen[0]);
+        self::assertSame([['close', 1, 1], ['close', 2, 2], ['reset', 1, 1], ['reset', 1, 1], ['reset', 2, 2], ['reset', 2, 2]], $seen[1]);
+        self::assertNull($seen[2], 'outside of realms');
+    }
+
+    public function testAnInstanceIsReplacedAfterAnExceptionOfTheWorkOrOfItsReset(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 1, reset: static fn(Application $application) => $application->number === 2 && throw new LogicException('reset'));
+            foreach ([static fn() => throw new LogicException('work'), $number] as $work) {
+                try {
+                    $pool->with($work);
+                } catch (LogicException $thrown) {
+                    $seen[] = $thrown->getMessage();
+                }
+            }
+            $seen[] = $pool->with($number);
+            $seen[] = $pool->stats()['failed'];
+            PHP);
+
+        self::assertSame(['work', 'reset', 3, 2], $seen);
+    }
+
+    public function testAnInstanceIsReplacedWhenItIsSpent(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 1, recycling: new Recycling(requests: 2));
+            $seen[] = array_map(static fn() => $pool->with($number), [1, 2, 3, 4, 5]);
+            $greedy = new ApplicationPool($boot, 1, recycling: new Recycling(memory: 1));
+            $seen[] = array_map(static fn() => $greedy->with($number), [1, 2]);
+            $seen[] = [$pool->stats()['spent'], $greedy->stats()['spent']];
+            PHP);
+
+        self::assertSame([[1, 1, 2, 2, 3], [4, 5], [2, 2]], $seen);
+    }
+
+    public function testARequestThatWaitsTooLongIsToldHowManyThereAreAndTheLogWhoHoldsThem(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $logger = new class extends Psr\Log\AbstractLogger {
+                public array $records = [];
+                public function log($level, $message, array $context = []): void { $this->records[] = strtr($message, array_combine(array_map(static fn($key) => '{' . $key . '}', array_keys($context)), array_map(strval(...), $context))); }
+            };
+            $pool = new ApplicationPool($boot, 1, wait: 0.05, logger: $logger, name: 'kernels');
+            $gate = new Channel(1);
+            $holder = async(static fn() => $pool->with(static fn() => $gate->receive()))->named('GET /report from 127.0.0.1:1');
+            yieldNow();
+            try {
+                $pool->borrow();
+            } catch (ApplicationPoolExhaustedException $exhausted) {
+                $seen = [$exhausted->status, $exhausted->getMessage(), $exhausted->holders, $logger->records];
+            }
+            $gate->send(1);
+            $holder->await();
+            $seen[] = [$pool->with($number), $pool->stats()['exhausted'], $pool->stats()['waiting']];
+            PHP);
+
+        self::assertSame([503, '503 Service Unavailable: all kernels of the application (1) were busy for 0.05 s'], [$seen[0], $seen[1]]);
+        self::assertMatchesRegularExpression('~^GET /report from 127.0.0.1:1 \(\d+\.\d s, waits for .+\)$~', $seen[2][0]);
+        self::assertMatchesRegularExpression('~^Pool "kernels" is exhausted: 1 of 1 kernels in use, \d waiting, timed out after 0.05 s. Longest holders: GET /report from~', $seen[3][0]);
+        self::assertSame([1, 1, 0], $seen[4]);
+    }
+
+    public function testARequestThatIsCancelledWhileItWaitsLeavesTheQueue(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 1, wait: 60.0);
+            $held = $pool->borrow();
+            $waiting = async($pool->borrow(...));
+            while ($pool->stats()['waiting'] === 0) { delay(0.001); }
+            $waiting->cancel();
+            try { $waiting->await(); } catch (CancelledException) { $seen[] = 'cancelled'; }
+            $seen[] = $pool->stats()['waiting'];
+            $held->release();
+            $seen[] = $pool->with($number);
+            PHP);
+
+        self::assertSame(['cancelled', 0, 1], $seen);
+    }
+
+    public function testAnInstanceThatIsNeitherReleasedNorDiscardedIsReplaced(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 1);
+            $lost = $pool->borrow();
+            $lost = null;
+            $seen[] = $pool->with($number);
+            PHP);
+
+        self::assertSame([2], $seen);
+    }
+
+    public function testAFailedBootIsThrownAndTheNextRequestTriesAgain(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool(static fn() => Application::$made++ === 0 ? throw new LogicException('no configuration') : new Application(), 1);
+            try {
+                $pool->borrow();
+            } catch (Weft\Pool\FactoryException $failed) {
+                $seen[] = $failed->getMessage();
+            }
+            delay(0.3);
+            $seen[] = $pool->with($number);
+            PHP);
+
+        self::assertSame(['pool "applications": the factory threw LogicException: no configuration', 3], [\explode(' at ', $seen[0])[0], $seen[1]]);
+    }
+
+    /** @dataProvider memories */
+    public function testTheNumberOfInstancesFitsIntoHalfOfTheMemory(string $limit, int $before): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool(static function () { $application = new ArrayObject(); $application['held'] = str_repeat('x', 3 << 20); return $application; });
+            $seen[] = $pool->size();
+            $held = array_map(static fn() => $pool->borrow(), range(1, 3));
+            $seen[] = $pool->size();
+            PHP, ["memory_limit=$limit"]);
+
+        self::assertSame($before, $seen[0]);
+        if ($limit === '48M') {
+            self::assertGreaterThan($before, $seen[1], 'an instance takes less than was estimated');
+            self::assertLessThanOrEqual(8, $seen[1]);
+        }
+    }
+
+    public static function memories(): iterable
+    {
+        yield 'two estimated ones' => ['24M', 3];
+        yield 'six, and more once they are measured' => ['48M', 6];
+        yield 'the most' => ['1G', 32];
+    }
+
+    public function testARealmBeginsWithTheEnvironmentTheErrorHandlerAndInheritedStaticsOfTheProcess(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $_ENV['SECRET'] = $_SERVER['SECRET'] = 'from a file';
+            set_error_handler(static function (int $level, string $message) { Application::$log[] = "handled $message"; return true; });
+            Realm::inherit('Application::log');
+            Application::$log = ['outside'];
+            $pool = new ApplicationPool(static function () {
+                trigger_error('in boot');
+                return (object) ['environment' => [$_ENV['SECRET'] ?? null, $_SERVER['SECRET'] ?? null], 'log' => Application::$log];
+            }, 1);
+            $seen = $pool->with(static fn(object $application) => [$application->environment, $application->log]);
+            $seen[] = Application::$log;
+            PHP);
+
+        self::assertSame([['from a file', 'from a file'], ['outside', 'handled in boot'], ['outside']], $seen);
+    }
+
+    public function testSizesAndWaitsThatMeanNothingAreRefused(): void
+    {
+        foreach ([[0, 1.0, 'A pool of kernels needs at least 1 instance, got $size 0'], [1, -1.0, 'The wait for one of the kernels must be at least 0 seconds, got $wait -1'], [1, \NAN, '$wait NAN']] as [$size, $wait, $named]) {
+            try {
+                new \Weft\Http\ApplicationPool(static fn() => new \stdClass(), $size, $wait, name: 'kernels');
+                self::fail($named);
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($named, $error->getMessage());
+            }
+        }
+    }
+
+    public function testAHeaderOutsideOfARealmIsRefusedWithWhatToUse(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            foreach (['header' => static fn() => header('X-A: b'), 'setcookie' => static fn() => setcookie('a', 'b'), 'http_response_code' => static fn() => http_response_code(404), 'session_start' => static fn() => session_start()] as $function => $call) {
+                $routes->get("/$function", static function () use ($call) {
+                    try {
+                        return Response::text('ignored ' . var_export($call(), true));
+                    } catch (Error $refused) {
+                        return Response::text($refused->getMessage());
+                    }
+                });
+            }
+            $routes->get('/reads', static fn() => Response::json([http_response_code(), headers_list()]));
+            header('X-Bootstrap: 1');
+            PHP);
+
+        foreach (['header', 'setcookie', 'http_response_code', 'session_start'] as $function) {
+            self::assertStringContainsString(
+                "$function() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by Weft\\Http\\RealmHandler or Weft\\Http\\SymfonyHandler",
+                $server->get("/$function"),
+            );
+        }
+        self::assertSame('[false,[]]', self::bodyOf($server->get('/reads')));
+    }
+
+    public function testAResponseIsSentAfterWhatTheApplicationHasPrintedAndSetByHeader(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->fallback(new Weft\Http\RealmHandler(static fn() => static function (Request $request) {
+                header('X-A: 1');
+                setcookie('seen', '1');
+                header('Content-Type: text/plain');
+                http_response_code(500);
+                echo 'printed ', filter_input(INPUT_GET, 'q'), ' ';
+                return new Response(201, ['content-type' => 'text/css', 'x-a' => '2', 'set-cookie' => 'b=c'], 'returned');
+            }, 1));
+            PHP);
+
+        $response = $server->get('/?q=asked');
+
+        self::assertStatus(201, $response);
+        self::assertSame('printed asked returned', self::bodyOf($response));
+        self::assertStringContainsString("x-a: 1\r\nx-a: 2\r\n", $response);
+        self::assertStringContainsString("set-cookie: seen=1\r\nset-cookie: b=c\r\n", $response);
+        self::assertSame('text/css', self::field($response, 'content-type'));
+    }
+
+    public function testAStreamedBodyIsMadeInTheRealmAndItsFailureReplacesTheInstance(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $GLOBALS['booted'] = 0;
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                $number = ++$GLOBALS['booted'];
+                return static fn() => new Response(200, [], static function (BodyWriter $writer) use ($number) {
+                    delay(0.005);
+                    $writer->write("$number " . ($_GET['n'] ?? 'none'));
+                    if (isset($_GET['fail'])) { throw new LogicException('on purpose'); }
+                });
+            }, 1));
+            PHP);
+
+        self::assertStringContainsString('1 a', $server->curl('/?n=a')[1]);
+        self::assertStringContainsString('1 b', $server->curl('/?n=b')[1]);
+        $server->curl('/?n=c&fail=1');
+        self::assertStringContainsString('2 d', $server->curl('/?n=d')[1]);
+    }
+
+    public function testASessionIsClosedWhenItsRequestFails(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $GLOBALS['folder'] = sys_get_temp_dir() . '/weft-sessions-' . getmypid();
+            mkdir($GLOBALS['folder']);
+            register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                ini_set('session.save_path', $GLOBALS['folder']);
+                return static function () {
+                    session_start();
+                    $_SESSION['hits'] = ($_SESSION['hits'] ?? 0) + 1;
+                    if (isset($_GET['fail'])) { throw new LogicException('on purpose'); }
+                    delay(0.01);
+                    echo $_SESSION['hits'];
+                };
+            }, 4));
+            PHP);
+
+        $cookie = ['-b', 'PHPSESSID=aaaaaaaaaaaaaaaaaaaaaaaaaa'];
+        self::assertSame('1', self::bodyOf($server->get('/', ...$cookie)));
+        self::assertStatus(500, $server->get('/?fail=1', ...$cookie));
+        // As under PHP-FPM, what it has set by then is kept. Requests of one session run one after the other, in realms of their own.
+        $sockets = [];
+        for ($n = 0; $n < 4; $n++) {
+            $sockets[] = $socket = $server->connect();
+            \fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nCookie: PHPSESSID=aaaaaaaaaaaaaaaaaaaaaaaaaa\r\nConnection: close\r\n\r\n");
+        }
+        $hits = \array_map(static fn($socket): int => (int) self::bodyOf(ServerProcess::readAll($socket)), $sockets);
+        \sort($hits);
+        self::assertSame([3, 4, 5, 6], $hits);
+        $server->stop();
+    }
+
+    public function testShutdownFunctionsOfARequestRunAtItsEndAndThoseOfTheBootDoNot(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static function () {
+                register_shutdown_function(static fn() => error_log('of the boot'));
+                return new stdClass();
+            }, 1);
+            $routes->get('/plain', static fn(Request $request) => $pool->serve($request, static function () { register_shutdown_function(static fn() => print('end of ' . $_GET['n'])); echo 'body '; }));
+            $routes->get('/terminating', static fn(Request $request) => $pool->serve(
+                $request,
+                static function () { register_shutdown_function(static fn() => error_log('end of ' . $_GET['n'])); echo 'body'; },
+                static function () { error_log('terminate ' . $_GET['n']); echo 'lost'; },
+            ));
+            PHP);
+
+        self::assertSame('body end of a', self::bodyOf($server->get('/plain?n=a')));
+        self::assertSame('body end of b', self::bodyOf($server->get('/plain?n=b')));
+        self::assertSame('body', self::bodyOf($server->get('/terminating?n=c')));
+        self::assertTrue($server->awaitLog('end of c'));
+        self::assertMatchesRegularExpression('~terminate c.*end of c~s', $server->log());
+        self::assertStringNotContainsString('of the boot', $server->log());
+    }
+
+    /**
+     * @param string $code runs in a task and fills `$seen`
+     * @param list<string> $options of PHP
+     *
+     * @return list<mixed>
+     */
+    private static function program(string $code, array $options = []): array
+    {
+        $ended = Subprocess::run(self::APPLICATION . "\n\$seen = [];\nrun(static function () use (\$boot, \$number, &\$seen) {\n$code\n});\necho json_encode(\$seen);", options: $options);
+        self::assertSame([0, ''], [$ended->exitCode, $ended->errors], $ended->output);
+
+        return \json_decode($ended->output, true, flags: \JSON_THROW_ON_ERROR);
+    }
+}
