@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Documentation;
+
+/** Runs the programs for Weft beside those of other systems. */
+final class MigratingTest extends PagesTestCase
+{
+    /** @return array<string, array{string}> */
+    public static function guides(): array
+    {
+        return self::pages('migrating');
+    }
+
+    /** @dataProvider guides */
+    public function testTheProgramsForWeftDoWhatThePageSays(string $file): void
+    {
+        $this->runPage(Page::read($file));
+    }
+}

@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Documentation;
+
+use PHPUnit\Framework\TestCase;
+
+/** Runs pages of docs/, see {@see Page}. */
+abstract class PagesTestCase extends TestCase
+{
+    private ?Workspace $workspace = null;
+
+    protected function tearDown(): void
+    {
+        $this->workspace?->close();
+        $this->workspace = null;
+    }
+
+    /** @param list<Page> $before whose files are there already */
+    protected function runPage(Page $page, array $before = []): void
+    {
+        $needs = \array_merge($page->needs, ...\array_map(static fn(Page $page): array => $page->needs, $before));
+        $this->workspace = new Workspace(\array_values(\array_unique($needs)));
+        foreach ($before as $earlier) {
+            $this->workspace->write($earlier);
+        }
+        $this->workspace->run($page);
+    }
+
+    /** @return array<string, array{string}> pages of a folder of docs/ by name, without its index */
+    protected static function pages(string $folder): array
+    {
+        $pages = [];
+        foreach (\glob(\dirname(__DIR__, 2) . "/docs/$folder/*.md") ?: [] as $file) {
+            $name = \basename($file, '.md');
+            if ($name !== 'index') {
+                $pages[$name] = [$file];
+            }
+        }
+
+        return $pages;
+    }
+}
