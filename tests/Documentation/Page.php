@@ -13,6 +13,7 @@ namespace Weft\Tests\Documentation;
  *   is run when it listens, or with `<!-- server: TEXT -->` when its output has TEXT;
  * - `<!-- log -->` before a block in `text`: the server prints these lines, in this order, perhaps with others in between;
  * - `<!-- until -->` before a block in `sh`: it is run again until it prints what the page says;
+ * - `<!-- setup -->` before a block in `sh`: chapters that follow need what it does;
  * - `<!-- skip: REASON -->`: the block is not run;
  * - `<!-- needs: postgres, rabbitmq -->` anywhere: servers and libraries that the page uses.
  *
@@ -20,7 +21,7 @@ namespace Weft\Tests\Documentation;
  */
 final class Page
 {
-    private const BLOCK = '/^(?:<!-- (server|log|until|skip)(?:: (.*?))? -->\n)?```(\w+)(?: title="([^"]+)")?\n(.*?)^```$/ms';
+    private const BLOCK = '/^(?:<!-- (server|log|until|setup|skip)(?:: (.*?))? -->\n)?```(\w+)(?: title="([^"]+)")?\n(.*?)^```$/ms';
 
     /**
      * @param list<Block> $blocks
@@ -42,18 +43,5 @@ final class Page
         \preg_match('/^<!-- needs: (.*) -->$/m', $text, $needs);
 
         return new self($file, $blocks, isset($needs[1]) ? \explode(', ', $needs[1]) : []);
-    }
-
-    /** @return array<string, string> contents of the files that the page makes, by name; of several versions the last */
-    public function files(): array
-    {
-        $files = [];
-        foreach ($this->blocks as $block) {
-            if ($block->title !== '' && $block->directive !== 'skip') {
-                $files[$block->title] = $block->code;
-            }
-        }
-
-        return $files;
     }
 }

@@ -17,22 +17,22 @@ abstract class PagesTestCase extends TestCase
         $this->workspace = null;
     }
 
-    /** @param list<Page> $before whose files are there already */
+    /** @param list<Page> $before whose files are made first */
     protected function runPage(Page $page, array $before = []): void
     {
         $needs = \array_merge($page->needs, ...\array_map(static fn(Page $page): array => $page->needs, $before));
         $this->workspace = new Workspace(\array_values(\array_unique($needs)));
         foreach ($before as $earlier) {
-            $this->workspace->write($earlier);
+            $this->workspace->prepare($earlier);
         }
         $this->workspace->run($page);
     }
 
     /** @return array<string, array{string}> pages of a folder of docs/ by name, without its index */
-    protected static function pages(string $folder): array
+    protected static function pages(string $folder, string $pattern = '*'): array
     {
         $pages = [];
-        foreach (\glob(\dirname(__DIR__, 2) . "/docs/$folder/*.md") ?: [] as $file) {
+        foreach (\glob(\dirname(__DIR__, 2) . "/docs/$folder/$pattern.md") ?: [] as $file) {
             $name = \basename($file, '.md');
             if ($name !== 'index') {
                 $pages[$name] = [$file];

@@ -10,7 +10,7 @@ final class TutorialsTest extends PagesTestCase
     /** @return array<string, array{string}> */
     public static function chapters(): array
     {
-        return self::pages('tutorials');
+        return self::pages('tutorials', '[0-9]-*');
     }
 
     /** @dataProvider chapters */

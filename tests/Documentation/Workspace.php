@@ -7,6 +7,7 @@ namespace Weft\Tests\Documentation;
 use PHPUnit\Framework\Assert;
 use Weft\Bench\Port;
 use Weft\Tests\Bus\Fixtures\VirtualHost;
+use Weft\Tests\Cli\Weft;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\Sql\Support\EmptyDatabase;
 use Weft\Tests\Timing;
@@ -64,12 +65,16 @@ final class Workspace
         $this->makeProject(\array_merge(...\array_map(static fn(string $need): array => self::LIBRARIES[$need] ?? [], $needs)));
     }
 
-    /** Writes the files of a page without running anything. */
-    public function write(Page $page): void
+    /** Makes the files of a chapter before the one that is run. */
+    public function prepare(Page $page): void
     {
         $this->findPorts($page);
-        foreach ($page->files() as $name => $contents) {
-            $this->file($name, $contents);
+        foreach ($page->blocks as $block) {
+            if ($block->title !== '' && $block->directive !== 'skip') {
+                $this->file($block->title, $block->code);
+            } elseif ($block->directive === 'setup') {
+                $this->check($block, null, self::place($page, $block));
+            }
         }
     }
 
@@ -78,7 +83,7 @@ final class Workspace
     {
         $this->findPorts($page);
         foreach ($page->blocks as $index => $block) {
-            $place = \basename($page->file) . ":{$block->line}";
+            $place = self::place($page, $block);
             $next = $page->blocks[$index + 1] ?? null;
             $prints = $next?->language === 'text' && $next->directive === '' && $next->title === '' ? $next->code : null;
             if ($block->directive === 'skip') {
@@ -110,10 +115,20 @@ final class Workspace
         if ($this->server !== null) {
             $this->end(\SIGKILL);
         }
+        // Programs that a page has started itself.
+        foreach (\glob("{$this->folder}/*.pid") ?: [] as $file) {
+            $pid = (int) \file_get_contents($file);
+            $pid > 1 && @\posix_kill($pid, \SIGTERM);
+        }
         \exec('rm -rf ' . \escapeshellarg($this->folder));
         $this->postgres?->drop();
         $this->mariadb?->drop();
         $this->virtualHost?->delete();
+    }
+
+    private static function place(Page $page, Block $block): string
+    {
+        return \basename($page->file) . ":{$block->line}";
     }
 
     private function nameServers(): void
@@ -137,7 +152,7 @@ final class Workspace
         $url = \parse_url($dsn);
         \parse_str($url['query'] ?? '', $query);
 
-        return "pgsql:host={$url['host']};port={$url['port']};dbname=" . \substr($url['path'] ?? '', 1) . ";user={$url['user']};password={$url['pass']};options='{$query['options']}'";
+        return "pgsql:host={$url['host']};port={$url['port']};dbname=" . \substr($url['path'] ?? '', 1) . ";user={$url['user']};password={$url['pass']};options={$query['options']}";
     }
 
     /** Each port of a page is a free one here. */
@@ -163,6 +178,8 @@ final class Workspace
                 $file = __DIR__ . '/../src/' . strtr(substr($class, 4), '\\', '/') . '.php';
                 if (str_starts_with($class, 'App\\') && is_file($file)) {
                     require $file;
+                } elseif (str_starts_with($class, 'PHPUnit\\') && is_file('/usr/share/php/PHPUnit/Autoload.php')) {
+                    require_once '/usr/share/php/PHPUnit/Autoload.php';
                 }
             });
             PHP);
@@ -170,8 +187,10 @@ final class Workspace
         $phpunit = \is_file("$root/vendor/bin/phpunit") ? "$root/vendor/bin/phpunit" : \trim((string) \shell_exec('command -v phpunit'));
         $this->put('vendor/bin/phpunit', "#!/bin/sh\nexec php " . \escapeshellarg($phpunit) . " --bootstrap vendor/autoload.php --do-not-cache-result \"\$@\"\n");
         $this->put('.tools/php', "#!/bin/sh\nexec " . \escapeshellarg(\PHP_BINARY) . " \"\$@\"\n");
-        $this->put('.tools/ini/weft.ini', 'extension=' . \realpath((string) \getenv('WEFT_EXTENSION')) . "\ndisplay_errors=stderr\nlog_errors=0\n");
+        $this->put('.tools/ini/weft.ini', 'extension=' . Weft::library() . "\ndisplay_errors=stderr\nlog_errors=0\n");
         $this->put('.tools/.curlrc', "silent\nshow-error\nmax-time = 60\n");
+        // Debian's, which has the libraries that scripts/setup installs.
+        \symlink('/usr/bin/python3', "{$this->folder}/.tools/python3");
         \symlink("{$this->folder}/vendor/bin/weft", "{$this->folder}/.tools/weft");
     }
 
@@ -209,10 +228,7 @@ final class Workspace
     private function log(Block $block, string $place): void
     {
         $pattern = '/' . \implode('.*', \array_map(self::expression(...), \explode("\n", \rtrim($block->code)))) . '/s';
-        $deadline = \hrtime(true) / 1e9 + Timing::DEADLINE;
-        while (!($holds = \preg_match($pattern, $this->serverLog()) === 1) && \hrtime(true) / 1e9 < $deadline) {
-            \usleep(20_000);
-        }
+        $holds = $this->await(fn(): bool => \preg_match($pattern, $this->serverLog()) === 1);
         Assert::assertTrue($holds, "$place: the server has not logged this\n{$block->code}\n--- but\n{$this->serverLog()}");
     }
 
@@ -264,12 +280,20 @@ final class Workspace
         );
         Assert::assertIsResource($process);
         $this->server = $process;
-        $ready = $block->argument === '' ? 'listening on' : $block->argument;
-        Timing::until(
-            fn(): bool => \str_contains($this->serverLog(), $ready) || !\proc_get_status($process)['running'],
-            "{$this->serverName} prints \"$ready\"\n{$this->serverLog()}",
-        );
-        Assert::assertStringContainsString($ready, $this->serverLog(), "{$this->serverName} has ended");
+        $ready = '/' . self::expression($block->argument === '' ? 'listening on' : $block->argument) . '/';
+        $this->await(fn(): bool => \preg_match($ready, $this->serverLog()) === 1 || !\proc_get_status($process)['running']);
+        Assert::assertMatchesRegularExpression($ready, $this->serverLog(), "{$this->serverName} is not ready");
+    }
+
+    /** @param \Closure(): bool $condition */
+    private function await(\Closure $condition): bool
+    {
+        $deadline = \hrtime(true) / 1e9 + Timing::DEADLINE;
+        while (!($holds = $condition()) && \hrtime(true) / 1e9 < $deadline) {
+            \usleep(20_000);
+        }
+
+        return $holds;
     }
 
     /** As Ctrl-C does. */

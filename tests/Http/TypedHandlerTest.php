@@ -75,7 +75,7 @@ final class TypedHandlerTest extends HttpTestCase
 
         self::assertSame(['body', 'body', 'header', 'query'], array_column($problem['errors'], 'in'));
         self::assertSame(['in' => 'header', 'name' => 'tenant', 'detail' => 'the field is missing'], $problem['errors'][2]);
-        self::assertSame(['in' => 'query', 'name' => 'page', 'detail' => 'expected int, found other text'], $problem['errors'][3]);
+        self::assertSame(['in' => 'query', 'name' => 'page', 'detail' => 'expected int, found text'], $problem['errors'][3]);
     }
 
     public function testABodyThatIsNoJsonIs400AndAnotherContentType415(): void

@@ -139,6 +139,17 @@ final class TestBusTest extends TestCase
         self::assertLessThan(600.0, \microtime(true) - $began, 'three days');
     }
 
+    public function testTheClockIsAdvancedFromOneTimeOfAScheduleToTheNext(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Ticker::class);
+            $bus->bus()->schedule('nightly', '30 2 * * *', static fn(): Begin => new Begin('1'));
+            $bus->advance(3_600.0);
+
+            self::assertSame('2026-01-01 02:30:00', \gmdate('Y-m-d H:i:s', (int) $bus->bus()->admin()->releaseDue()));
+        });
+    }
+
     public function testAFailedAssertionListsTheActualMessages(): void
     {
         $cases = [

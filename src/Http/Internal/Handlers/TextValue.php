@@ -38,7 +38,7 @@ final class TextValue
             $type === Scalar::Text => \preg_match('//u', $text) === 1 ? $text : throw MismatchException::described('UTF-8 text', 'other bytes'),
             $type === Scalar::Int => self::number($text, \FILTER_VALIDATE_INT, 'int'),
             $type === Scalar::Float => self::number($text, \FILTER_VALIDATE_FLOAT, 'float'),
-            $type === Scalar::Bool => self::BOOLS[$text] ?? throw MismatchException::described('bool (true, false, 1 or 0)', 'other text'),
+            $type === Scalar::Bool => self::BOOLS[$text] ?? throw MismatchException::described('bool (true, false, 1 or 0)', 'text'),
             $type instanceof Optional => self::decode($type->inner, $text),
             $type instanceof Enumeration => self::case($type, $text),
             default => $type->decode($text),
@@ -49,7 +49,7 @@ final class TextValue
     {
         $number = \filter_var($text, $filter);
 
-        return \is_int($number) || \is_float($number) ? $number : throw MismatchException::described($name, $text === '' ? 'nothing' : 'other text');
+        return \is_int($number) || \is_float($number) ? $number : throw MismatchException::described($name, $text === '' ? 'nothing' : 'text');
     }
 
     private static function case(Enumeration $type, string $text): mixed
