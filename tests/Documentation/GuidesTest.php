@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Documentation;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Does what each guide says. */
 final class GuidesTest extends PagesTestCase
 {
@@ -17,6 +19,7 @@ final class GuidesTest extends PagesTestCase
     }
 
     /** @dataProvider guides */
+    #[DataProvider('guides')]
     public function testTheGuideDoesWhatItSays(string $file): void
     {
         $this->runPage(Page::read($file));

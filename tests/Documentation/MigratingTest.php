@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Documentation;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Runs the programs for Weft beside those of other systems. */
 final class MigratingTest extends PagesTestCase
 {
@@ -14,6 +16,7 @@ final class MigratingTest extends PagesTestCase
     }
 
     /** @dataProvider guides */
+    #[DataProvider('guides')]
     public function testTheProgramsForWeftDoWhatThePageSays(string $file): void
     {
         $this->runPage(Page::read($file));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Documentation;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Does what each chapter says, in a folder with the files of the chapters before it. */
 final class TutorialsTest extends PagesTestCase
 {
@@ -14,6 +16,7 @@ final class TutorialsTest extends PagesTestCase
     }
 
     /** @dataProvider chapters */
+    #[DataProvider('chapters')]
     public function testTheChapterDoesWhatItSays(string $file): void
     {
         // 2-database.md builds on 1-http.md.

@@ -34,7 +34,7 @@ final class Workspace
         'monolog' => ['Monolog'],
         'predis' => ['Predis'],
         'symfony' => ['Symfony/Component/HttpKernel', 'Symfony/Component/HttpFoundation', 'Symfony/Component/EventDispatcher', 'Symfony/Component/Routing'],
-        'slim' => ['Slim', 'Nyholm/Psr7'],
+        'psr7' => ['Nyholm/Psr7'],
         'amqplib' => ['PhpAmqpLib'],
     ];
 
@@ -95,6 +95,10 @@ final class Workspace
             } elseif ($block->language === 'php') {
                 Assert::assertStringNotContainsString('Weft\\', $block->code, "$place: code for Weft has a title and is run");
                 $this->parse($block->code, $place);
+            } elseif ($block->language === 'go') {
+                $this->put('.tools/parsed.go', $block->code);
+                [$exit, $output] = $this->shell('! command -v gofmt > /dev/null || gofmt -e -l .tools/parsed.go');
+                Assert::assertSame([0, ''], [$exit, $output], $place);
             } elseif ($block->language === 'sh') {
                 $block->directive === 'server' ? $this->serve($block, $place) : $this->check($block, $prints, $place);
             } elseif ($block->language === 'text') {
