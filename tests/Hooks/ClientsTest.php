@@ -6,8 +6,10 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Hooks\Support\Gathering;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\Hooks\Support\SlowServer;
+use Weft\Tests\Http\ServerProcess;
 use Weft\Tests\InTask;
 
 use function Weft\all;
@@ -47,6 +49,19 @@ final class ClientsTest extends TestCase
 
             return (string) \curl_exec($curl);
         }];
+        yield 'curl, whose callback waits as well' => ['ext-curl', static function (string $url): string {
+            $curl = \curl_init($url);
+            $body = '';
+            \curl_setopt($curl, \CURLOPT_WRITEFUNCTION, static function (\CurlHandle $curl, string $piece) use (&$body): int {
+                \usleep(1_000);
+                $body .= $piece;
+
+                return \strlen($piece);
+            });
+            \curl_exec($curl);
+
+            return $body;
+        }];
         yield 'curl multi' => ['ext-curl', static function (string $url): string {
             $multi = \curl_multi_init();
             $curl = \curl_init($url);
@@ -85,6 +100,65 @@ final class ClientsTest extends TestCase
         self::assertSame(\array_fill(0, self::TASKS, 'ok'), self::together(static fn(): string => $get($server->url)));
         self::assertSame(self::TASKS, $server->most);
         $server->close();
+    }
+
+    /** @requires extension curl */
+    public function testStreamsOfHttp2WaitSideBySide(): void
+    {
+        $tasks = self::TASKS;
+        $server = ServerProcess::start("\$waiting = 0; \$routes->get('/', function () use (&\$waiting) { for (\$waiting++; \$waiting < $tasks;) { delay(0.001); } return Response::text('ok'); });");
+        $get = static function () use ($server): array {
+            $curl = \curl_init("http://$server->address/");
+            \curl_setopt_array($curl, [\CURLOPT_RETURNTRANSFER => true, \CURLOPT_HTTP_VERSION => \CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE]);
+
+            return [\curl_exec($curl), \curl_getinfo($curl, \CURLINFO_HTTP_VERSION)];
+        };
+
+        self::assertSame(\array_fill(0, self::TASKS, ['ok', \CURL_HTTP_VERSION_2]), self::together($get));
+        $server->stop();
+    }
+
+    /** @requires extension soap */
+    public function testCallsOfSoapWaitSideBySide(): void
+    {
+        $envelope = '<E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/" xmlns:t="urn:test"><E:Body><t:answer><return>ok</return></t:answer></E:Body></E:Envelope>';
+        $server = new SlowServer(self::TASKS, $envelope, 'text/xml');
+
+        $answers = self::together(static fn(): mixed => (new \SoapClient(null, ['location' => $server->url, 'uri' => 'urn:test']))->__soapCall('ask', ['something']));
+
+        self::assertSame(\array_fill(0, self::TASKS, 'ok'), $answers);
+        $server->close();
+    }
+
+    /** @requires extension memcached */
+    public function testCommandsOfMemcachedWaitSideBySide(): void
+    {
+        $gathering = new Gathering(self::TASKS);
+        $server = \stream_socket_server('tcp://127.0.0.1:0');
+        $port = (int) \substr((string) \strrchr((string) \stream_socket_get_name($server, false), ':'), 1);
+        $serving = async(static function () use ($server, $gathering): void {
+            while (($connection = \stream_socket_accept($server, 86_400.0)) !== false) {
+                async(static function () use ($connection, $gathering): void {
+                    while (($line = \fgets($connection)) !== false) {
+                        if (\str_starts_with($line, 'get ')) {
+                            $gathering->wait();
+                            \fwrite($connection, "VALUE key 0 2\r\nok\r\nEND\r\n");
+                        }
+                    }
+                });
+            }
+        });
+
+        $values = self::together(static function () use ($port): mixed {
+            $cache = new \Memcached();
+            $cache->setOption(\Memcached::OPT_POLL_TIMEOUT, 60_000);
+            $cache->addServer('127.0.0.1', $port);
+
+            return $cache->get('key');
+        });
+
+        self::assertSame(\array_fill(0, self::TASKS, 'ok'), $values);
+        $serving->cancel();
     }
 
     /** @return iterable<string, array{string, \Closure(): (\Closure(string): mixed)}> what it needs; connects and returns a query for one value */

@@ -6,6 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Http\Folder;
 use Weft\Tests\Runtime\Subprocess;
 
 /** Calls of libraries are wrapped whatever compiles, loads or inherits the functions. */
@@ -56,6 +57,35 @@ final class WrappingTest extends TestCase
         yield 'opcache' => ['opcache.enable_cli=1'];
         yield 'tracing' => ['opcache.enable_cli=1', 'opcache.jit_buffer_size=32M', 'opcache.jit=tracing'];
         yield 'whole functions' => ['opcache.enable_cli=1', 'opcache.jit_buffer_size=32M', 'opcache.jit=function'];
+    }
+
+    /**
+     * @dataProvider modesOfXdebug
+     *
+     * @param list<string> $files what it writes
+     */
+    public function testXdebug(string $mode, array $files = []): void
+    {
+        is_file(ini_get('extension_dir') . '/xdebug.so') || self::markTestSkipped('xdebug is not installed');
+        $folder = new Folder();
+        try {
+            $program = self::program('class Database extends PDO {}' . self::PROGRAM, 'zend_extension=xdebug', "xdebug.mode=$mode", 'xdebug.start_with_request=' . ($files === [] ? 'no' : 'yes'), 'xdebug.use_compression=0', "xdebug.output_dir=$folder->path", 'xdebug.log_level=0');
+
+            self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
+            self::assertSame('', $program->errors);
+            self::assertSame($files, array_map(static fn(string $name): string => explode('.', $name)[0], $folder->names()));
+        } finally {
+            $folder->remove();
+        }
+    }
+
+    /** @return iterable<string, array{0: string, 1?: list<string>}> */
+    public static function modesOfXdebug(): iterable
+    {
+        yield 'better errors, coverage' => ['develop,coverage'];
+        yield 'debugging without a debugger' => ['debug'];
+        yield 'profile' => ['profile', ['cachegrind']];
+        yield 'trace' => ['trace', ['trace']];
     }
 
     public function testAPreloadedClass(): void

@@ -26,14 +26,15 @@ final class Subprocess
      * @param array{string, int}|null $kill a line to wait for and the signal to send then
      * @param list<string> $extensions of PHP that the program needs, in the order in which they can be loaded; those that PHP has built in are skipped
      * @param list<string> $options of PHP, such as `opcache.jit=tracing`
+     * @param list<string> $under the command that PHP is an argument of, such as `strace -f`
      */
-    public static function run(string $code, ?array $kill = null, array $extensions = [], array $options = []): self
+    public static function run(string $code, ?array $kill = null, array $extensions = [], array $options = [], array $under = []): self
     {
         $file = tempnam(sys_get_temp_dir(), 'weft');
         file_put_contents($file, self::program($code));
         $from = hrtime(true);
         $process = proc_open(
-            [PHP_BINARY, '-n', ...self::extensions(['pcntl', 'posix', ...$extensions]), ...self::options($options), '-d', 'display_errors=stderr', $file],
+            [...$under, PHP_BINARY, '-n', ...self::extensions(['pcntl', 'posix', ...$extensions]), ...self::options($options), '-d', 'display_errors=stderr', $file],
             [1 => ['pipe', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         );

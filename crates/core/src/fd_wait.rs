@@ -11,7 +11,7 @@
 //! the system again without waiting, as after `poll(2)`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -19,6 +19,8 @@ use std::rc::{Rc, Weak};
 
 use tokio::io::Interest as Readiness;
 use tokio::io::unix::AsyncFd;
+
+use crate::id_map::IdMap;
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC`.
 pub type Nanos = u64;
@@ -33,8 +35,9 @@ pub struct Interest {
 /// Why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// At least one descriptor may be ready.
-    Ready,
+    /// At least one descriptor may be ready. The bits say for what, where the wait was for a single descriptor and no other wait was for the
+    /// same one: then nothing can have taken it away, unless code has used the descriptor without waiting. 0: ask the system.
+    Ready(u32),
     TimedOut,
     /// One of the descriptors was closed, or its number means another file now.
     Closed,
@@ -65,7 +68,7 @@ struct Shared {
 struct State {
     /// By descriptor: numbers are small and reused.
     descriptors: Vec<Descriptor>,
-    waits: HashMap<u64, Waiting>,
+    waits: IdMap<Waiting>,
     deadlines: BTreeSet<(Nanos, u64)>,
     /// When the timer goes off; `Nanos::MAX` when it is not set.
     timer_at: Nanos,
@@ -84,6 +87,12 @@ struct Waiting {
     descriptors: Vec<RawFd>,
     deadline: Option<Nanos>,
     on_end: OnEnd,
+}
+
+impl Waiting {
+    fn is_for_one_file(&self) -> bool {
+        self.descriptors.len() == 1
+    }
 }
 
 /// A wait that has begun. Dropping it cancels it.
@@ -131,7 +140,7 @@ impl FdWaits {
         )?;
         let state = State {
             descriptors: Vec::new(),
-            waits: HashMap::new(),
+            waits: IdMap::default(),
             deadlines: BTreeSet::new(),
             timer_at: Nanos::MAX,
             last_id: 0,
@@ -235,10 +244,10 @@ impl FdWaits {
 
     /// Ends the waits that the system has news for, one batch of them. Returns the number of events.
     fn dispatch(&self) -> io::Result<usize> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        let mut events = [const { MaybeUninit::<libc::epoll_event>::uninit() }; BATCH];
         let epoll = self.0.epoll.as_raw_fd();
         // SAFETY: the kernel writes at most `BATCH` events.
-        let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), BATCH as i32, 0) };
+        let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr().cast(), BATCH as i32, 0) };
         if count < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {
@@ -250,6 +259,8 @@ impl FdWaits {
         let mut ended = Vec::new();
         let mut state = self.0.state.borrow_mut();
         for event in &events[..count] {
+            // SAFETY: the kernel has written so many.
+            let event = unsafe { event.assume_init() };
             match event.u64 {
                 TIMER => state.expire(&self.0.timer, &mut ended),
                 data => state.ready(&self.0.epoll, data, event.events, &mut ended),
@@ -335,14 +346,21 @@ impl State {
         if descriptor.generation != generation {
             return;
         }
-        let woken = |wanted: u32| (wanted | ALWAYS) & events != 0;
-        let ready = descriptor
-            .waiters
-            .iter()
-            .filter(|(_, wanted)| woken(*wanted));
-        let ready: Vec<u64> = ready.map(|(id, _)| *id).collect();
-        for id in ready {
-            self.end(id, End::Ready, ended);
+        let news = |wanted: u32| (wanted | ALWAYS) & events;
+        if let [(id, wanted)] = descriptor.waiters[..] {
+            let news = news(wanted);
+            if news != 0 {
+                let is_single = self.waits.get(&id).is_some_and(Waiting::is_for_one_file);
+                let end = End::Ready(if is_single { news } else { 0 });
+                self.end(id, end, ended);
+            }
+        } else {
+            let ready = descriptor.waiters.iter();
+            let ready = ready.filter(|(_, wanted)| news(*wanted) != 0);
+            let ready: Vec<u64> = ready.map(|(id, _)| *id).collect();
+            for id in ready {
+                self.end(id, End::Ready(0), ended);
+            }
         }
         // The report has disarmed the registration for those who wait for something else.
         if !self.descriptors[fd as usize].waiters.is_empty()
@@ -474,6 +492,7 @@ fn epoll_ctl(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, data: u64)
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::HashMap;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
@@ -484,6 +503,9 @@ mod tests {
     const IN: u32 = libc::EPOLLIN as u32;
     const OUT: u32 = libc::EPOLLOUT as u32;
     const MILLISECOND: Nanos = 1_000_000;
+    const READABLE: End = End::Ready(IN);
+    /// The system has to be asked what is ready.
+    const ASK: End = End::Ready(0);
 
     /// Waits that run on a reactor, as in the extension.
     struct Loop {
@@ -554,7 +576,7 @@ mod tests {
         let wait = it.readable(&near);
         assert_eq!(it.settle(), []);
         far.write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(wait, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(wait, READABLE)]);
         assert_eq!(it.waits.pending(), 0);
     }
 
@@ -565,7 +587,7 @@ mod tests {
         far.write_all(b"x").unwrap();
         for _ in 0..2 {
             let wait = it.readable(&near);
-            assert_eq!(it.until_one_ends(), [(wait, End::Ready)]);
+            assert_eq!(it.until_one_ends(), [(wait, READABLE)]);
         }
     }
 
@@ -597,7 +619,7 @@ mod tests {
         let wait = it.readable(&near);
         assert_eq!(it.settle(), []);
         far.write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(wait, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(wait, READABLE)]);
     }
 
     #[test]
@@ -607,9 +629,9 @@ mod tests {
         let fd = near.as_raw_fd();
         let read = [it.readable(&near), it.readable(&near)];
         let write = it.wait(&[(fd, OUT)], None).unwrap();
-        assert_eq!(it.settle(), [(write, End::Ready)]);
+        assert_eq!(it.settle(), [(write, ASK)]);
         far.write_all(b"x").unwrap();
-        assert_eq!(it.settle(), read.map(|wait| (wait, End::Ready)));
+        assert_eq!(it.settle(), read.map(|wait| (wait, ASK)));
     }
 
     #[test]
@@ -623,11 +645,27 @@ mod tests {
         let wait = it.wait(&interests, None).unwrap();
         let other = it.readable(&pairs[2].0);
         (&pairs[1].1).write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(wait, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(wait, ASK)]);
         (&pairs[0].1).write_all(b"x").unwrap();
         assert_eq!(it.settle(), []);
         (&pairs[2].1).write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(other, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(other, READABLE)]);
+    }
+
+    #[test]
+    fn a_single_wait_for_a_descriptor_learns_what_it_is_ready_for() {
+        let it = Loop::new();
+        let (near, mut far) = pair();
+        let fd = near.as_raw_fd();
+        far.write_all(b"x").unwrap();
+        for (wanted, reported) in [(IN, IN), (OUT, OUT), (IN | OUT, IN | OUT)] {
+            let wait = it.wait(&[(fd, wanted)], None).unwrap();
+            assert_eq!(it.until_one_ends(), [(wait, End::Ready(reported))]);
+        }
+        drop(far);
+        let wait = it.wait(&[(fd, 0)], None).unwrap();
+        let hung_up = libc::EPOLLHUP as u32;
+        assert_eq!(it.until_one_ends(), [(wait, End::Ready(hung_up))]);
     }
 
     #[test]
@@ -637,7 +675,7 @@ mod tests {
         let nothing = it.wait(&[(near.as_raw_fd(), 0)], None).unwrap();
         let read = it.readable(&near);
         drop(far);
-        assert_eq!(it.settle(), [(nothing, End::Ready), (read, End::Ready)]);
+        assert_eq!(it.settle(), [(nothing, ASK), (read, ASK)]);
     }
 
     #[test]
@@ -695,7 +733,7 @@ mod tests {
         old_far.write_all(b"x").unwrap();
         assert_eq!(it.settle(), []);
         new_far.write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(new, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(new, READABLE)]);
         drop(twin);
     }
 
@@ -720,7 +758,7 @@ mod tests {
         let next = unsafe { OwnedFd::from_raw_fd(libc::dup2(next.as_raw_fd(), fd)) };
         let wait = it.wait(&[(fd, IN)], None).unwrap();
         far.write_all(b"x").unwrap();
-        assert_eq!(it.until_one_ends(), [(wait, End::Ready)]);
+        assert_eq!(it.until_one_ends(), [(wait, READABLE)]);
         drop(next);
     }
 
@@ -739,11 +777,13 @@ mod tests {
     fn ten_thousand_waits_at_once_end_each_for_its_own_reason() {
         let it = Loop::new();
         let pairs: Vec<_> = (0..200).map(|_| pair()).collect();
-        let soon = now() + 200 * MILLISECOND;
+        let (soon, late) = (now() + 200 * MILLISECOND, now() + 600_000 * MILLISECOND);
         let waits: Vec<_> = (0..10_000)
             .map(|number| {
-                let (near, _) = &pairs[number % pairs.len()];
-                let deadline = (number % 2 == 0).then_some(soon + number as Nanos);
+                let index = number % pairs.len();
+                let (near, _) = &pairs[index];
+                let deadline = if index < 100 { late } else { soon };
+                let deadline = (number % 2 == 0).then_some(deadline + number as Nanos);
                 it.wait(&[(near.as_raw_fd(), IN)], deadline).unwrap()
             })
             .collect();
@@ -757,7 +797,7 @@ mod tests {
         }
         for (number, wait) in waits.iter().enumerate() {
             let expected = match (number % 200 < 100, number % 2 == 0) {
-                (true, _) => Some(End::Ready),
+                (true, _) => Some(ASK),
                 (false, true) => Some(End::TimedOut),
                 (false, false) => None,
             };

@@ -15,6 +15,7 @@ extern crate self as weft_core;
 mod fuzz;
 pub mod grpc;
 pub mod http;
+mod id_map;
 pub mod ids;
 #[cfg(test)]
 #[path = "../tests/support/local.rs"]

@@ -77,9 +77,12 @@ int64_t weft_time_left(weft_deadline deadline);
 
 /*
  * Suspends the task until one of the descriptors is ready or the deadline has passed. Without descriptors it is a sleep. Descriptors below 0
- * are ignored, `revents` is not written. To be called only in WEFT_SUSPEND. Keeps `errno`.
+ * are ignored. To be called only in WEFT_SUSPEND. Keeps `errno`.
+ *
+ * With a single descriptor and WEFT_READY, `revents` is what poll() would write; 0 where the system has to be asked, because another task waited
+ * for the same descriptor. With several, `revents` is not written.
  */
-weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline deadline);
+weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline);
 
 /* The same for one descriptor. */
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline);

@@ -59,6 +59,9 @@ static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline de
 		}
 		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(descriptors, count, deadline)) {
 			case WEFT_READY:
+				if (count == 1 && descriptors->revents != 0) {
+					return 1;
+				}
 				break;
 			case WEFT_TIMED_OUT:
 				return poll(descriptors, count, 0);

@@ -127,8 +127,19 @@ int64_t weft_time_left(weft_deadline deadline)
 
 /* --- the suspension ----------------------------------------------------------------------------------------------------------------- */
 
+/* An outcome is a weft_end, and above it the events that one descriptor is known to be ready for (crates/ext/src/hooks/wait.rs). */
+static weft_end end_of(zend_long outcome)
+{
+	return (weft_end) (outcome & 0xff);
+}
+
+static short events_of(zend_long outcome)
+{
+	return (short) (outcome >> 8);
+}
+
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
-static weft_end await_operation(int64_t operation)
+static zend_long await_operation(int64_t operation)
 {
 	weft_engine_state state;
 	hooks.calls_in_a_row = 0;
@@ -146,10 +157,10 @@ static weft_end await_operation(int64_t operation)
 		zval_ptr_dtor(&outcome);
 		return WEFT_INTERRUPTED;
 	}
-	return Z_TYPE(outcome) == IS_LONG ? (weft_end) Z_LVAL(outcome) : WEFT_READY;
+	return Z_TYPE(outcome) == IS_LONG ? Z_LVAL(outcome) : WEFT_READY;
 }
 
-weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline deadline)
+weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
 	/* Where it was interrupted, the exception has been dealt with. */
@@ -158,7 +169,11 @@ weft_end weft_wait(const struct pollfd *descriptors, size_t count, weft_deadline
 	if (!is_including()) {
 		int64_t operation = weft_wait_start(descriptors, count, deadline);
 		if (operation > 0) {
-			end = await_operation(operation);
+			zend_long outcome = await_operation(operation);
+			end = end_of(outcome);
+			if (count == 1) {
+				descriptors->revents = events_of(outcome);
+			}
 		}
 	}
 	errno = error;
@@ -187,7 +202,7 @@ weft_end weft_run_blocking(weft_work *work)
 		work->holders = 2;
 		int64_t operation = weft_blocking_start(work);
 		if (operation > 0) {
-			end = await_operation(operation);
+			end = end_of(await_operation(operation));
 			if (end == WEFT_INTERRUPTED) {
 				weft_release(work);
 			}

@@ -18,7 +18,7 @@ final class SlowServer
     /** @var list<resource> */
     private array $waiting = [];
 
-    public function __construct(int $quorum)
+    public function __construct(int $quorum, private readonly string $body = 'ok', private readonly string $type = 'text/plain')
     {
         $server = \stream_socket_server('tcp://127.0.0.1:0') ?: throw new \RuntimeException('no port');
         $this->url = 'http://' . \stream_socket_get_name($server, false) . '/';
@@ -40,13 +40,16 @@ final class SlowServer
     /** @param resource $connection */
     private function serve($connection, int $quorum): void
     {
+        $length = 0;
         while (($line = \fgets($connection)) !== false && \rtrim($line) !== '') {
+            $length = \stripos($line, 'content-length:') === 0 ? (int) \substr($line, 15) : $length;
         }
+        $length > 0 && \stream_get_contents($connection, $length);
         $this->waiting[] = $connection;
         $this->most = \max($this->most, \count($this->waiting));
         if (\count($this->waiting) >= $quorum) {
             foreach ($this->waiting as $waiting) {
-                \fwrite($waiting, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+                \fwrite($waiting, "HTTP/1.1 200 OK\r\nContent-Type: $this->type\r\nContent-Length: " . \strlen($this->body) . "\r\nConnection: close\r\n\r\n$this->body");
                 \fclose($waiting);
             }
             $this->waiting = [];

@@ -17,10 +17,10 @@ const FOREVER: i64 = -1;
 const ALWAYS_READY: i64 = 0;
 const UNAVAILABLE: i64 = -1;
 
-/// `weft_end` of hooks.h.
+/// `weft_end` of hooks.h, and above it the events of a descriptor that are known: `weft_outcome_events` of suspend.c.
 const fn code(end: End) -> i64 {
     match end {
-        End::Ready => 1,
+        End::Ready(events) => 1 | (events as i64) << 8,
         End::TimedOut => 2,
         End::Closed => 3,
     }
@@ -113,7 +113,7 @@ unsafe extern "C" fn weft_blocking_start(work: *mut Work) -> i64 {
         let call = move || held.run();
         // A call that cannot be run ends too: the caller finds no result.
         let _ = blocking::run(Purpose::Libraries, call).await;
-        Ok(Payload::Int(code(End::Ready)))
+        Ok(Payload::Int(code(End::Ready(0))))
     });
     operation as i64
 }

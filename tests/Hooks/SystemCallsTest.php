@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Hooks;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Http\Folder;
+use Weft\Tests\Runtime\Subprocess;
+
+/** What a wait costs in system calls: two tasks send a line to and fro, and each waits for the other's. */
+final class SystemCallsTest extends TestCase
+{
+    private const PROGRAM = <<<'PHP'
+        run(function () {
+            [$near, $far] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+            async(function () use ($far) {
+                while (($line = fgets($far)) !== false) {
+                    fwrite($far, $line);
+                }
+            });
+            for ($i = 0; $i < ROUNDS; $i++) {
+                fwrite($near, "line\n");
+                fgets($near);
+            }
+            stream_socket_shutdown($near, STREAM_SHUT_WR);
+        });
+        PHP;
+    private const ROUNDS = 500;
+
+    public function testAWaitRegistersItsSocketAndAsksOnce(): void
+    {
+        [$few, $many] = [self::systemCalls(self::ROUNDS), self::systemCalls(3 * self::ROUNDS)];
+
+        $perWait = [];
+        foreach ($many as $name => $count) {
+            $perWait[$name] = \round(($count - ($few[$name] ?? 0)) / (4 * self::ROUNDS), 1);
+        }
+        $perWait = \array_filter($perWait);
+        \ksort($perWait);
+
+        // Tokio's epoll instance, that of the waits inside of it, and one more where the turn of the event loop asks again.
+        self::assertLessThanOrEqual(3.0, $perWait['epoll_wait']);
+        unset($perWait['epoll_wait']);
+        self::assertSame(['epoll_ctl' => 1.0, 'poll' => 1.0, 'recvfrom' => 1.0, 'sendto' => 1.0], $perWait);
+    }
+
+    /** @return array<string, int> calls by name */
+    private static function systemCalls(int $rounds): array
+    {
+        \is_executable('/usr/bin/strace') || self::markTestSkipped('strace is not installed');
+        $folder = new Folder();
+        try {
+            $program = Subprocess::run("const ROUNDS = $rounds;" . self::PROGRAM, under: ['/usr/bin/strace', '-f', '-c', '-o', "$folder->path/counts"]);
+            if (\str_contains($program->errors, 'ptrace')) {
+                self::markTestSkipped("the system allows no tracing: $program->errors");
+            }
+            self::assertSame(0, $program->exitCode, $program->errors);
+            \preg_match_all('/^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$/m', (string) \file_get_contents("$folder->path/counts"), $lines);
+        } finally {
+            $folder->remove();
+        }
+
+        return \array_diff_key(\array_map(intval(...), \array_combine($lines[2], $lines[1])), ['total' => 0]);
+    }
+}
