@@ -15,7 +15,6 @@ namespace Weft\Examples\Shop;
 
 use Weft\App;
 use Weft\Http\Body;
-use Weft\Http\HttpException;
 use Weft\Http\NotFoundException;
 use Weft\Http\Response;
 use Weft\Lock\Locks;
@@ -30,9 +29,6 @@ $app->onStart(static fn() => Locks::database($database)->synchronized('tables of
 }));
 $app->http('127.0.0.1:' . (\getenv('PORT') ?: '8080'))
     ->post('/orders', static function (#[Body] NewOrder $order) use ($bus): Response {
-        if ($order->item === '' || \strlen($order->item) > 100 || $order->quantity < 1) {
-            throw new HttpException(422, 'an order has an "item" of 1 to 100 bytes and a "quantity" of at least 1');
-        }
         $id = \bin2hex(\random_bytes(16));
         $bus->send(new PlaceOrder($id, $order->item, $order->quantity));
 

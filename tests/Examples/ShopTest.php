@@ -51,23 +51,26 @@ final class ShopTest extends TestCase
 
     /** @dataProvider badOrders */
     #[DataProvider('badOrders')]
-    public function testABadOrderIsRefused(string $body, int $expected): void
+    public function testABadOrderIsRefused(string $body, int $expected, array $pointers): void
     {
         $this->open();
 
-        [$status] = $this->request('POST', '/orders', $body);
+        [$status, , $problem] = $this->request('POST', '/orders', $body);
         self::assertSame($expected, $status);
+        self::assertSame($pointers, \array_column(\json_decode($problem, true)['errors'] ?? [], 'pointer'), $problem);
         self::assertSame(404, $this->request('GET', '/orders/1')[0]);
         self::assertSame('{}', $this->request('GET', '/sold')[2]);
     }
 
     public static function badOrders(): iterable
     {
-        yield 'no JSON' => ['book', 400];
-        yield 'no object' => ['5', 422];
-        yield 'no item' => ['{"quantity": 1}', 422];
-        yield 'no number' => ['{"item": "book", "quantity": "1"}', 422];
-        yield 'none' => ['{"item": "book", "quantity": 0}', 422];
+        yield 'no JSON' => ['book', 400, ['#']];
+        yield 'no object' => ['5', 422, ['#']];
+        yield 'no item' => ['{"quantity": 1}', 422, ['#/item']];
+        yield 'no number' => ['{"item": "book", "quantity": "1"}', 422, ['#/quantity']];
+        yield 'none' => ['{"item": "book", "quantity": 0}', 422, ['#/quantity']];
+        yield 'two faults' => ['{"item": "", "quantity": -1}', 422, ['#/item', '#/quantity']];
+        yield 'a name too long' => ['{"item": "' . \str_repeat('a', 101) . '", "quantity": 1}', 422, ['#/item']];
     }
 
     public function testWhatWasAcceptedIsCountedOnceAlthoughWorkersAreKilled(): void

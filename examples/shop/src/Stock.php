@@ -24,7 +24,7 @@ final class Stock
         );
     }
 
-    /** @return array<string, int> pieces by item */
+    /** @return array<string, int> sold quantity by item */
     public function soldByItem(): array
     {
         return \array_column($this->database->execute('SELECT item, sold FROM stock ORDER BY item')->rows(), 'sold', 'item');
