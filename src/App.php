@@ -7,8 +7,8 @@ namespace Weft;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
-use Weft\Grpc\Limits as GrpcLimits;
 use Weft\Grpc\Server as GrpcServer;
+use Weft\Grpc\ServerOptions as GrpcOptions;
 use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
@@ -103,30 +103,18 @@ final class App
      *
      * @param string $address as for `http()`
      * @param object|list<object> $services implement the interfaces that protoc-gen-weft has generated
-     * @param list<callable> $interceptors around every handler, see `Weft\Grpc\Server`
-     * @param bool $reflection serves reflection for tools such as grpcurl
-     * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` allows every origin
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; ignored where an `http()` has the address
-     * @param bool $channelz serves channelz: connections and their calls
-     * @param bool $json serves methods with a `google.api.http` rule by HTTP with JSON as well
-     * @param bool $health serves health checks, `grpc.health.v1`
      *
      * @throws Grpc\InvalidServiceError
      */
     public function grpc(
         string $address,
         object|array $services,
-        array $interceptors = [],
-        ?GrpcLimits $limits = null,
-        bool $reflection = false,
-        array $webOrigins = [],
+        GrpcOptions $options = new GrpcOptions(),
         ?Tls $tls = null,
         ?Limits $connections = null,
-        bool $json = false,
-        bool $channelz = false,
-        bool $health = true,
     ): GrpcServer {
-        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug, $json, $channelz, $health);
+        $server = new GrpcServer($services, $options, $this->logger, $this->debug);
         $this->grpc[] = [$address, $server, $connections, $tls];
 
         return $server;

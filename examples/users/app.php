@@ -13,9 +13,10 @@ declare(strict_types=1);
 namespace Weft\Examples\Users;
 
 use Weft\App;
+use Weft\Grpc\ServerOptions;
 
 require __DIR__ . '/autoload.php';
 
 $app = new App();
-$app->grpc('127.0.0.1:' . (\getenv('PORT') ?: '9090'), new UserDirectory(), reflection: true);
+$app->grpc('127.0.0.1:' . (\getenv('PORT') ?: '9090'), new UserDirectory(), new ServerOptions(reflection: true));
 $app->run();

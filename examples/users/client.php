@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Weft\Examples\Users;
 
+use Weft\Grpc\Client\ChannelOptions;
 use Weft\Grpc\Client\Http2Channel;
 use Weft\Grpc\StatusException;
 
@@ -15,7 +16,7 @@ use function Weft\run;
 
 require __DIR__ . '/autoload.php';
 
-$users = new UsersClient(Http2Channel::connect($argv[1] ?? '127.0.0.1:9090', timeout: 5.0));
+$users = new UsersClient(Http2Channel::connect($argv[1] ?? '127.0.0.1:9090', options: new ChannelOptions(timeout: 5.0)));
 
 run(static function () use ($users): void {
     $user = $users->get(new GetUserRequest(228));

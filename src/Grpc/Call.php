@@ -4,15 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
-use Weft\Native;
 use Weft\Native\GrpcCall;
+use Weft\Runtime\Internal\TraceSource;
+use Weft\Runtime\Trace;
 
 /**
  * The context of a call: metadata, deadline, peer, and the metadata of the response.
  *
  * The task of the handler is cancelled when the client cancels the call or disconnects, or when the deadline passes.
  */
-final class Call extends GrpcCall
+final class Call extends GrpcCall implements TraceSource
 {
     /**
      * @internal
@@ -22,7 +23,7 @@ final class Call extends GrpcCall
     public array $trailers = [];
     /** @var array<string, mixed> */
     private array $attributes = [];
-    private ?string $traceparent = null;
+    private ?Trace $trace = null;
 
     /** The first metadata value of that name, null if there is none. Values of names that end in `-bin` are bytes. */
     public function value(string $name): ?string
@@ -42,18 +43,12 @@ final class Call extends GrpcCall
     }
 
     /**
-     * The W3C `traceparent` for the calls of this handler: a new span in the trace of the call, or in a new trace if the call has
-     * none.
+     * The span of this call: in the trace of the `traceparent` of its metadata (W3C Trace Context), or in a new one. It is the current one
+     * of the handler: {@see Trace::current()}.
      */
-    public function traceparent(): string
+    public function trace(): Trace
     {
-        return $this->traceparent ??= Native\traceparent($this->value('traceparent'));
-    }
-
-    /** The trace id, 32 hexadecimal digits. */
-    public function traceId(): string
-    {
-        return \substr($this->traceparent(), 3, 32);
+        return $this->trace ??= Trace::continue($this->value('traceparent'), $this->value('tracestate'));
     }
 
     /**

@@ -38,10 +38,7 @@ final class Server
     private readonly MethodTable $table;
     private readonly ?Bindings $bindings;
     private readonly Health $health;
-    /** @var list<\Closure> */
-    private readonly array $interceptors;
     private readonly LoggerInterface $logger;
-    private readonly Limits $limits;
     private ?GrpcServer $native = null;
     private ?Calls $calls = null;
     /** @var list<Http\Server> whose connections carry the calls */
@@ -51,49 +48,32 @@ final class Server
     private bool $stopped = false;
 
     /**
-     * @param object|list<object> $services
-     * @param list<callable(Call, mixed, \Closure(mixed): mixed): mixed> $interceptors around every handler, the first is the
-     *     outermost; each receives the call, the request (a message or an iterable of messages) and the next handler, and
-     *     returns the response (a message or an iterable of messages) or throws a StatusException
-     * @param Limits|null $limits of calls and messages; null has the defaults of {@see Limits}
-     * @param bool $reflection serves reflection for tools such as grpcurl
-     * @param list<string> $webOrigins origins whose pages may call by grpc-web, such as `https://app.example`; `*` allows every origin
+     * @param object|list<object> $services implement the interfaces that protoc-gen-weft has generated
      * @param LoggerInterface|null $logger logs failed handlers; by default to stderr
      * @param bool $debug sends the message of every exception to the client, not only that of a StatusException
-     * @param bool $channelz serves connections and calls by `grpc.channelz.v1`
-     * @param bool $json serves methods with a `google.api.http` rule by HTTP with JSON as well
-     * @param bool $health serves health checks, `grpc.health.v1`
      *
      * @throws InvalidServiceError
      */
     public function __construct(
         object|array $services,
-        array $interceptors = [],
-        ?Limits $limits = null,
-        bool $reflection = false,
-        private readonly array $webOrigins = [],
+        private readonly ServerOptions $options = new ServerOptions(),
         ?LoggerInterface $logger = null,
         private readonly bool $debug = false,
-        bool $json = false,
-        bool $channelz = false,
-        bool $health = true,
     ) {
         $services = \is_array($services) ? \array_values($services) : [$services];
         $this->health = new Health(\array_keys((new Services($services))->interfaces));
-        if ($health) {
+        if ($options->health) {
             $services[] = $this->health;
         }
-        if ($channelz) {
+        if ($options->channelz) {
             $services[] = new Channelz(fn(): array => $this->native()->callStats(), fn(): array => $this->carriers);
         }
-        if ($reflection) {
+        if ($options->reflection) {
             \array_push($services, ...Reflection::of($services));
         }
         $this->services = new Services($services);
-        $this->interceptors = \array_map(static fn(callable $one): \Closure => $one(...), \array_values($interceptors));
-        $this->limits = $limits ?? new Limits();
-        $this->table = new MethodTable($this->services->methods, $this->limits);
-        $this->bindings = $json ? new Bindings($this->services) : null;
+        $this->table = new MethodTable($this->services->methods, $options->limits);
+        $this->bindings = $options->json ? new Bindings($this->services) : null;
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
     }
 
@@ -191,14 +171,14 @@ final class Server
     private function native(): GrpcServer
     {
         /** @var array<string, mixed> $limits */
-        $limits = ['webOrigins' => $this->webOrigins, 'concurrency' => $this->table->concurrency] + $this->limits->native();
+        $limits = ['webOrigins' => $this->options->webOrigins, 'concurrency' => $this->table->concurrency] + $this->options->limits->native();
 
         return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
     }
 
     private function calls(): Calls
     {
-        $intercepted = fn(Method $method): Method => $method->intercepted($this->interceptors);
+        $intercepted = fn(Method $method): Method => $method->intercepted($this->options->interceptors);
 
         $methods = [...$this->services->methods, ...$this->bindings?->methods ?? []];
 

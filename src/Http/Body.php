@@ -12,6 +12,8 @@ namespace Weft\Http;
  * $routes->post('/orders', fn (#[Body] PlaceOrder $order): Order => $orders->place($order));
  * ```
  *
+ * A parameter of the class {@see \Weft\CloudEvents\CloudEvent} gets the event of the request, in binary or structured mode.
+ *
  * A body of another content type is answered 415, one that is no JSON 400, one that does not match the type 422, with the JSON pointer of
  * each fault. Fields that the class does not have are ignored.
  */

@@ -21,7 +21,7 @@ use Weft\Bus\SendOptions;
 use Weft\Bus\SerializedBy;
 use Weft\Bus\Serializer;
 use Weft\Bus\Serializer\CloudEvents;
-use Weft\Bus\Serializer\ContentMode;
+use Weft\CloudEvents\ContentMode;
 use Weft\Bus\Serializer\HeaderMapping;
 use Weft\Bus\Serializer\Json;
 use Weft\Bus\Serializer\PhpServiceBus;

@@ -23,7 +23,7 @@ use Weft\Bus\Route;
 use Weft\Bus\SerializedBy;
 use Weft\Bus\Serializer;
 use Weft\Bus\Serializer\CloudEvents;
-use Weft\Bus\Serializer\ContentMode;
+use Weft\CloudEvents\ContentMode;
 use Weft\Bus\Serializer\Envelope;
 use Weft\Bus\Serializer\HeaderMapping;
 use Weft\Bus\Serializer\Json;

@@ -192,7 +192,7 @@ final class DocumentsTest extends TestCase
         $client = <<<'PHP'
             spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");
             Weft\run(static function (): void {
-                $greeter = new GreeterClient(Weft\Grpc\Client\Http2Channel::connect('127.0.0.1:9090', timeout: 60.0));
+                $greeter = new GreeterClient(Weft\Grpc\Client\Http2Channel::connect('127.0.0.1:9090', options: new Weft\Grpc\Client\ChannelOptions(timeout: 60.0)));
                 echo $greeter->greet(new Name('Ada'))->text;
             });
             PHP;

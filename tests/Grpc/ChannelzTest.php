@@ -15,7 +15,7 @@ final class ChannelzTest extends GrpcTestCase
 
     protected function setUp(): void
     {
-        $this->server = $this->serve('"list" => static fn() => throw new StatusException(Status::NotFound, "none")', ', channelz: true, reflection: true');
+        $this->server = $this->serve('"list" => static fn() => throw new StatusException(Status::NotFound, "none")', ', new ServerOptions(channelz: true, reflection: true)');
     }
 
     public function testAServerTellsHowManyCallsItHasHad(): void

@@ -10,7 +10,9 @@ use Weft\Examples\Users\ListUserRequest;
 use Weft\Examples\Users\User;
 use Weft\Examples\Users\UsersClient;
 use Weft\Grpc\Client\Balancing;
+use Weft\Grpc\Client\ChannelOptions;
 use Weft\Grpc\Client\Http2Channel;
+use Weft\Grpc\Client\Keepalive;
 use Weft\Grpc\Client\ServiceConfig;
 use Weft\Grpc\Client\Tls;
 use Weft\Grpc\Status;
@@ -265,7 +267,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function testAMessageOverTheLimitEndsItsCallOnly(): void
     {
         $server = $this->serve('"get" => static fn($request) => new User(name: str_repeat("a", $request->id))');
-        $client = new UsersClient(Http2Channel::connect($server->address, messageBytes: 1_000));
+        $client = new UsersClient(Http2Channel::connect($server->address, options: new ChannelOptions(messageBytes: 1_000)));
 
         $failure = self::failure(static fn() => $client->get(new GetUserRequest(1_001)));
 
@@ -321,7 +323,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function testATimeoutMayBeBeyondAllClocks(float $seconds): void
     {
         $server = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() > 1e8))');
-        $client = new UsersClient(Http2Channel::connect($server->address, connectTimeout: $seconds, pingInterval: $seconds, pingTimeout: $seconds));
+        $client = new UsersClient(Http2Channel::connect($server->address, options: new ChannelOptions(connectTimeout: $seconds, keepalive: new Keepalive($seconds, $seconds))));
 
         self::assertSame(1, $client->get(new GetUserRequest(), timeout: $seconds)->id);
     }
@@ -394,7 +396,7 @@ final class ClientFaultTest extends GrpcTestCase
     /** @param string|list<string> $addresses */
     private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
     {
-        return new UsersClient(Http2Channel::connect($addresses, timeout: self::DEADLINE, config: $config));
+        return new UsersClient(Http2Channel::connect($addresses, options: new ChannelOptions(timeout: self::DEADLINE, config: $config ?? new ServiceConfig())));
     }
 
     private static function failure(\Closure $call): StatusException

@@ -9,8 +9,10 @@ use Weft\Examples\Users\ListUserRequest;
 use Weft\Examples\Users\User;
 use Weft\Examples\Users\UsersClient;
 use Weft\Grpc\Client\Balancing;
+use Weft\Grpc\Client\ChannelOptions;
 use Weft\Grpc\Client\Compression;
 use Weft\Grpc\Client\Http2Channel;
+use Weft\Grpc\Client\Keepalive;
 use Weft\Grpc\Client\MethodConfig;
 use Weft\Grpc\Client\RetryPolicy;
 use Weft\Grpc\Client\RetryThrottling;
@@ -207,7 +209,7 @@ final class ClientTest extends GrpcTestCase
     {
         // Accepts and says nothing: an attempt takes as long as it may.
         $silent = stream_socket_server('tcp://127.0.0.1:0');
-        $client = new UsersClient(Http2Channel::connect((string) stream_socket_get_name($silent, false), new \Weft\Grpc\Client\Tls(verify: false), connectTimeout: 0.3));
+        $client = new UsersClient(Http2Channel::connect((string) stream_socket_get_name($silent, false), new \Weft\Grpc\Client\Tls(verify: false), options: new ChannelOptions(connectTimeout: 0.3)));
 
         $failures = run(static fn(): array => all(array_fill(0, 50, static fn() => self::failure(static fn() => $client->get(new GetUserRequest()))->status)));
 
@@ -222,7 +224,7 @@ final class ClientTest extends GrpcTestCase
         $server = $this->serve('"get" => static fn($request, Call $call) => new User(name: $call->wasCompressed() ? "compressed" : "plain")');
 
         foreach (Compression::cases() as $compression) {
-            self::assertSame('compressed', (new UsersClient(Http2Channel::connect($server->address, compression: $compression)))->get(new GetUserRequest(1))->name);
+            self::assertSame('compressed', (new UsersClient(Http2Channel::connect($server->address, options: new ChannelOptions(compression: $compression))))->get(new GetUserRequest(1))->name);
         }
         self::assertSame('plain', (new UsersClient(Http2Channel::connect($server->address)))->get(new GetUserRequest(1))->name);
     }
@@ -230,7 +232,7 @@ final class ClientTest extends GrpcTestCase
     public function testAServerThatFallsSilentIsNoticed(): void
     {
         $server = $this->serve('"get" => static function () { say("working"); delay(300); }', ', connections: new \Weft\Http\Limits()');
-        $client = new UsersClient(Http2Channel::connect($server->address, pingInterval: 0.3, pingTimeout: 3.0));
+        $client = new UsersClient(Http2Channel::connect($server->address, options: new ChannelOptions(keepalive: new Keepalive(0.3, 3.0))));
         $start = 0.0;
 
         $failure = self::failure(static function () use ($client, $server, &$start): void {
@@ -276,7 +278,7 @@ final class ClientTest extends GrpcTestCase
     /** @param string|list<string> $addresses */
     private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
     {
-        return new UsersClient(Http2Channel::connect($addresses, timeout: 100.0, config: $config));
+        return new UsersClient(Http2Channel::connect($addresses, options: new ChannelOptions(timeout: 100.0, config: $config ?? new ServiceConfig())));
     }
 
     private static function retrying(RetryPolicy $policy): ServiceConfig

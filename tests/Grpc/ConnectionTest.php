@@ -16,7 +16,7 @@ final class ConnectionTest extends GrpcTestCase
     public function testTimesMayBeEndless(): void
     {
         $times = 'deadline: INF, writeTimeout: INF, header: new \Weft\Http\HeaderLimits(timeout: INF), body: new \Weft\Http\BodyLimits(timeout: INF), keepalive: new \Weft\Http\Keepalive(INF, INF, INF, INF, INF, INF)';
-        $server = $this->serve(arguments: ", connections: new \Weft\Http\Limits($times), limits: new Limits(methods: ['api.Users' => new \Weft\Grpc\MethodLimits(timeout: INF)])");
+        $server = $this->serve(arguments: ", new ServerOptions(limits: new Limits(methods: ['api.Users' => new \Weft\Grpc\MethodLimits(timeout: INF)])), connections: new \Weft\Http\Limits($times)");
 
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 99999999H'));
@@ -27,7 +27,7 @@ final class ConnectionTest extends GrpcTestCase
     {
         $server = $this->serve(
             "'list' => static function () { try { while (true) { yield new User(1, str_repeat('x', 60_000)); } } finally { say('cancelled'); } }",
-            ', limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5))',
+            ', new ServerOptions(limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5)))',
         );
         $wire = new Wire($server->connect());
         $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
@@ -38,7 +38,7 @@ final class ConnectionTest extends GrpcTestCase
 
     public function testAStreamThatHasNothingToSendIsNotTakenForOneThatIsNotRead(): void
     {
-        $server = $this->serve("'list' => static function () { yield new User(1); delay(2.0); yield new User(2); }", ', limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5))');
+        $server = $this->serve("'list' => static function () { yield new User(1); delay(2.0); yield new User(2); }", ', new ServerOptions(limits: new Limits(messages: new MessageLimits(writeTimeout: 0.5)))');
 
         self::assertCount(2, $server->post(self::LIST, self::EMPTY_MESSAGE)->messages());
     }

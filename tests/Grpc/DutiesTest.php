@@ -69,7 +69,7 @@ final class DutiesTest extends GrpcTestCase
 
     public function testHealthChecksCanBeSwitchedOff(): void
     {
-        $server = $this->serve(arguments: ', health: false', more: '$grpc->health()->set("api.Users", false);');
+        $server = $this->serve(arguments: ', new ServerOptions(health: false)', more: '$grpc->health()->set("api.Users", false);');
 
         self::assertStatus(Status::Unimplemented, $server->post('/grpc.health.v1.Health/Check', self::EMPTY_MESSAGE), 'there is no method /grpc.health.v1.Health/Check');
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
@@ -207,7 +207,7 @@ final class DutiesTest extends GrpcTestCase
 
     public function testTheTraceOfACallGoesOn(): void
     {
-        $server = $this->serve('"get" => static fn($request, Call $call) => new User(name: $call->traceparent())');
+        $server = $this->serve('"get" => static fn($request, Call $call) => new User(name: $call->trace()->traceparent)');
 
         $name = substr($server->post(self::GET, self::USER_228, '-H', 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')->messages()[0], 2);
 

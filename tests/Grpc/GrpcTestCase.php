@@ -37,7 +37,7 @@ abstract class GrpcTestCase extends TestCase
             require $autoload;
             use Weft\App;
             use Weft\Examples\Users\{GetUserRequest, ImportSummary, ListUserRequest, User, Users};
-            use Weft\Grpc\{Call, Limits, MessageLimits, Status, StatusException, StreamLimits};
+            use Weft\Grpc\{Call, Limits, MessageLimits, ServerOptions, Status, StatusException, StreamLimits};
             use Weft\Http\{Request, Response};
             use function Weft\{async, delay};
             final class Service implements Users

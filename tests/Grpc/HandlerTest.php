@@ -256,7 +256,7 @@ final class HandlerTest extends GrpcTestCase
         $server = $this->serve(
             '"get" => static fn($request, Call $call) => new User(name: $call->attribute("user"))',
             <<<'PHP'
-                , interceptors: [
+                , new ServerOptions(interceptors: [
                     static function (Call $call, mixed $request, Closure $next): mixed {
                         return $call->value("authorization") === "secret" ? $next($request) : throw new StatusException(Status::Unauthenticated, "who are you?");
                     },
@@ -265,7 +265,7 @@ final class HandlerTest extends GrpcTestCase
                         return is_iterable($reply) ? (static function () use ($reply) { foreach ($reply as $one) { yield new User($one->id * 10); } })() : $reply;
                     },
                     static fn(Call $call, mixed $request, Closure $next): mixed => [$call->setAttribute("user", "me"), $next($request)][1],
-                ]
+                ])
                 PHP,
         );
 

@@ -213,7 +213,7 @@ final class JsonTest extends TestCase
         $this->expectException(InvalidServiceError::class);
         $this->expectExceptionMessage('The limits name "library.Library/Lend"');
 
-        new Server(new Shelves(), limits: new Limits(methods: ['library.Library/Lend' => new MethodLimits(inFlight: 1)]));
+        new Server(new Shelves(), new \Weft\Grpc\ServerOptions(limits: new Limits(methods: ['library.Library/Lend' => new MethodLimits(inFlight: 1)])));
     }
 
     private static function ask(string $verb, string $path, ?string $body = null, string ...$options): Answer

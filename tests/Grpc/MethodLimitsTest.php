@@ -163,6 +163,6 @@ final class MethodLimitsTest extends GrpcTestCase
     {
         $limits = str_replace('new MethodLimits', 'new \Weft\Grpc\MethodLimits', $limits);
 
-        return $this->serve($methods, ", limits: new Limits(methods: [$limits])");
+        return $this->serve($methods, ", new ServerOptions(limits: new Limits(methods: [$limits]))");
     }
 }

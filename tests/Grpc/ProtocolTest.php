@@ -112,7 +112,7 @@ final class ProtocolTest extends GrpcTestCase
     #[DataProvider('brokenBodies')]
     public function testABrokenBodyEndsItsCallOnly(string $body, Status $status, string $message): void
     {
-        $server = $this->serve(arguments: ', limits: new Limits(messages: new MessageLimits(bytes: 1000))');
+        $server = $this->serve(arguments: ', new ServerOptions(limits: new Limits(messages: new MessageLimits(bytes: 1000)))');
 
         self::assertStatus($status, $server->post(self::GET, $body, '-H', 'grpc-encoding: gzip'), $message);
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
@@ -187,7 +187,7 @@ final class ProtocolTest extends GrpcTestCase
 
     public function testAPageOfAnAllowedOriginMayCall(): void
     {
-        $server = $this->serve(arguments: ', webOrigins: ["https://app.example"]');
+        $server = $this->serve(arguments: ', new ServerOptions(webOrigins: ["https://app.example"])');
         $ask = static fn(string $origin): Answer => $server->post(self::GET, '', '--http1.1', '-X', 'OPTIONS', '-H', 'Content-Type: text/plain', '-H', "Origin: $origin", '-H', 'Access-Control-Request-Method: POST', '-H', 'Access-Control-Request-Headers: content-type,x-grpc-web');
 
         $allowed = $ask('https://app.example');

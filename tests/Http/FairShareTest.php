@@ -60,7 +60,7 @@ final class FairShareTest extends HttpTestCase
 
     public function testUnaryCallsOfOneClientLeavePlacesAndRoomInTheQueueToOthers(): void
     {
-        $server = $this->withFibers(40, ', limits: new Weft\Grpc\Limits(inFlight: 2, queue: 4)');
+        $server = $this->withFibers(40, ', new Weft\Grpc\ServerOptions(limits: new Weft\Grpc\Limits(inFlight: 2, queue: 4))');
         $socket = $server->connect();
         stream_set_timeout($socket, 30);
         // Their requests never end.
@@ -77,7 +77,7 @@ final class FairShareTest extends HttpTestCase
 
     public function testEveryKindOfLongRequestFrom105ConnectionsLeavesRoomForOthers(): void
     {
-        $server = $this->withFibers(200, ', limits: new Weft\Grpc\Limits(clientShare: 1.0)');
+        $server = $this->withFibers(200, ', new Weft\Grpc\ServerOptions(limits: new Weft\Grpc\Limits(clientShare: 1.0))');
         $open = [];
         for ($index = 0; $index < 15; $index++) {
             $open[] = $this->hold($server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx");

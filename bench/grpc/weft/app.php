@@ -37,5 +37,5 @@ if ($messages === 'google-protobuf') {
 
 $app = new App();
 $limits = new Limits(clientShare: 1.0, keepalive: new Keepalive(idle: 3_600.0), body: new BodyLimits(window: (int) $options['stream-window']));
-$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], limits: new \Weft\Grpc\Limits(clientShare: 1.0, messages: new \Weft\Grpc\MessageLimits(writeTimeout: null)), connections: $limits);
+$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], new \Weft\Grpc\ServerOptions(limits: new \Weft\Grpc\Limits(clientShare: 1.0, messages: new \Weft\Grpc\MessageLimits(writeTimeout: null))), connections: $limits);
 $app->run();

@@ -27,7 +27,7 @@ $chunks = static function () use ($bytes): Generator {
     }
 };
 echo run(static function () use ($direction, $bytes, $window, $chunks): float {
-    $bulk = new BulkClient(Http2Channel::connect('127.0.0.1:' . getenv('PORT'), streamWindow: (int) $window));
+    $bulk = new BulkClient(Http2Channel::connect('127.0.0.1:' . getenv('PORT'), options: new \Weft\Grpc\Client\ChannelOptions(streamWindow: (int) $window)));
     // The connection is made before the clock runs.
     $bulk->upload([new Chunk('')]);
     $start = microtime(true);

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Serializing\JsonObject;
 use Weft\Bus\Internal\Serializing\MediaType;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Serializer;
+use Weft\CloudEvents\ContentMode;
 
 /**
  * CloudEvents 1.0: the JSON event format, and the AMQP protocol binding in binary and structured mode.

@@ -18,6 +18,7 @@ use Weft\Protobuf\DecodingException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
+use Weft\Runtime\Trace;
 
 use function Weft\async;
 
@@ -26,9 +27,12 @@ use function Weft\async;
  * a call needs it and reopened after it was lost. A call without a connection fails with Unavailable.
  *
  * ```
- * $users = new UsersClient(Http2Channel::connect('users:9090', timeout: 2.0));
+ * $users = new UsersClient(Http2Channel::connect('users:9090', options: new ChannelOptions(timeout: 2.0)));
  * $user = $users->get(new GetUserRequest(7));
  * ```
+ *
+ * A call continues the current trace (`traceparent` and `tracestate` in its metadata, unless the caller has set them); {@see TracedChannel}
+ * gives it a span of its own.
  *
  * A call that does not end with Ok throws a StatusException. Cancelling a task cancels its call. A call that the server has provably not
  * started to handle is retried once; other calls are retried only as the service config says.
@@ -44,49 +48,19 @@ final class Http2Channel implements Channel
 
     /**
      * @param string|non-empty-list<string> $addresses `host:port` or `[::1]:port`, in order of preference
-     * @param float|null $timeout seconds, for calls without a timeout of their own; null is unlimited
-     * @param float $connectTimeout seconds for one attempt to connect to one server
-     * @param int $messageBytes the limit of a received message, compressed or not; a larger one ends the call with ResourceExhausted
-     * @param ServiceConfig|null $config load balancing, retries and timeouts of methods
-     * @param Compression|null $compression of sent messages; received messages may use any
-     * @param float|null $pingInterval seconds of silence during a call after which the server is pinged; null disables it. By default
-     *     gRPC servers disconnect clients that ping more often than every five minutes.
-     * @param float $pingTimeout seconds to wait for the answer to a ping; then the calls fail with Unavailable
-     * @param int $streamWindow the flow control window of a stream in bytes, 65535 to 2147483647: it limits a stream to that many
-     *     bytes per round trip
      *
      * @throws TlsException a file cannot be used
      */
-    public static function connect(
-        string|array $addresses,
-        ?Tls $tls = null,
-        ?float $timeout = null,
-        float $connectTimeout = 20.0,
-        int $messageBytes = 4_194_304,
-        ?ServiceConfig $config = null,
-        ?Compression $compression = null,
-        ?float $pingInterval = null,
-        float $pingTimeout = 20.0,
-        int $streamWindow = 262_144,
-    ): self {
-        $config ??= new ServiceConfig();
-        $options = ['connectTimeout' => $connectTimeout, 'messageBytes' => $messageBytes, 'pingInterval' => $pingInterval, 'pingTimeout' => $pingTimeout];
-        if ($streamWindow < 65_535 || $streamWindow > 0x7fff_ffff) {
-            throw new \ValueError("streamWindow must be from 65535 to 2147483647, got $streamWindow");
-        }
-        foreach ($options as $name => $value) {
-            if ($value !== null && (\is_nan($value) || $value <= 0)) {
-                throw new \ValueError("$name must be greater than 0, got $value");
-            }
-        }
+    public static function connect(string|array $addresses, ?Tls $tls = null, ChannelOptions $options = new ChannelOptions()): self
+    {
         $native = GrpcChannel::open(
             \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs at least one address')),
-            $config->balancing === Balancing::RoundRobin,
+            $options->config->balancing === Balancing::RoundRobin,
             $tls?->native(),
-            $options + ['encoding' => $compression?->value, 'streamWindow' => $streamWindow],
+            $options->native(),
         );
 
-        return new self($native, $timeout, $config);
+        return new self($native, $options->timeout, $options->config);
     }
 
     /** @return array{string, int} */
@@ -180,6 +154,10 @@ final class Http2Channel implements Channel
     /** @param array<string, string|list<string>> $metadata */
     private function open(string $method, array $metadata, RetryingCall $attempts): GrpcClientCall
     {
+        if (!isset($metadata['traceparent'])) {
+            $metadata += Trace::current()?->headers() ?? [];
+        }
+
         return $this->native->call($method, $metadata, $attempts->timeLeft(), $attempts->made, $attempts->config->waitForReady);
     }
 

@@ -228,7 +228,8 @@ final class Calls implements ServerTaskHandler
             'method' => $call->method(),
             'error' => ExceptionReport::summary($error),
             'exception' => $error,
-            'trace_id' => $call->traceId(),
+            'trace_id' => $call->trace()->traceId(),
+            'span_id' => $call->trace()->spanId(),
             'rpc.grpc.status_code' => $status->value,
         ] + $call->telemetry());
     }

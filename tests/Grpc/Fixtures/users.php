@@ -25,7 +25,7 @@ $reflection = static function (Call $call, mixed $request, Closure $next) use ($
     return $next($request);
 };
 $app = new App();
-$app->grpc('127.0.0.1:0', new UserDirectory(), interceptors: [$reflection], reflection: true);
+$app->grpc('127.0.0.1:0', new UserDirectory(), new \Weft\Grpc\ServerOptions(interceptors: [$reflection], reflection: true));
 $app->run(static function (array $addresses): void {
     echo $addresses[0], "\n";
 });

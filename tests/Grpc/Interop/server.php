@@ -17,7 +17,7 @@ require dirname(__DIR__, 3) . '/autoload.php';
 $app = new App();
 $tls = isset($argv[2]) ? new Tls(new Certificate($argv[1], $argv[2])) : null;
 // grpc-java's very_large_request has 10 MiB.
-$app->grpc('127.0.0.1:0', [new Interop($load = new Load()), $load], limits: new Limits(messages: new MessageLimits(bytes: 16_777_216)), tls: $tls);
+$app->grpc('127.0.0.1:0', [new Interop($load = new Load()), $load], new \Weft\Grpc\ServerOptions(limits: new Limits(messages: new MessageLimits(bytes: 16_777_216))), tls: $tls);
 $app->run(static function (array $addresses): void {
     echo $addresses[0], "\n";
 });

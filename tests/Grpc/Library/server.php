@@ -7,6 +7,7 @@ declare(strict_types=1);
 use Weft\App;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
+use Weft\Grpc\ServerOptions;
 use Weft\Http\Response;
 use Weft\Tests\Grpc\Library\Shelves;
 
@@ -14,10 +15,10 @@ require dirname(__DIR__, 3) . '/autoload.php';
 
 $app = new App();
 $app->http('127.0.0.1:0')->get('/page', static fn (): Response => Response::text('a page'));
-$app->grpc('127.0.0.1:0', new Shelves(), limits: new Limits(methods: [
+$app->grpc('127.0.0.1:0', new Shelves(), new ServerOptions(limits: new Limits(methods: [
     'library.Library/GetBook' => new MethodLimits(timeout: 1.0),
     'library.Library/LendBook' => new MethodLimits(messageBytes: 200),
-]), reflection: true, webOrigins: ['https://app.example'], json: true);
+]), reflection: true, webOrigins: ['https://app.example'], json: true));
 $app->run(static function (array $addresses): void {
     echo $addresses[0], "\n";
 });

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal\Handlers;
 
+use Weft\CloudEvents\CloudEvent;
 use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\InvalidRouteError;
@@ -65,7 +66,7 @@ final class HandlerCompiler
         foreach ($compiler->function->getParameters() as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
             $argument = $isSocket ? null : $compiler->argument($parameter);
-            $arguments[] = $argument instanceof BodyArgument ? throw $compiler->invalid("has the parameter \${$parameter->name} with #[Body], but the request of a WebSocket has no body") : $argument;
+            $arguments[] = self::isBody($argument) ? throw $compiler->invalid("has the parameter \${$parameter->name} with #[Body], but the request of a WebSocket has no body") : $argument;
         }
 
         return $arguments;
@@ -75,7 +76,7 @@ final class HandlerCompiler
     {
         $parameters = \array_values($this->function->getParameters());
         $arguments = \array_values(\array_map($this->argument(...), $parameters));
-        $bodies = \array_filter($arguments, static fn(Argument $argument): bool => $argument instanceof BodyArgument);
+        $bodies = \array_filter($arguments, self::isBody(...));
         if (\count($bodies) > 1) {
             throw $this->invalid('has two parameters with #[Body]; a request has one body');
         }
@@ -124,8 +125,17 @@ final class HandlerCompiler
             || $type === null && $parameter->getPosition() === 0 && $parameter->getName() === 'request';
     }
 
-    private function body(\ReflectionParameter $parameter): BodyArgument
+    private static function isBody(?Argument $argument): bool
     {
+        return $argument instanceof BodyArgument || $argument instanceof CloudEventArgument;
+    }
+
+    private function body(\ReflectionParameter $parameter): BodyArgument|CloudEventArgument
+    {
+        if ((string) $parameter->getType() === CloudEvent::class) {
+            return new CloudEventArgument();
+        }
+
         return new BodyArgument($this->type($parameter));
     }
 

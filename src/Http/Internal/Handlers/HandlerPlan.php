@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal\Handlers;
 
+use Weft\CloudEvents\InvalidCloudEventException;
 use Weft\Http\Fault;
 use Weft\Http\InvalidRequestException;
 use Weft\Http\InvalidRouteError;
@@ -66,7 +67,7 @@ final class HandlerPlan
     /** @return \Closure(Request): Response */
     private function typed(?Validator $validator): \Closure
     {
-        [$handler, $arguments, $result, $rule, $refuse] = [$this->handler, $this->arguments, $this->result, $this->validation, $this->refuse(...)];
+        [$handler, $arguments, $result, $rule, $refuse] = [$this->handler(), $this->arguments, $this->result, $this->validation, $this->refuse(...)];
 
         return static function (Request $request) use ($handler, $arguments, $result, $rule, $refuse, $validator): Response {
             $request->answersProblems = true;
@@ -84,6 +85,25 @@ final class HandlerPlan
             $returned = $handler(...$values);
 
             return $returned instanceof Response ? $returned : $result->response($returned);
+        };
+    }
+
+    /** The handler. One of CloudEvents decodes their data itself, and its faults are those of the request. */
+    private function handler(): \Closure
+    {
+        $handler = $this->handler;
+        if (\array_filter($this->arguments, static fn(Argument $argument): bool => $argument instanceof CloudEventArgument) === []) {
+            return $handler;
+        }
+
+        return static function (mixed ...$values) use ($handler): mixed {
+            try {
+                return $handler(...$values);
+            } catch (InvalidCloudEventException $invalid) {
+                throw $invalid->event !== null && \in_array($invalid->event, $values, true)
+                    ? new InvalidRequestException(422, [Fault::inBody('', $invalid->getMessage())], $invalid)
+                    : $invalid;
+            }
         };
     }
 

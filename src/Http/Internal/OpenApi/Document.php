@@ -6,6 +6,7 @@ namespace Weft\Http\Internal\OpenApi;
 
 use Weft\Http\Internal\ErrorPage;
 use Weft\Http\Internal\Handlers\BodyArgument;
+use Weft\Http\Internal\Handlers\CloudEventArgument;
 use Weft\Http\Internal\Handlers\HandlerPlan;
 use Weft\Http\Internal\Handlers\HeaderArgument;
 use Weft\Http\Internal\Handlers\PathArgument;
@@ -39,6 +40,12 @@ final class Document
             'errors' => ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/Fault']],
         ],
         'required' => ['type', 'title', 'status'],
+    ];
+    /** The required attributes of the JSON event format. Binary mode has no body of its own and is not described. */
+    private const CLOUD_EVENT = [
+        'type' => 'object',
+        'properties' => ['specversion' => ['const' => '1.0'], 'id' => ['type' => 'string'], 'source' => ['type' => 'string', 'format' => 'uri-reference'], 'type' => ['type' => 'string']],
+        'required' => ['specversion', 'id', 'source', 'type'],
     ];
     private const FAULT_SCHEMA = [
         'type' => 'object',
@@ -205,11 +212,13 @@ final class Document
     private function body(HandlerPlan $plan, array $reflections, DocComment $comment): ?array
     {
         foreach ($plan->arguments as $index => $argument) {
-            if ($argument instanceof BodyArgument) {
+            if ($argument instanceof BodyArgument || $argument instanceof CloudEventArgument) {
                 $description = $comment->parameter($reflections[$index]->name);
 
                 return ($description === '' ? [] : ['description' => $description])
-                    + ['required' => true, 'content' => ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]];
+                    + ['required' => true, 'content' => $argument instanceof BodyArgument
+                        ? ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]
+                        : ['application/cloudevents+json' => ['schema' => self::CLOUD_EVENT]]];
             }
         }
 
@@ -246,6 +255,7 @@ final class Document
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
                 $argument instanceof BodyArgument => [400, 415, 422],
+                $argument instanceof CloudEventArgument => [400, 415],
                 $argument instanceof QueryArgument, $argument instanceof QueryObjectArgument, $argument instanceof HeaderArgument => [400],
                 $argument instanceof PathArgument => [404],
                 default => [],

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Serializer;
+namespace Weft\CloudEvents;
 
-/** Where {@see CloudEvents} writes the attributes of an event. Both modes are read. */
+/** Where the attributes of a CloudEvent are written. Both modes are read. */
 enum ContentMode
 {
     /** The attributes are headers, the body is the data alone. */

@@ -1,0 +1,325 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\CloudEvents;
+
+use Weft\Internal\Codec\Compiler;
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\UnsupportedClassException;
+
+use function Weft\Native\messageId;
+
+/**
+ * An event of CloudEvents 1.0, for HTTP: the JSON event format, and the HTTP protocol binding in binary and structured mode.
+ *
+ * A handler receives events by `#[Body]`; headers and body of a request, or of a response, make one for other programs:
+ *
+ * ```php
+ * $routes->post('/events', static function (#[Body] CloudEvent $event) use ($bus): void {
+ *     $bus->publish($event->decode(OrderPlaced::class));
+ * });
+ *
+ * $event = new CloudEvent('shop.order.placed', '/shop', $order);
+ * $client->request('POST', $url, ['headers' => $event->headers(), 'body' => $event->body()]);
+ * ```
+ *
+ * The bus has a serializer of this format for AMQP: {@see \Weft\Bus\Serializer\CloudEvents}.
+ */
+final class CloudEvent
+{
+    private const JSON = 'application/cloudevents+json';
+    private const PREFIX = 'ce-';
+    /** Attributes of the specification; every other one is an extension. */
+    private const OWN = ['specversion' => true, 'id' => true, 'source' => true, 'type' => true, 'time' => true, 'subject' => true, 'datacontenttype' => true, 'dataschema' => true];
+    /** Names that an extension must not have, because the JSON format uses them. */
+    private const RESERVED = ['data' => true, 'data_base64' => true];
+    private const FLAGS = \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+
+    private static ?Compiler $compiler = null;
+
+    /** Identifies the event together with {@see $source}. */
+    public readonly string $id;
+
+    /**
+     * @param string $type of the event, such as `shop.order.placed`
+     * @param string $source the context in which the event happened: a URI reference, such as `/shop`
+     * @param mixed $data with a JSON content type an object, an array, a scalar or null; with any other one a string of bytes, or null
+     * @param string|null $id unique in the source; null for a new UUID (version 7)
+     * @param string|null $subject of the event in the context of its source, such as `orders/7`
+     * @param string $contentType the media type of the data
+     * @param string|null $schema the URI of the schema of the data
+     * @param array<string, string|int|bool> $extensions by name in lower case letters and digits, such as {@see \Weft\Runtime\Trace::headers()}
+     *
+     * @throws \ValueError when type, source or id are empty, or an extension has an invalid name
+     */
+    public function __construct(
+        public readonly string $type,
+        public readonly string $source,
+        public readonly mixed $data = null,
+        ?string $id = null,
+        public readonly ?\DateTimeImmutable $time = null,
+        public readonly ?string $subject = null,
+        public readonly string $contentType = 'application/json',
+        public readonly ?string $schema = null,
+        public readonly array $extensions = [],
+    ) {
+        $this->id = $id ?? messageId();
+        foreach (['type' => $type, 'source' => $source, 'id' => $this->id, 'contentType' => $contentType] as $name => $value) {
+            $value !== '' || throw new \ValueError("The $name of a CloudEvent must not be empty");
+        }
+        foreach ($extensions as $name => $value) {
+            if (\preg_match('/^[a-z0-9]+$/D', (string) $name) !== 1 || isset(self::OWN[$name]) || isset(self::RESERVED[$name])) {
+                throw new \ValueError("\"$name\" cannot be an extension of a CloudEvent: a name consists of lower case letters and digits, and is none of the specification");
+            }
+        }
+        if (!\is_string($data) && $data !== null && !self::isJson($contentType)) {
+            throw new \ValueError("The data of a CloudEvent with the content type \"$contentType\" must be a string, got " . \get_debug_type($data));
+        }
+    }
+
+    /**
+     * Reads an event from a request or a response, in the mode that its content type names.
+     *
+     * @param array<string, string|list<string>> $headers names in any case
+     *
+     * @throws InvalidCloudEventException it is not an event, or a malformed one
+     */
+    public static function fromHttp(array $headers, string $body): self
+    {
+        $fields = [];
+        foreach ($headers as $name => $value) {
+            $fields[\strtolower($name)] = \is_array($value) ? \implode(', ', $value) : $value;
+        }
+        $contentType = $fields['content-type'] ?? '';
+        $type = self::mediaType($contentType);
+        if ($type === self::JSON) {
+            return self::structured($body);
+        }
+        if (\str_starts_with($type, 'application/cloudevents')) {
+            throw new InvalidCloudEventException("The content type $type is not supported: expected " . self::JSON);
+        }
+
+        return self::binary($fields, $contentType, $body);
+    }
+
+    /**
+     * The data as an object, decoded as messages of the bus are: types are checked, and other fields ignored.
+     *
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     * @return T
+     *
+     * @throws InvalidCloudEventException the data does not match the class
+     */
+    public function decode(string $class): object
+    {
+        if (!\is_array($this->data) || ($this->data !== [] && \array_is_list($this->data))) {
+            throw new InvalidCloudEventException("The data of the CloudEvent {$this->type} is not a JSON object", $this);
+        }
+        try {
+            return self::compiler()->shape($class)->decode($this->data);
+        } catch (MismatchException $mismatch) {
+            throw new InvalidCloudEventException("The data of the CloudEvent {$this->type} is invalid: at {$mismatch->path()} {$mismatch->problem}", $this, $mismatch);
+        }
+    }
+
+    /**
+     * The header fields of a message with this event.
+     *
+     * @return array<string, string> names in lower case
+     */
+    public function headers(ContentMode $mode = ContentMode::Binary): array
+    {
+        if ($mode === ContentMode::Structured) {
+            return ['content-type' => self::JSON . '; charset=UTF-8'];
+        }
+        $headers = $this->data === null ? [] : ['content-type' => $this->contentType];
+        foreach ($this->attributes() as $name => $value) {
+            if ($name !== 'datacontenttype') {
+                // HTTP protocol binding §3.1.3.2: everything but printable ASCII without space, quote and percent sign.
+                $text = \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value;
+                $headers[self::PREFIX . $name] = (string) \preg_replace_callback('/[^\x21\x23\x24\x26-\x7e]/', static fn(array $byte): string => \rawurlencode($byte[0]), $text);
+            }
+        }
+
+        return $headers;
+    }
+
+    /**
+     * The body of a message with this event.
+     *
+     * @throws \TypeError when JSON cannot represent the data
+     */
+    public function body(ContentMode $mode = ContentMode::Binary): string
+    {
+        if ($mode === ContentMode::Binary) {
+            return match (true) {
+                $this->data === null => '',
+                self::isJson($this->contentType) => $this->encode(self::value($this->data)),
+                default => $this->data,
+            };
+        }
+        $event = $this->attributes();
+        if ($this->data !== null) {
+            $event += self::isJson($this->contentType) ? ['data' => self::value($this->data)] : ['data_base64' => \base64_encode($this->data)];
+        }
+
+        return $this->encode($event);
+    }
+
+    /** @return array<string, string|int|bool> */
+    private function attributes(): array
+    {
+        return \array_filter([
+            'specversion' => '1.0',
+            'id' => $this->id,
+            'source' => $this->source,
+            'type' => $this->type,
+            'time' => $this->time?->format('Y-m-d\TH:i:s.uP'),
+            'subject' => $this->subject,
+            'datacontenttype' => $this->data === null ? null : $this->contentType,
+            'dataschema' => $this->schema,
+        ] + $this->extensions, static fn(mixed $value): bool => $value !== null);
+    }
+
+    /** @param array<string, string> $fields */
+    private static function binary(array $fields, string $contentType, string $body): self
+    {
+        $attributes = [];
+        foreach ($fields as $name => $value) {
+            if (\str_starts_with($name, self::PREFIX)) {
+                $attributes[\substr($name, \strlen(self::PREFIX))] = self::unescaped($value);
+            }
+        }
+        $attributes['datacontenttype'] = $contentType;
+        if ($body === '') {
+            return self::of($attributes, null);
+        }
+        $data = self::isJson($contentType) ? self::parse($body) : $body;
+
+        return self::of($attributes, $data);
+    }
+
+    private static function structured(string $body): self
+    {
+        $event = self::parse($body);
+        if (!\is_array($event) || ($event !== [] && \array_is_list($event))) {
+            throw new InvalidCloudEventException('The CloudEvent is not a JSON object');
+        }
+        // Null is the same as absent (JSON format §2.2).
+        $event = \array_filter($event, static fn(mixed $value): bool => $value !== null);
+        $data = $event['data'] ?? null;
+        if (isset($event['data_base64'])) {
+            $bytes = \is_string($event['data_base64']) ? \base64_decode($event['data_base64'], true) : false;
+            $bytes !== false && $data === null || throw new InvalidCloudEventException('The data_base64 of the CloudEvent is not base64, or it has data as well');
+            $data = self::isJson((string) ($event['datacontenttype'] ?? 'application/json')) ? self::parse($bytes) : $bytes;
+        }
+
+        return self::of(\array_diff_key($event, self::RESERVED), $data);
+    }
+
+    /** @param array<array-key, mixed> $attributes */
+    private static function of(array $attributes, mixed $data): self
+    {
+        foreach ($attributes as $name => $value) {
+            if (!\is_string($value) && (isset(self::OWN[$name]) || !\is_int($value) && !\is_bool($value))) {
+                throw new InvalidCloudEventException("The attribute $name of the CloudEvent is " . \get_debug_type($value) . ', expected string');
+            }
+        }
+        /** @var array<string, string|int|bool> $attributes */
+        if (($attributes['specversion'] ?? '') !== '1.0') {
+            throw new InvalidCloudEventException(isset($attributes['specversion']) ? "The specversion of the CloudEvent is {$attributes['specversion']}, expected 1.0" : 'The message is not a CloudEvent: it has no specversion');
+        }
+        foreach (['id', 'source', 'type'] as $name) {
+            ($attributes[$name] ?? '') !== '' || throw new InvalidCloudEventException("The CloudEvent has no $name");
+        }
+        $contentType = (string) ($attributes['datacontenttype'] ?? '');
+        try {
+            return new self(
+                (string) $attributes['type'],
+                (string) $attributes['source'],
+                $data,
+                (string) $attributes['id'],
+                isset($attributes['time']) ? self::time((string) $attributes['time']) : null,
+                isset($attributes['subject']) ? (string) $attributes['subject'] : null,
+                $contentType === '' ? ($data === null || !\is_string($data) ? 'application/json' : 'application/octet-stream') : $contentType,
+                isset($attributes['dataschema']) ? (string) $attributes['dataschema'] : null,
+                \array_diff_key($attributes, self::OWN),
+            );
+        } catch (\ValueError $error) {
+            throw new InvalidCloudEventException($error->getMessage(), null, $error);
+        }
+    }
+
+    /** RFC 3339 */
+    private static function time(string $time): \DateTimeImmutable
+    {
+        if (\preg_match('/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/D', $time) === 1) {
+            try {
+                // PHP keeps microseconds.
+                return new \DateTimeImmutable((string) \preg_replace('/(\.\d{6})\d+/', '$1', $time));
+            } catch (\Exception) {
+            }
+        }
+        throw new InvalidCloudEventException("The time of the CloudEvent is \"$time\", expected a time of RFC 3339 such as 2026-01-31T12:00:00Z");
+    }
+
+    /** HTTP protocol binding §3.1.3.2: a quoted string (RFC 9110 §5.6.4), then one round of percent-decoding. */
+    private static function unescaped(string $value): string
+    {
+        if (\strlen($value) > 1 && $value[0] === '"' && $value[-1] === '"') {
+            $value = (string) \preg_replace('/\\\\(.)/s', '$1', \substr($value, 1, -1));
+        }
+
+        return \rawurldecode($value);
+    }
+
+    private static function parse(string $json): mixed
+    {
+        try {
+            return \json_decode($json, true, 512, \JSON_THROW_ON_ERROR);
+        } catch (\JsonException $error) {
+            throw new InvalidCloudEventException("The CloudEvent is not valid JSON: {$error->getMessage()}", null, $error);
+        }
+    }
+
+    private function encode(mixed $value): string
+    {
+        try {
+            return \json_encode($value, self::FLAGS);
+        } catch (\JsonException $error) {
+            throw new \TypeError("JSON cannot represent the data of the CloudEvent {$this->type}: {$error->getMessage()}", 0, $error);
+        }
+    }
+
+    private static function value(mixed $data): mixed
+    {
+        if (!\is_object($data) || $data instanceof \JsonSerializable || $data instanceof \stdClass || $data instanceof \BackedEnum) {
+            return $data;
+        }
+        try {
+            return self::compiler()->shape($data::class)->encode($data);
+        } catch (UnsupportedClassException | MismatchException $error) {
+            throw new \TypeError('JSON cannot represent a ' . $data::class . ": {$error->getMessage()}", 0, $error);
+        }
+    }
+
+    private static function compiler(): Compiler
+    {
+        return self::$compiler ??= new Compiler();
+    }
+
+    private static function mediaType(string $contentType): string
+    {
+        return \strtolower(\trim(\explode(';', $contentType, 2)[0]));
+    }
+
+    private static function isJson(string $contentType): bool
+    {
+        $type = self::mediaType($contentType);
+
+        return \str_ends_with($type, '/json') || \str_ends_with($type, '+json');
+    }
+}

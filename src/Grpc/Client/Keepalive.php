@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Client;
+
+/**
+ * Pings that detect a lost server during a call. By default gRPC servers disconnect clients that ping more often than every five minutes.
+ */
+final class Keepalive
+{
+    /**
+     * @param float $interval seconds of silence during a call after which the server is pinged
+     * @param float $timeout seconds to wait for the answer to a ping; then the calls fail with Unavailable
+     *
+     * @throws \ValueError for a value that is not greater than 0
+     */
+    public function __construct(public readonly float $interval, public readonly float $timeout = 20.0)
+    {
+        foreach (['interval' => $interval, 'timeout' => $timeout] as $name => $value) {
+            if (!($value > 0)) {
+                throw new \ValueError("The $name of a keepalive must be greater than 0, got $value");
+            }
+        }
+    }
+}

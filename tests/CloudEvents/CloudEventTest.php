@@ -1,0 +1,169 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\CloudEvents;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Weft\CloudEvents\CloudEvent;
+use Weft\CloudEvents\ContentMode;
+use Weft\CloudEvents\InvalidCloudEventException;
+
+/** CloudEvents 1.0: the JSON event format, and the HTTP protocol binding. */
+final class CloudEventTest extends TestCase
+{
+    public function testAnEventInBinaryModeHasItsAttributesAsFields(): void
+    {
+        $event = new CloudEvent('shop.order.placed', '/shop', new Placed(7, 'ä'), '1-2', new \DateTimeImmutable('2026-01-31T12:00:00.5+01:00'), 'orders/7', extensions: ['traceparent' => '00-a', 'attempt' => 2, 'sampled' => true]);
+
+        self::assertSame([
+            'content-type' => 'application/json',
+            'ce-specversion' => '1.0',
+            'ce-id' => '1-2',
+            'ce-source' => '/shop',
+            'ce-type' => 'shop.order.placed',
+            'ce-time' => '2026-01-31T12:00:00.500000+01:00',
+            'ce-subject' => 'orders/7',
+            'ce-traceparent' => '00-a',
+            'ce-attempt' => '2',
+            'ce-sampled' => 'true',
+        ], $event->headers());
+        self::assertSame('{"id":7,"name":"ä"}', $event->body());
+    }
+
+    public function testAnEventInStructuredModeIsOneJsonObject(): void
+    {
+        $event = new CloudEvent('shop.order.placed', '/shop', ['id' => 7], '1', subject: 'ä', schema: 'https://shop.example/order', extensions: ['attempt' => 2, 'sampled' => false]);
+
+        self::assertSame(['content-type' => 'application/cloudevents+json; charset=UTF-8'], $event->headers(ContentMode::Structured));
+        self::assertSame('{"specversion":"1.0","id":"1","source":"/shop","type":"shop.order.placed","subject":"ä","datacontenttype":"application/json",'
+            . '"dataschema":"https://shop.example/order","attempt":2,"sampled":false,"data":{"id":7}}', $event->body(ContentMode::Structured));
+    }
+
+    /** @dataProvider events */
+    #[DataProvider('events')]
+    public function testAnEventThatIsReadIsTheOneThatWasWritten(CloudEvent $event, ContentMode $mode): void
+    {
+        $read = CloudEvent::fromHttp($event->headers($mode), $event->body($mode));
+
+        self::assertEquals($event, $read);
+    }
+
+    /** @return iterable<string, array{CloudEvent, ContentMode}> */
+    public static function events(): iterable
+    {
+        foreach (ContentMode::cases() as $mode) {
+            yield "only what is required, {$mode->name}" => [new CloudEvent('a', '/b'), $mode];
+            yield "an object, {$mode->name}" => [new CloudEvent('a', '/b', ['a' => [1, null, 1.5]], time: new \DateTimeImmutable('2026-01-31T12:00:00.123456Z')), $mode];
+            yield "a list, {$mode->name}" => [new CloudEvent('a', '/b', [1, 2]), $mode];
+            yield "a scalar, {$mode->name}" => [new CloudEvent('a', '/b', 'text in JSON'), $mode];
+            yield "bytes, {$mode->name}" => [new CloudEvent('a', '/b', "\0\xff", contentType: 'application/octet-stream'), $mode];
+            yield "XML, {$mode->name}" => [new CloudEvent('a', '/b', '<a/>', contentType: 'application/xml; charset=utf-8'), $mode];
+            yield "characters that a field cannot have, {$mode->name}" => [new CloudEvent("a \"%\" \\ ä\u{1f600}\n", '/b,c;d', subject: '%20', extensions: ['e' => 'ü']), $mode];
+        }
+        yield 'extensions of other types, structured' => [new CloudEvent('a', '/b', extensions: ['number' => 5, 'flag' => true]), ContentMode::Structured];
+    }
+
+    public function testFieldsAreReadInTheFormsThatTheBindingAllows(): void
+    {
+        $event = CloudEvent::fromHttp(['CE-ID' => ['1'], 'ce-source' => '/b', 'Ce-Type' => '"a \"quoted\" string%21"', 'ce-specversion' => '1.0', 'ce-time' => '2026-01-31t12:00:00.123456789z', 'Content-Type' => 'application/vnd.shop+json', 'x-other' => '1'], '5');
+
+        self::assertSame(['a "quoted" string!', '1', 5, 'application/vnd.shop+json', []], [$event->type, $event->id, $event->data, $event->contentType, $event->extensions]);
+        self::assertSame('12:00:00.123456', $event->time?->format('H:i:s.u'));
+    }
+
+    public function testTheJsonOfOthersIsRead(): void
+    {
+        $json = '{"specversion":"1.0","id":"1","source":"/b","type":"a","data_base64":"AP8=","datacontenttype":"image/png","subject":null,"number":5}';
+
+        $event = CloudEvent::fromHttp(['content-type' => 'Application/CloudEvents+JSON;charset=utf-8'], $json);
+
+        self::assertSame(["\0\xff", 'image/png', null, ['number' => 5]], [$event->data, $event->contentType, $event->subject, $event->extensions]);
+    }
+
+    /**
+     * @dataProvider malformed
+     *
+     * @param array<string, string> $headers
+     */
+    #[DataProvider('malformed')]
+    public function testAMalformedEventIsRefused(string $message, array $headers, string $body = ''): void
+    {
+        $this->expectException(InvalidCloudEventException::class);
+        $this->expectExceptionMessage($message);
+
+        CloudEvent::fromHttp($headers, $body);
+    }
+
+    /** @return iterable<string, array{0: string, 1: array<string, string>, 2?: string}> */
+    public static function malformed(): iterable
+    {
+        $binary = ['ce-specversion' => '1.0', 'ce-id' => '1', 'ce-source' => '/b', 'ce-type' => 'a'];
+        $structured = ['content-type' => 'application/cloudevents+json'];
+        $json = '{"specversion":"1.0","id":"1","source":"/b","type":"a"';
+        yield 'no event' => ['The message is not a CloudEvent: it has no specversion', ['content-type' => 'application/json'], '{}'];
+        yield 'another version' => ['The specversion of the CloudEvent is 0.3, expected 1.0', ['ce-specversion' => '0.3'] + $binary];
+        yield 'no id' => ['The CloudEvent has no id', ['ce-id' => ''] + $binary];
+        yield 'no time' => ['The time of the CloudEvent is "now", expected a time of RFC 3339', $binary + ['ce-time' => 'now']];
+        yield 'an impossible time' => ['expected a time of RFC 3339', $binary + ['ce-time' => '2026-13-31T12:00:00Z']];
+        yield 'data that is not JSON' => ['The CloudEvent is not valid JSON', $binary + ['content-type' => 'application/json'], '{'];
+        yield 'an extension without a valid name' => ['"a-b" cannot be an extension', $binary + ['ce-a-b' => '1']];
+        yield 'structured, not JSON' => ['The CloudEvent is not valid JSON', $structured, $json];
+        yield 'structured, a list' => ['The CloudEvent is not a JSON object', $structured, '[1]'];
+        yield 'structured, no type' => ['The CloudEvent has no type', $structured, '{"specversion":"1.0","id":"1","source":"/b"}'];
+        yield 'structured, a number as id' => ['The attribute id of the CloudEvent is int, expected string', $structured, '{"specversion":"1.0","id":1}'];
+        yield 'structured, an object as extension' => ['The attribute other of the CloudEvent is array, expected string', $structured, "$json,\"other\":{}}"];
+        yield 'structured, not base64' => ['The data_base64 of the CloudEvent is not base64', $structured, "$json,\"data_base64\":\"?\"}"];
+        yield 'structured, an object with another content type' => ['must be a string, got array', $structured, "$json,\"datacontenttype\":\"text/plain\",\"data\":{}}"];
+        yield 'a batch' => ['The content type application/cloudevents-batch+json is not supported', ['content-type' => 'application/cloudevents-batch+json'], '[]'];
+    }
+
+    public function testDataIsDecodedToAClass(): void
+    {
+        $event = new CloudEvent('a', '/b', ['id' => 7, 'name' => 'x', 'more' => 1]);
+
+        self::assertEquals(new Placed(7, 'x'), $event->decode(Placed::class));
+        foreach ([['id' => 'seven', 'name' => 'x'], [1], 5, null] as $data) {
+            $wrong = new CloudEvent('a', '/b', $data);
+            try {
+                $wrong->decode(Placed::class);
+                self::fail('the data does not match');
+            } catch (InvalidCloudEventException $invalid) {
+                self::assertSame($wrong, $invalid->event);
+            }
+        }
+    }
+
+    /** @dataProvider mistakes */
+    #[DataProvider('mistakes')]
+    public function testMistakesAreNamed(string $message, \Closure $mistake): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($message);
+
+        $mistake();
+    }
+
+    /** @return iterable<string, array{string, \Closure}> */
+    public static function mistakes(): iterable
+    {
+        yield 'no type' => ['The type of a CloudEvent must not be empty', static fn() => new CloudEvent('', '/b')];
+        yield 'no source' => ['The source of a CloudEvent must not be empty', static fn() => new CloudEvent('a', '')];
+        yield 'an extension in upper case' => ['"traceParent" cannot be an extension', static fn() => new CloudEvent('a', '/b', extensions: ['traceParent' => '1'])];
+        yield 'an extension of the specification' => ['"subject" cannot be an extension', static fn() => new CloudEvent('a', '/b', extensions: ['subject' => '1'])];
+        yield 'data that is no string' => ['The data of a CloudEvent with the content type "text/plain" must be a string, got int', static fn() => new CloudEvent('a', '/b', 5, contentType: 'text/plain')];
+    }
+
+    public function testEachEventHasAnIdOfItsOwn(): void
+    {
+        self::assertNotSame((new CloudEvent('a', '/b'))->id, (new CloudEvent('a', '/b'))->id);
+    }
+}
+
+final class Placed
+{
+    public function __construct(public readonly int $id, public readonly string $name)
+    {
+    }
+}
