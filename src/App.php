@@ -103,6 +103,7 @@ final class App
      *
      * @param string $address as for `http()`
      * @param object|list<object> $services implement the interfaces that protoc-gen-weft has generated
+     * @param GrpcOptions $options interceptors, limits, and the services of the server itself
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; ignored where an `http()` has the address
      *
      * @throws Grpc\InvalidServiceError

@@ -46,6 +46,7 @@ final class CloudEvent
      * @param string $source the context in which the event happened: a URI reference, such as `/shop`
      * @param mixed $data with a JSON content type an object, an array, a scalar or null; with any other one a string of bytes, or null
      * @param string|null $id unique in the source; null for a new UUID (version 7)
+     * @param \DateTimeImmutable|null $time of the event; microseconds are kept
      * @param string|null $subject of the event in the context of its source, such as `orders/7`
      * @param string $contentType the media type of the data
      * @param string|null $schema the URI of the schema of the data

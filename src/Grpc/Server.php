@@ -49,6 +49,7 @@ final class Server
 
     /**
      * @param object|list<object> $services implement the interfaces that protoc-gen-weft has generated
+     * @param ServerOptions $options interceptors, limits, and the services of the server itself
      * @param LoggerInterface|null $logger logs failed handlers; by default to stderr
      * @param bool $debug sends the message of every exception to the client, not only that of a StatusException
      *

@@ -8,14 +8,14 @@ namespace Weft\Grpc\Client;
 final class ChannelOptions
 {
     /**
-     * @param float|null $timeout seconds, for calls without a timeout of their own; null is unlimited. Set it, so that a server that does
+     * @param float|null $timeout seconds, at least 0, for calls without a timeout of their own; null is unlimited. Set it, so that a server that does
      *     not answer cannot block a task
      * @param ServiceConfig $config load balancing, retries and timeouts of methods
      * @param Compression|null $compression of sent messages; received messages may use any. Set it for large messages over slow networks
-     * @param int $messageBytes the limit of a received message, compressed or not; a larger one ends the call with ResourceExhausted
+     * @param int $messageBytes the limit of a received message in bytes, at least 1, compressed or not; a larger one ends the call with ResourceExhausted
      * @param int $streamWindow the flow control window of a stream in bytes, 65535 to 2147483647: it limits a stream to that many
      *     bytes per round trip. Raise it for large responses over long distances
-     * @param float $connectTimeout seconds for one attempt to connect to one server
+     * @param float $connectTimeout seconds, above 0, for one attempt to connect to one server
      * @param Keepalive|null $keepalive pings during calls; null disables them. Set it for long streams through proxies
      *
      * @throws \ValueError for a value out of its bounds
