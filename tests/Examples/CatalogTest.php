@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Examples;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Tests\Cli\Supervised;
@@ -18,6 +19,8 @@ require_once __DIR__ . '/../../bench/autoload.php';
  * @requires extension pdo_pgsql
  * @requires extension redis
  */
+#[RequiresPhpExtension('pdo_pgsql')]
+#[RequiresPhpExtension('redis')]
 final class CatalogTest extends TestCase
 {
     private const PROGRAM = __DIR__ . '/../../examples/catalog/app.php';

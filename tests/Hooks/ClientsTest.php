@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Hooks\Support\Gathering;
 use Weft\Tests\Hooks\Support\Redis;
@@ -103,6 +104,7 @@ final class ClientsTest extends TestCase
     }
 
     /** @requires extension curl */
+    #[RequiresPhpExtension('curl')]
     public function testStreamsOfHttp2WaitSideBySide(): void
     {
         $tasks = self::TASKS;
@@ -119,6 +121,7 @@ final class ClientsTest extends TestCase
     }
 
     /** @requires extension soap */
+    #[RequiresPhpExtension('soap')]
     public function testCallsOfSoapWaitSideBySide(): void
     {
         $envelope = '<E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/" xmlns:t="urn:test"><E:Body><t:answer><return>ok</return></t:answer></E:Body></E:Envelope>';
@@ -131,6 +134,7 @@ final class ClientsTest extends TestCase
     }
 
     /** @requires extension memcached */
+    #[RequiresPhpExtension('memcached')]
     public function testCommandsOfMemcachedWaitSideBySide(): void
     {
         $gathering = new Gathering(self::TASKS);

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\Gathering;
@@ -19,6 +21,7 @@ use function Weft\timeout;
  *
  * @requires extension ldap
  */
+#[RequiresPhpExtension('ldap')]
 final class LdapTest extends TestCase
 {
     use InTask;
@@ -53,6 +56,7 @@ final class LdapTest extends TestCase
     }
 
     /** @dataProvider connections */
+    #[DataProvider('connections')]
     public function testSearchesWaitSideBySide(bool $isEncrypted): void
     {
         $gathering = new Gathering(self::TASKS);

@@ -64,6 +64,7 @@ final class WrappingTest extends TestCase
      *
      * @param list<string> $files what it writes
      */
+    #[DataProvider('modesOfXdebug')]
     public function testXdebug(string $mode, array $files = []): void
     {
         is_file(ini_get('extension_dir') . '/xdebug.so') || self::markTestSkipped('xdebug is not installed');

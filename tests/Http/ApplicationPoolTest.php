@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Runtime\Subprocess;
 
 /** Instances of an application, each in its realm. Programs of their own: realms take hold of state that PHPUnit uses as well. */
@@ -161,6 +162,7 @@ final class ApplicationPoolTest extends HttpTestCase
     }
 
     /** @dataProvider memories */
+    #[DataProvider('memories')]
     public function testTheNumberOfInstancesFitsIntoHalfOfTheMemory(string $limit, int $before): void
     {
         $seen = self::program(<<<'PHP'
