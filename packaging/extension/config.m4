@@ -2,6 +2,9 @@ dnl Builds the extension from source where PIE finds no binary: phpize && ./conf
 PHP_ARG_ENABLE([weft], [whether to enable weft], [AS_HELP_STRING([--enable-weft], [Enable weft])], [yes])
 
 if test "$PHP_WEFT" != "no"; then
+  if test "$PHP_THREAD_SAFETY" = "yes"; then
+    AC_MSG_ERROR([this PHP is thread-safe (ZTS): Weft needs a PHP without thread safety (NTS)])
+  fi
   AC_PATH_PROG([CARGO], [cargo], [no], [$PATH:$HOME/.cargo/bin])
   if test "$CARGO" = "no"; then
     AC_MSG_ERROR([cargo is missing: Weft is written in Rust. Install Rust from https://rustup.rs, or a binary package of Weft])

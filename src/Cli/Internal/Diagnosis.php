@@ -53,7 +53,7 @@ final class Diagnosis
     private function threadSafety(): Finding
     {
         return \PHP_ZTS
-            ? Finding::warn('thread safety', 'ZTS', 'Use a non-thread-safe build: Weft runs processes, and ZTS is slower and untested.')
+            ? Finding::fail('thread safety', 'ZTS', 'Use a non-thread-safe build (NTS): the extension cannot be compiled for a thread-safe one.')
             : Finding::ok('thread safety', 'NTS');
     }
 
