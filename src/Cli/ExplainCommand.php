@@ -52,13 +52,16 @@ final class ExplainCommand extends Command
         return $names;
     }
 
-    /** @return list<string> names that contain what was given, or are a few letters away */
+    /** @return list<string> names that contain what was given, or are a few letters away, the nearest first */
     private static function similar(string $name): array
     {
         $letters = static fn(string $text): string => \strtolower((string) \preg_replace('/\W+/', '', $text));
         $wanted = $letters((string) \preg_replace('/(Exception|Error)$/', '', $name));
         $isSimilar = static fn(string $known): bool => \str_contains($letters($known), $wanted) || \levenshtein($letters($known), $wanted) < 4;
 
-        return \array_slice(\array_values(\array_filter(self::names(), $isSimilar)), 0, 5);
+        $similar = \array_values(\array_filter(self::names(), $isSimilar));
+        \usort($similar, static fn(string $a, string $b): int => \levenshtein($letters($a), $wanted) <=> \levenshtein($letters($b), $wanted));
+
+        return \array_slice($similar, 0, 5);
     }
 }

@@ -131,10 +131,10 @@ final class ErrorPagesTest extends TestCase
 
     public function testTheCommandSuggestsNamesForOneThatNoPageHas(): void
     {
-        $weft = Weft::run(['explain', 'PoolExhausted']);
+        $weft = Weft::run(['explain', 'LeaseReturned']);
 
         self::assertSame(1, $weft->exitCode);
-        self::assertSame("weft: There is no page about \"PoolExhausted\": `weft explain` lists all. Similar: pool-exhausted\nHelp: weft explain cli-unknown-error\n", $weft->errors);
+        self::assertSame("weft: There is no page about \"LeaseReturned\": `weft explain` lists all. Similar: pool-lease-returned\nHelp: weft explain cli-unknown-error\n", $weft->errors);
     }
 
     /** @return list<class-string<\Throwable>> */
