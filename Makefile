@@ -205,6 +205,13 @@ bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside block
 	@scripts/services up
 	@. "$${WEFT_VAR:-var}/services/env"; bench/hooks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
+.PHONY: state
+state: ## count the requests of 64 users that see the state of another, in Symfony and Laravel: 100,000 (SHORT=1: 5,000)
+	@scripts/setup demo services test
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/state/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and Swoole where SWOOLE_EXTENSION names it, as HTTP servers (SHORT=1: four minutes)
 	@scripts/setup demo services bench

@@ -28,6 +28,7 @@ final class Program extends Application
             new GenerateProtoCommand(),
             new RoutesCommand(),
             new OpenApiCommand(),
+            new StateCheckCommand(),
             new Bus\ConsumeCommand(),
             new Bus\HandlersCommand(),
             new Bus\QueuesCommand(),

@@ -10,6 +10,7 @@ use Weft\Http\Internal\Form;
 use Weft\Http\Internal\InstanceMemory;
 use Weft\Http\Internal\RealmBody;
 use Weft\Http\Internal\RealmRequest;
+use Weft\Http\Internal\State\StateWatch;
 use Weft\Log\StreamLogger;
 use Weft\Native;
 use Weft\Pool\Leak;
@@ -57,6 +58,7 @@ final class ApplicationPool
 
     private readonly InstanceMemory $memory;
     private readonly LoggerInterface $logger;
+    private readonly StateWatch $watch;
 
     /** @var array<string, string> variables of the environment that `$_SERVER` has outside of realms */
     private readonly array $environment;
@@ -98,6 +100,7 @@ final class ApplicationPool
         $this->memory = new InstanceMemory($size);
         $this->size = $this->memory->size();
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->watch = new StateWatch($name, $this->logger);
         $this->environment = RealmRequest::environment();
         $this->instances = new Pool(
             fn(): ApplicationInstance => $this->boot($boot),
@@ -116,16 +119,18 @@ final class ApplicationPool
     /**
      * Lends an instance until it is released or discarded. One that is neither is discarded with the last reference to it.
      *
+     * @param string $work what it is lent for, such as `GET /orders`; the same for work that is alike
+     *
      * @return BorrowedApplication<T>
      *
      * @throws ApplicationPoolExhaustedException all instances were in use for as long as a request waits
      * @throws \Weft\Pool\FactoryException `$boot` threw
      * @throws \Weft\Runtime\CancelledException the task was cancelled while it waited
      */
-    public function borrow(): BorrowedApplication
+    public function borrow(string $work = ''): BorrowedApplication
     {
         try {
-            return new BorrowedApplication($this, $this->instances, $this->instances->borrow());
+            return new BorrowedApplication($this, $this->instances, $this->instances->borrow(), $work);
         } catch (PoolExhaustedException $exhausted) {
             throw $this->exhausted($exhausted);
         }
@@ -174,7 +179,7 @@ final class ApplicationPool
     {
         // A client that sends slowly must not hold an instance meanwhile.
         Form::isMultipart($request) ? $request->parsedForm() : $request->body();
-        $borrowed = $this->borrow();
+        $borrowed = $this->borrow("{$request->method()} {$request->path()}");
         try {
             $response = $borrowed->run(fn(object $application, Native\Realm $realm): Response => RealmRequest::handle(
                 $realm,
@@ -262,8 +267,9 @@ final class ApplicationPool
      * @internal after a request: false if the instance is spent and must be replaced
      *
      * @param ApplicationInstance<T> $instance
+     * @param string $work what it was lent for
      */
-    public function recover(ApplicationInstance $instance): bool
+    public function recover(ApplicationInstance $instance, string $work): bool
     {
         $this->counts['served']++;
         $instance->requests++;
@@ -275,6 +281,7 @@ final class ApplicationPool
             return false;
         }
         $this->reset === null || $instance->run($this->reset);
+        $this->watch->after($instance, $work);
 
         return true;
     }

@@ -27,7 +27,7 @@ final class BorrowedApplication
      * @param Pool<ApplicationInstance<T>> $pool
      * @param Lease<ApplicationInstance<T>> $lease
      */
-    public function __construct(private readonly ApplicationPool $applications, private readonly Pool $pool, private readonly Lease $lease)
+    public function __construct(private readonly ApplicationPool $applications, private readonly Pool $pool, private readonly Lease $lease, private readonly string $work)
     {
         $this->instance = $lease->resource();
     }
@@ -56,7 +56,7 @@ final class BorrowedApplication
     public function release(): void
     {
         try {
-            $isKept = $this->applications->recover($this->instance);
+            $isKept = $this->applications->recover($this->instance, $this->work);
         } catch (\Throwable $thrown) {
             $this->discard();
             throw $thrown;

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\State\Symfony;
+
+use Doctrine\DBAL\Configuration;
+use Doctrine\DBAL\DriverManager;
+use Doctrine\ORM\EntityManager;
+use Doctrine\ORM\ORMSetup;
+use Doctrine\ORM\Tools\SchemaTool;
+use Symfony\Contracts\Service\ResetInterface;
+use Weft\Bridge\Doctrine\Middleware;
+
+/** The entity manager of a request. */
+final class Entities implements ResetInterface
+{
+    private ?EntityManager $manager = null;
+
+    public function __construct(private readonly string $url, private readonly string $proxies)
+    {
+    }
+
+    public function manager(): EntityManager
+    {
+        if ($this->manager === null) {
+            $configuration = new Configuration();
+            $configuration->setMiddlewares([new Middleware()]);
+            $connection = DriverManager::getConnection(['url' => $this->url], $configuration);
+            $this->manager = new EntityManager($connection, ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies));
+        }
+
+        return $this->manager;
+    }
+
+    /** Makes the table anew. */
+    public function migrate(): void
+    {
+        $tables = [$this->manager()->getClassMetadata(Visit::class)];
+        (new SchemaTool($this->manager()))->dropSchema($tables);
+        (new SchemaTool($this->manager()))->createSchema($tables);
+    }
+
+    public function reset(): void
+    {
+        $this->manager?->getConnection()->close();
+        $this->manager = null;
+    }
+}

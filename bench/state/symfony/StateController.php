@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\State\Symfony;
+
+use Doctrine\ORM\EntityManager;
+use Symfony\Component\HttpFoundation\JsonResponse;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\RequestStack;
+use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
+use Symfony\Contracts\Translation\LocaleAwareInterface;
+use Symfony\Contracts\Translation\TranslatorInterface;
+
+use function Weft\delay;
+
+/** Waits at five points, and says what is not the request's own after any of them. */
+final class StateController
+{
+    private const POINTS = 5;
+    private const LOCALES = ['de', 'fr', 'en', 'it'];
+    private const ZONES = ['Asia/Tokyo', 'Europe/Vienna', 'America/Lima'];
+
+    public function __construct(
+        private readonly RequestStack $requests,
+        private readonly TokenStorageInterface $tokens,
+        private readonly TranslatorInterface $translator,
+        private readonly Entities $entities,
+    ) {
+    }
+
+    public function __invoke(Request $request): JsonResponse
+    {
+        $number = $request->query->getInt('n');
+        $user = (string) $request->headers->get('php-auth-user');
+        $expected = [
+            'identity' => $user,
+            'request id' => "r$number",
+            'locale' => self::LOCALES[$number % 4],
+            'time zone' => self::ZONES[$number % 3],
+            'session' => $user,
+            'superglobals' => (string) $number,
+            'headers' => "X-State: $number",
+        ];
+        $request->setLocale($expected['locale']);
+        $this->translator instanceof LocaleAwareInterface && $this->translator->setLocale($expected['locale']);
+        \date_default_timezone_set($expected['time zone']);
+        \header($expected['headers']);
+        $request->attributes->set('state_id', $expected['request id']);
+        $request->getSession()->set('user', $user);
+        $manager = $this->entities->manager();
+        $connection = $manager->getConnection();
+        $connection->beginTransaction();
+        $visit = new Visit($expected['request id'], $user);
+        $manager->persist($visit);
+        $manager->flush();
+        $mismatches = [];
+        for ($point = 1; $point <= self::POINTS; $point++) {
+            delay(\mt_rand(0, 2_000) / 1e6);
+            $mismatches += self::differences($expected, $this->seen(), $point) + $this->database($manager, $visit, $expected['request id'], $point);
+        }
+        $connection->rollBack();
+
+        return new JsonResponse(['request' => $number, 'mismatches' => $mismatches]);
+    }
+
+    /** @return array<string, string> what the services and PHP say now */
+    private function seen(): array
+    {
+        $current = $this->requests->getCurrentRequest();
+        $headers = \array_filter(\headers_list(), static fn(string $line): bool => \str_starts_with($line, 'X-State:'));
+
+        return [
+            'identity' => $this->tokens->getToken()?->getUserIdentifier() ?? '',
+            'request id' => (string) $current?->attributes->get('state_id'),
+            'locale' => $this->translator instanceof LocaleAwareInterface && $this->translator->getLocale() === \Locale::getDefault() && $current?->getLocale() === \Locale::getDefault() ? \Locale::getDefault() : '',
+            'time zone' => \date_default_timezone_get(),
+            'session' => (string) $this->requests->getSession()->get('user') . ((($_SESSION['_sf2_attributes'] ?? [])['user'] ?? '') === $this->requests->getSession()->get('user') ? '' : ' of another'),
+            'superglobals' => (string) ($_GET['n'] ?? ''),
+            'headers' => \implode(', ', $headers),
+        ];
+    }
+
+    /**
+     * The services are asked again at each point: with a shared kernel they may have been reset or replaced.
+     *
+     * @return array<string, string> by what is wrong
+     */
+    private function database(EntityManager $manager, Visit $visit, string $id, int $point): array
+    {
+        $wrong = [];
+        if ($this->entities->manager() !== $manager || !$manager->contains($visit)) {
+            $wrong['entity manager'] = "at point $point";
+        }
+        if (!$manager->getConnection()->isTransactionActive() || $manager->getConnection()->getTransactionNestingLevel() !== 1) {
+            $wrong['transaction'] = "at point $point: level {$manager->getConnection()->getTransactionNestingLevel()}";
+        }
+        // Nobody else's rows are committed, so the transaction sees its own alone.
+        $rows = $manager->getConnection()->fetchFirstColumn('SELECT request FROM state_visits');
+        if ($rows !== [$id]) {
+            $wrong['transaction'] = "at point $point: it sees " . \implode(', ', $rows);
+        }
+
+        return $wrong;
+    }
+
+    /**
+     * @param array<string, string> $expected
+     * @param array<string, string> $seen
+     *
+     * @return array<string, string>
+     */
+    private static function differences(array $expected, array $seen, int $point): array
+    {
+        $differences = [];
+        foreach ($expected as $what => $value) {
+            if ($seen[$what] !== $value) {
+                $differences[$what] = "at point $point: \"{$seen[$what]}\" instead of \"$value\"";
+            }
+        }
+
+        return $differences;
+    }
+}
