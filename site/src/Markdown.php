@@ -30,12 +30,11 @@ final class Markdown
         return \implode("\n", [$line($head), '|' . \str_repeat('---|', \count($head)), ...\array_map($line, $rows)]);
     }
 
-    /** A cell is one line; a bar would end it, also in code. */
+    /** A cell is one line. A bar would end it, except in code. */
     private static function cell(string $text): string
     {
-        // Code in a cell keeps its bars as HTML would: the extension for tables reads `\|` within backticks too.
         $text = (string) \preg_replace('/```\w*\n(.*?)\n```/s', '`$1`', $text);
 
-        return \str_replace('|', '\|', \trim((string) \preg_replace('/\s+/', ' ', $text)));
+        return (string) \preg_replace('/`[^`]*`(*SKIP)(*FAIL)|\|/', '\\|', \trim((string) \preg_replace('/\s+/', ' ', $text)));
     }
 }

@@ -33,7 +33,7 @@ final class Pages
     {
         $pages = [];
         foreach ($this->places as $file => $place) {
-            $pages[$place] = $this->relinked((string) \file_get_contents("$this->root/$file"), $file, $place);
+            $pages[$place] = self::withBars($this->relinked((string) \file_get_contents("$this->root/$file"), $file, $place));
         }
         foreach ($this->examples() as $name => $files) {
             $pages["examples/$name.md"] = $this->example($name, $files);
@@ -57,6 +57,16 @@ final class Pages
 
             return $wanted === null ? $link[1] : "[$link[1]](" . self::relative($wanted, $place) . ($link[3] ?? '') . ')';
         }, $text);
+    }
+
+    /** In code within a table, other readers of Markdown need `\|` for a bar, and MkDocs shows the backslash. */
+    private static function withBars(string $text): string
+    {
+        return (string) \preg_replace_callback(
+            '/^\|.*$/m',
+            static fn(array $row): string => (string) \preg_replace_callback('/`[^`]*`/', static fn(array $code): string => \str_replace('\|', '|', $code[0]), $row[0]),
+            $text,
+        );
     }
 
     private function placeOf(string $file): ?string

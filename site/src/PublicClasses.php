@@ -8,7 +8,7 @@ namespace Weft\Site;
 final class PublicClasses
 {
     /**
-     * @param list<\ReflectionClass<object>> $all sorted by name
+     * @param list<\ReflectionClass<object>> $all sorted by namespace and name
      * @param list<string> $missing classes that extend a class which is not installed
      */
     private function __construct(public readonly array $all, public readonly array $missing) {}
@@ -34,7 +34,7 @@ final class PublicClasses
                 $all[$class->getName()] = $class;
             }
         }
-        \ksort($all);
+        \uasort($all, static fn(\ReflectionClass $a, \ReflectionClass $b): int => [$a->getNamespaceName(), $a->getName()] <=> [$b->getNamespaceName(), $b->getName()]);
         \sort($missing);
 
         return new self(\array_values($all), $missing);

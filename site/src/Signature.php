@@ -30,10 +30,10 @@ final class Signature
         return \is_subclass_of($class->getName(), \Weft\Protobuf\Message::class) || \str_starts_with((string) \file_get_contents((string) $class->getFileName(), false, null, 0, 200), "<?php\n\n// Generated");
     }
 
-    /** Public methods, and the protected ones of a trait, which the class that uses it calls. */
+    /** Public methods that are called, and the protected ones of a trait, which the class that uses it calls. */
     public static function isShown(\ReflectionMethod $method): bool
     {
-        return ($method->isPublic() || $method->isProtected() && $method->getDeclaringClass()->isTrait()) && !DocBlock::of($method->getDocComment())->isInternal();
+        return $method->getName() !== '__destruct' && ($method->isPublic() || $method->isProtected() && $method->getDeclaringClass()->isTrait()) && !DocBlock::of($method->getDocComment())->isInternal();
     }
 
     /** @param \ReflectionClass<object> $class */
