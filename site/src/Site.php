@@ -16,7 +16,7 @@ final class Site
         'Migrating' => 'migrating', 'Errors' => 'errors', 'Benchmarks' => 'benchmarks', 'Examples' => 'examples',
     ];
     /** Pages that belong to the section of another folder than theirs. */
-    private const ELSEWHERE = ['architecture.md' => 'explanation'];
+    private const ELSEWHERE = ['architecture.md' => 'explanation', 'comparison.md' => 'migrating'];
 
     /** @var array<string, string> Markdown by place */
     private array $pages = [];
@@ -70,7 +70,11 @@ final class Site
         }
         // The theme's advertisement of its successor.
         \putenv('NO_MKDOCS_2_WARNING=1');
-        \passthru(\escapeshellarg($mkdocs) . ' build --quiet --strict --config-file ' . \escapeshellarg("{$this->folder}/mkdocs.yml"), $code);
+        // With --quiet it would not count the warnings that --strict makes errors.
+        \exec(\escapeshellarg($mkdocs) . ' build --strict --config-file ' . \escapeshellarg("{$this->folder}/mkdocs.yml") . ' 2>&1', $lines, $code);
+        foreach (\preg_grep('/^INFO /', $lines, \PREG_GREP_INVERT) ?: [] as $line) {
+            \fwrite(\STDERR, "$line\n");
+        }
         if ($code === 0) {
             $this->versions($html, $version);
             echo "The site is in $html/$version\n";
@@ -196,6 +200,7 @@ final class Site
     {
         if (\is_dir($folder)) {
             \exec('rm -rf ' . \escapeshellarg($folder));
+            \clearstatcache();
         }
     }
 }
