@@ -85,7 +85,7 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 
 .PHONY: test-matrix
-test-matrix: ## run every test on other versions of PHP and the servers, in chroots of Debian's releases (ROWS="trixie php8.5", needs root)
+test-matrix: ## run every test on other versions of PHP and the servers, in chroots of Debian's and Ubuntu's releases (ROWS="trixie resolute", needs root)
 	@scripts/test-matrix $(ROWS)
 
 .PHONY: test-memory

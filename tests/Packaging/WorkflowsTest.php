@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Packaging;
+
+use PHPUnit\Framework\TestCase;
+
+/** The workflows of continuous integration only call what `make` and `scripts` have. */
+final class WorkflowsTest extends TestCase
+{
+    public function testTheyCallTargetsAndScriptsThatExist(): void
+    {
+        \preg_match_all('/^([a-z][a-z-]*):/m', (string) \file_get_contents(self::root() . '/Makefile'), $targets);
+        $called = [];
+        foreach (\explode("\n", self::workflows()) as $line) {
+            if (\preg_match('/\bmake ([a-z][a-z-]+)/', \preg_replace('/apt-get install.*/', '', $line) ?? '', $match) === 1) {
+                self::assertContains($match[1], $targets[1], "make $match[1]");
+                $called[] = $match[1];
+            }
+            \preg_match_all('~(?<=^|[ ;&])(?:scripts|\.ci)/[\w-]+~', $line, $scripts);
+            foreach ($scripts[0] as $script) {
+                self::assertFileExists(self::root() . "/$script");
+                $called[] = $script;
+            }
+        }
+
+        self::assertSame([], \array_diff(['check', 'test-matrix', '.ci/run'], $called));
+    }
+
+    public function testTheMatrixHasARowForEverySystem(): void
+    {
+        self::assertSame(1, \preg_match('/^ +name: \[(.+)\]$/m', (string) \file_get_contents(self::root() . '/.github/workflows/matrix.yml'), $rows));
+
+        \exec(self::root() . '/scripts/chroot --list', $systems);
+
+        self::assertSame(\array_map(static fn(string $system): string => \explode(' ', $system)[0], $systems), \explode(', ', $rows[1]));
+    }
+
+    private static function root(): string
+    {
+        return \dirname(__DIR__, 2);
+    }
+
+    private static function workflows(): string
+    {
+        return \implode("\n", \array_map(static fn(string $file): string => (string) \file_get_contents($file), \glob(self::root() . '/.github/workflows/*.yml') ?: []));
+    }
+}
