@@ -13,6 +13,7 @@ use Weft\Log\StreamLogger;
 use Weft\Pool\PoolClosedException;
 use Weft\Site\ForeignClasses;
 use Weft\Site\PublicClasses;
+use Weft\Site\Reference;
 use Weft\Tests\Cli\Weft;
 
 require_once __DIR__ . '/../../site/autoload.php';
@@ -58,6 +59,38 @@ final class ErrorPagesTest extends TestCase
                 self::assertGreaterThan(15, \strlen($text), "$name: $text");
             }
         }
+    }
+
+    public function testEveryOptionAndCommandThatADocumentNamesExists(): void
+    {
+        ForeignClasses::register(standIns: false);
+        $classes = [];
+        // Other libraries have classes of the same names, such as Request.
+        foreach (PublicClasses::of(self::ROOT . '/src')->withOptions() as $class) {
+            $classes[$class->getShortName()][] = $class;
+        }
+        $commands = [...\array_keys(Reference::all()), 'list', 'help'];
+        $checked = 0;
+        $all = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::ROOT . '/docs', \FilesystemIterator::SKIP_DOTS));
+        foreach ($all as $file) {
+            [$name, $page] = [$file->getBasename(), (string) \file_get_contents($file->getPathname())];
+            \preg_match_all('/\b([A-Z]\w+)::\$(\w+)/', $page, $properties, \PREG_SET_ORDER);
+            foreach ($properties as [$text, $class, $property]) {
+                if (!isset($classes[$class])) {
+                    // Of an example's own class.
+                    continue;
+                }
+                $having = \array_filter($classes[$class], static fn(\ReflectionClass $one): bool => $one->hasProperty($property));
+                self::assertNotSame([], $having, "$name: $text");
+                $checked++;
+            }
+            \preg_match_all('/`weft ([a-z]+(?::[a-z]+)?)(?=[ `])[^`]*`/', $page, $used);
+            foreach ($used[1] as $command) {
+                self::assertContains($command, $commands, $name);
+                $checked++;
+            }
+        }
+        self::assertGreaterThan(80, $checked);
     }
 
     public function testAPageIsAboutSomethingThatExists(): void

@@ -131,6 +131,18 @@ final class ReferenceTest extends TestCase
         }
     }
 
+    public function testEveryEnvironmentVariableIsInItsTable(): void
+    {
+        $page = (string) \file_get_contents(self::ROOT . '/docs/reference/environment.md');
+        $sources = \implode(' ', \array_map(\escapeshellarg(...), [self::ROOT . '/src', self::ROOT . '/crates/core/src/workers', self::ROOT . '/crates/ext/src']));
+        \exec("grep -rhoE \"['\\\"]WEFT_[A-Z_]+['\\\"]\" {$sources}", $names);
+        $names = \array_unique(\array_map(static fn(string $name): string => \trim($name, "'\""), $names));
+        self::assertGreaterThan(10, \count($names));
+        foreach ($names as $name) {
+            self::assertStringContainsString("`{$name}`", $page);
+        }
+    }
+
     public function testEveryCommandHasASectionWithItsOptions(): void
     {
         foreach (Reference::all() as $name => $command) {
