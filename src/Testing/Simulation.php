@@ -27,7 +27,7 @@ final class Simulation
      *
      * @throws AssertionFailedError|SimulationException the failure of a run, with its seed
      */
-    public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0, ?\Closure $database = null): void
+    public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 60.0, ?\Closure $database = null): void
     {
         if ($runs < 1) {
             throw new \ValueError("A simulation must have at least 1 run, got {$runs}");

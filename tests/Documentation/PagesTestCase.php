@@ -20,12 +20,14 @@ abstract class PagesTestCase extends TestCase
     /** @param list<Page> $before whose files are made first */
     protected function runPage(Page $page, array $before = []): void
     {
-        $needs = \array_merge($page->needs, ...\array_map(static fn(Page $page): array => $page->needs, $before));
-        $this->workspace = new Workspace(\array_values(\array_unique($needs)));
+        $needs = \array_values(\array_unique(\array_merge($page->needs, ...\array_map(static fn(Page $page): array => $page->needs, $before))));
+        $missing = Workspace::missing($needs);
+        $missing === null || self::markTestSkipped($missing);
+        $this->workspace = new Workspace($needs);
         foreach ($before as $earlier) {
-            $this->workspace->prepare($earlier);
+            (new Walkthrough($this->workspace, $earlier))->prepare();
         }
-        $this->workspace->run($page);
+        (new Walkthrough($this->workspace, $page))->run();
     }
 
     /** @return array<string, array{string}> pages of a folder of docs/ by name, without its index */
