@@ -186,7 +186,7 @@ fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
             (
                 "",
                 vec![CLEARTEXT.to_vec()],
-                "clear text, and the connection has no TLS",
+                "in clear text, but the connection has no TLS",
             ),
             ("", vec![CLEARTEXT.to_vec()], "require_auth=password"),
             (
@@ -283,7 +283,7 @@ fn a_server_that_refuses_tls_is_left_when_tls_is_required() {
     run(async {
         for (answer, expected) in [
             (&b"N"[..], "does not offer TLS"),
-            (b"X", "not PostgreSQL's"),
+            (b"X", "answered SSLRequest with an invalid byte"),
         ] {
             let dsn = serve(vec![answer.to_vec()]).replace("sslmode=disable", "sslmode=require");
             let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
