@@ -21,6 +21,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\MessageReader;
 use Weft\Testing\Internal\SimulatedBroker;
+use Weft\UsageError;
 
 use function Weft\async;
 use function Weft\current;
@@ -57,9 +58,12 @@ final class TestBus
      * @param int                     $seed     any number; the same one repeats the same faults
      * @param Database|null           $database of the handlers; default: an empty SQLite database in memory
      * @param \DateTimeInterface|null $now      start of the clock; default: the beginning of 2026
+     *
+     * @throws UsageError PHPUnit is not installed
      */
     public function __construct(Faults $faults = new Faults(), int $seed = 1, ?Database $database = null, ?\DateTimeInterface $now = null)
     {
+        \class_exists(Assert::class) || throw new UsageError('Weft\Testing needs PHPUnit, which is not installed: composer require --dev phpunit/phpunit');
         $this->ownsDatabase = $database === null;
         $this->database = $database ?? Database::connect('sqlite::memory:');
         $this->broker = new SimulatedBroker($seed, $faults);

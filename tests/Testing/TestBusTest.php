@@ -29,6 +29,7 @@ use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
 use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 use Weft\Tests\Bus\Saga\Fixtures\Ticked;
 use Weft\Tests\Bus\Saga\Fixtures\Ticker;
+use Weft\Tests\Cli\Weft;
 use Weft\Tests\RecordingLogger;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
@@ -137,6 +138,18 @@ final class TestBusTest extends TestCase
             $bus->assertSent(Ticked::class)->times(3 * Ticker::TICKS);
         }, deadline: 300.0);
         self::assertLessThan(600.0, \microtime(true) - $began, 'three days');
+    }
+
+    public function testWithoutPhpunitItSaysWhatToInstall(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        \is_file("$root/vendor/autoload.php") && self::markTestSkipped('Composer\'s autoloader has PHPUnit');
+        $code = 'require $argv[1]; try { new Weft\Testing\TestBus(); } catch (Weft\UsageError $error) { echo $error->getMessage(); }';
+        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-r', $code, "$root/autoload.php"], [1 => ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+
+        self::assertStringStartsWith('Weft\Testing needs PHPUnit, which is not installed: composer require --dev phpunit/phpunit', (string) \stream_get_contents($pipes[1]));
+        \proc_close($process);
     }
 
     public function testTheClockIsAdvancedFromOneTimeOfAScheduleToTheNext(): void
