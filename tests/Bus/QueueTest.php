@@ -161,7 +161,7 @@ final class QueueTest extends BusTestCase
             $bus = Bus::connect($this->brokerDsn());
             try {
                 $this->expectException(\Error::class);
-                $this->expectExceptionMessage('Pausing the queue "customers" needs a database: pass one to Bus::connect()');
+                $this->expectExceptionMessage('The queue "customers" cannot be paused: a pause holds for all processes and survives restarts, and the broker has no place for it. Pass a Database to Bus::connect()');
                 $bus->queue(self::QUEUE)->pause();
             } finally {
                 $bus->close();

@@ -11,6 +11,34 @@ use Weft\Tests\Sql\Support\EmptyDatabase;
 
 final class SessionTest extends HttpTestCase
 {
+    private const PREDIS = '/usr/share/php/Predis/autoload.php';
+    /** A client of a few lines. */
+    private const OWN_CLIENT = <<<'PHP'
+        (static function () {
+            $send = static function (object $client, array $command): mixed {
+                fwrite($client->stream, '*' . count($command) . "\r\n" . implode('', array_map(static fn(string $one): string => '$' . strlen($one) . "\r\n$one\r\n", $command)));
+                return ($client->reply)();
+            };
+            $pool = new Weft\Pool\Pool(static function (): object {
+                $client = new stdClass();
+                $client->stream = stream_socket_client('unix://SOCKET');
+                $client->reply = static function () use ($client): mixed {
+                    $line = rtrim(fgets($client->stream));
+                    $rest = substr($line, 1);
+                    return match ($line[0]) {
+                        ':' => (int) $rest,
+                        '+' => $rest,
+                        '$' => $rest === '-1' ? null : substr(stream_get_contents($client->stream, (int) $rest + 2), 0, -2),
+                        '*' => array_map(static fn(): mixed => ($client->reply)(), range(1, (int) $rest)),
+                        default => throw new RuntimeException($line),
+                    };
+                };
+                return $client;
+            });
+            return new Weft\Http\Sessions\RedisStore($pool, send: $send);
+        })()
+        PHP;
+
     private const ROUTES = <<<'PHP'
         $routes->get("/plain", static fn() => Response::text("plain"))
             ->get("/see", static fn(Request $request) => $request->session()->values())
@@ -185,14 +213,16 @@ final class SessionTest extends HttpTestCase
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
         yield 'MariaDB' => ['mariadb'];
-        yield 'Redis' => ['redis'];
+        yield 'Redis by phpredis' => ['phpredis'];
+        yield 'Redis by Predis' => ['predis'];
+        yield 'Redis by a client of the application' => ['redis'];
     }
 
     /** @return string PHP code that makes the store */
     private function prepared(string $store): string
     {
-        if ($store === 'redis') {
-            return $this->redis();
+        if (in_array($store, ['redis', 'phpredis', 'predis'], true)) {
+            return $this->redis($store);
         }
         if ($store === 'file') {
             return "new Weft\\Http\\Sessions\\FileStore('{$this->folder->path}/sessions')";
@@ -202,9 +232,11 @@ final class SessionTest extends HttpTestCase
         return 'new Weft\Http\Sessions\SqlStore(Weft\Sql\Database::connect(' . var_export($this->database->dsn(), true) . '))';
     }
 
-    /** A server of the test's own on a Unix socket, and a client of a few lines. */
-    private function redis(): string
+    /** A server of the test's own on a Unix socket. */
+    private function redis(string $client): string
     {
+        $isInstalled = ['redis' => true, 'phpredis' => extension_loaded('redis'), 'predis' => is_file(self::PREDIS)];
+        $isInstalled[$client] || self::markTestSkipped("$client is not installed");
         $binary = trim((string) shell_exec('command -v redis-server'));
         if ($binary === '') {
             self::markTestSkipped('redis-server is not installed');
@@ -214,33 +246,13 @@ final class SessionTest extends HttpTestCase
         for ($deadline = microtime(true) + 60.0; @stream_socket_client("unix://$socket") === false && microtime(true) < $deadline;) {
             usleep(5_000);
         }
-        $client = <<<'PHP'
-            (static function () {
-                $send = static function (object $client, array $command): mixed {
-                    fwrite($client->stream, '*' . count($command) . "\r\n" . implode('', array_map(static fn(string $one): string => '$' . strlen($one) . "\r\n$one\r\n", $command)));
-                    return ($client->reply)();
-                };
-                $pool = new Weft\Pool\Pool(static function (): object {
-                    $client = new stdClass();
-                    $client->stream = stream_socket_client('unix://SOCKET');
-                    $client->reply = static function () use ($client): mixed {
-                        $line = rtrim(fgets($client->stream));
-                        $rest = substr($line, 1);
-                        return match ($line[0]) {
-                            ':' => (int) $rest,
-                            '+' => $rest,
-                            '$' => $rest === '-1' ? null : substr(stream_get_contents($client->stream, (int) $rest + 2), 0, -2),
-                            '*' => array_map(static fn(): mixed => ($client->reply)(), range(1, (int) $rest)),
-                            default => throw new RuntimeException($line),
-                        };
-                    };
-                    return $client;
-                });
-                return new Weft\Http\Sessions\RedisStore($pool, send: $send);
-            })()
-            PHP;
+        $pools = [
+            'phpredis' => 'new Weft\Http\Sessions\RedisStore(new Weft\Pool\Pool(static function (): Redis { $redis = new Redis(); $redis->connect("SOCKET"); return $redis; }))',
+            'predis' => '[require_once "' . self::PREDIS . '", new Weft\Http\Sessions\RedisStore(new Weft\Pool\Pool(static fn(): Predis\Client => new Predis\Client(["scheme" => "unix", "path" => "SOCKET"])))][1]',
+            'redis' => self::OWN_CLIENT,
+        ];
 
-        return str_replace('SOCKET', $socket, $client);
+        return str_replace('SOCKET', $socket, $pools[$client]);
     }
 
     private function withSessions(string $store, string $options = ''): ServerProcess

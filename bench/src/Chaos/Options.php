@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Chaos;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
 
 /** The options of the command line. */
 final class Options
@@ -49,33 +50,25 @@ final class Options
      */
     public static function parse(array $arguments, string $root): self
     {
-        $values = ['messages' => getenv('MESSAGES') ?: '20000', 'seed' => '1', 'workers' => '3', 'rounds' => '', 'deadline' => ''];
-        $values += ['transport' => 'rabbitmq', 'out' => "{$root}/bench/out/chaos.json"];
-        foreach ($arguments as $argument) {
-            if (!preg_match('/^--([a-z]+)=(.+)$/', $argument, $match) || !isset($values[$match[1]])) {
-                throw new BenchmarkException("unknown option {$argument}\n" . self::USAGE);
-            }
-            $values[$match[1]] = $match[2];
-        }
-        $messages = (int) $values['messages'];
-        $values['rounds'] = $values['rounds'] ?: (string) (2 + intdiv($messages, 100_000));
-        $values['deadline'] = $values['deadline'] ?: (string) (170 + intdiv($messages, 100));
-        foreach (['messages', 'seed', 'workers', 'rounds', 'deadline'] as $name) {
-            ctype_digit($values[$name]) && (int) $values[$name] > 0
-                || throw new BenchmarkException("--{$name} must be a number above 0, got '{$values[$name]}'");
-        }
-        in_array($values['transport'], self::TRANSPORTS, true)
-            || throw new BenchmarkException('--transport is one of ' . implode(', ', self::TRANSPORTS) . ", got '{$values['transport']}'");
+        $names = ['messages' => getenv('MESSAGES') ?: '20000', 'seed' => '1', 'workers' => '3', 'transport' => 'rabbitmq', 'out' => "{$root}/bench/out/chaos.json"];
+        $messages = CommandLine::parse($arguments, $names + ['rounds' => '', 'deadline' => ''])->positive('messages');
+        $line = CommandLine::parse($arguments, $names + [
+            'rounds' => (string) (2 + intdiv($messages, 100_000)),
+            'deadline' => (string) (170 + intdiv($messages, 100)),
+        ]);
+        $transport = $line->text('transport');
+        in_array($transport, self::TRANSPORTS, true)
+            || throw new BenchmarkException('--transport is one of ' . implode(', ', self::TRANSPORTS) . ", got '{$transport}'");
 
         return new self(
             $root,
-            (int) $values['messages'],
-            (int) $values['seed'],
-            (int) $values['workers'],
-            (int) $values['rounds'],
-            $values['transport'],
-            (float) $values['deadline'],
-            $values['out'],
+            $messages,
+            $line->positive('seed'),
+            $line->positive('workers'),
+            $line->positive('rounds'),
+            $transport,
+            (float) $line->positive('deadline'),
+            $line->text('out'),
         );
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Clients;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
 
 /** The options of the command line. */
 final class Options
@@ -37,26 +38,21 @@ final class Options
     public static function parse(array $arguments, string $root): self
     {
         $short = in_array('--short', $arguments, true);
-        $values = ['rounds' => $short ? '3' : '8', 'only' => '', 'out' => "$root/bench/out/clients.json"];
-        foreach (array_diff($arguments, ['--short']) as $argument) {
-            if (!preg_match('/^--([a-z]+)=(.+)$/', $argument, $match) || !isset($values[$match[1]])) {
-                throw new BenchmarkException("unknown option $argument\n" . self::USAGE);
-            }
-            $values[$match[1]] = $match[2];
-        }
-        ctype_digit($values['rounds']) && (int) $values['rounds'] > 0
-            || throw new BenchmarkException("--rounds must be a number above 0, got '{$values['rounds']}'");
+        $line = CommandLine::parse($arguments, ['short' => '', 'rounds' => $short ? '3' : '8', 'only' => '', 'out' => "$root/bench/out/clients.json"]);
 
-        return new self((int) $values['rounds'], self::workloads($values['only']), $short, $values['out']);
+        return new self($line->positive('rounds'), self::workloads($line->names('only')), $short, $line->text('out'));
     }
 
-    /** @return non-empty-list<Workload> */
-    private static function workloads(string $names): array
+    /**
+     * @param list<string> $names
+     * @return non-empty-list<Workload>
+     */
+    private static function workloads(array $names): array
     {
-        return $names === '' ? Workload::cases() : array_map(
+        return $names === [] ? Workload::cases() : array_map(
             static fn (string $name): Workload => Workload::tryFrom($name)
                 ?? throw new BenchmarkException("unknown load '$name'; the loads are " . implode(', ', array_column(Workload::cases(), 'value'))),
-            explode(',', $names),
+            $names,
         );
     }
 }

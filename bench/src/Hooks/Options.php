@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Hooks;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
 
 /** The options of the command line. */
 final class Options
@@ -39,20 +40,12 @@ final class Options
     public static function parse(array $arguments, string $root): self
     {
         $short = in_array('--short', $arguments, true);
-        $values = ['extension' => "$root/target/release/libweft.so", 'rounds' => $short ? '2' : '6', 'out' => "$root/bench/out/hooks.json"];
-        foreach (array_diff($arguments, ['--short']) as $argument) {
-            if (!preg_match('/^--([a-z]+)=(.+)$/', $argument, $match) || !isset($values[$match[1]])) {
-                throw new BenchmarkException("unknown option $argument\n" . self::USAGE);
-            }
-            $values[$match[1]] = $match[2];
-        }
-        ctype_digit($values['rounds']) && (int) $values['rounds'] > 0
-            || throw new BenchmarkException("--rounds must be a number above 0, got '{$values['rounds']}'");
+        $line = CommandLine::parse($arguments, ['short' => '', 'extension' => "$root/target/release/libweft.so", 'rounds' => $short ? '2' : '6', 'out' => "$root/bench/out/hooks.json"]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
-        foreach (array_filter([$values['extension'], $swoole]) as $file) {
+        foreach (array_filter([$line->text('extension'), $swoole]) as $file) {
             is_file($file) || throw new BenchmarkException("there is no $file");
         }
 
-        return new self($values['extension'], (int) $values['rounds'], $short ? 1 : 2, $values['out'], $swoole);
+        return new self($line->text('extension'), $line->positive('rounds'), $short ? 1 : 2, $line->text('out'), $swoole);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Noop;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
 
 /** The options of the command line. */
 final class Options
@@ -40,25 +41,15 @@ final class Options
     public static function parse(array $arguments, string $root): self
     {
         $short = in_array('--short', $arguments, true);
-        $values = $short ? ['messages' => '40000', 'runs' => '1'] : ['messages' => '200000', 'runs' => '3'];
-        $values += ['only' => '', 'extension' => "$root/target/release/libweft.so", 'out' => "$root/bench/out/bus-noop.json"];
-        foreach (array_diff($arguments, ['--short']) as $argument) {
-            if (!preg_match('/^--([a-z]+)=(.+)$/', $argument, $match) || !isset($values[$match[1]])) {
-                throw new BenchmarkException("unknown option $argument\n" . self::USAGE);
-            }
-            $values[$match[1]] = $match[2];
-        }
-        foreach (['messages', 'runs'] as $name) {
-            ctype_digit($values[$name]) && (int) $values[$name] > 0
-                || throw new BenchmarkException("--$name must be a number above 0, got '{$values[$name]}'");
-        }
+        $line = CommandLine::parse($arguments, [
+            'short' => '',
+            'messages' => $short ? '40000' : '200000',
+            'runs' => $short ? '1' : '3',
+            'only' => '',
+            'extension' => "$root/target/release/libweft.so",
+            'out' => "$root/bench/out/bus-noop.json",
+        ]);
 
-        return new self(
-            (int) $values['messages'],
-            (int) $values['runs'],
-            $values['only'] === '' ? [] : explode(',', $values['only']),
-            $values['extension'],
-            $values['out'],
-        );
+        return new self($line->positive('messages'), $line->positive('runs'), $line->names('only'), $line->text('extension'), $line->text('out'));
     }
 }

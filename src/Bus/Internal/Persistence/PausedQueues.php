@@ -45,7 +45,7 @@ final class PausedQueues
         } elseif ($this->isSupported()) {
             $this->here[$queue] = true;
         } else {
-            throw new \Error("Pausing the queue \"{$queue}\" needs a database: pass one to Bus::connect()");
+            throw new \Error("The queue \"{$queue}\" cannot be paused: a pause holds for all processes and survives restarts, and the broker has no place for it. Pass a Database to Bus::connect(), or stop the workers of the queue");
         }
         $this->changed->notify();
     }
