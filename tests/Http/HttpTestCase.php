@@ -11,9 +11,10 @@ abstract class HttpTestCase extends TestCase
     /** @var list<ServerProcess> */
     private array $servers = [];
 
-    protected function serve(string $routes, string $arguments = '', string $address = '127.0.0.1:0', string $app = ''): ServerProcess
+    /** @param list<string> $extensions of PHP that the program loads beside Weft's */
+    protected function serve(string $routes, string $arguments = '', string $address = '127.0.0.1:0', string $app = '', array $extensions = []): ServerProcess
     {
-        return $this->keep(ServerProcess::start($routes, $arguments, $address, $app));
+        return $this->keep(ServerProcess::start($routes, $arguments, $address, $app, $extensions));
     }
 
     /** Stops it at the end of the test. */

@@ -13,13 +13,14 @@ final class ServerProcess extends Program
     /**
      * @param string $routes PHP code that adds to `$routes`, a Router
      * @param string $arguments of `App::http()` after the address
+     * @param list<string> $extensions of PHP that the program loads beside Weft's, in this order
      */
-    public static function start(string $routes, string $arguments = '', string $address = '127.0.0.1:0', string $app = ''): self
+    public static function start(string $routes, string $arguments = '', string $address = '127.0.0.1:0', string $app = '', array $extensions = []): self
     {
         $program = (string) tempnam(sys_get_temp_dir(), 'weft');
         file_put_contents($program, self::program($routes, $arguments, $address, $app));
 
-        return self::launch([$program], $program);
+        return self::launch([...array_merge([], ...array_map(static fn(string $name): array => ['-d', "extension=$name"], $extensions)), $program], $program);
     }
 
     private static function program(string $routes, string $arguments, string $address, string $app): string

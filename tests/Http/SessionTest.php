@@ -257,7 +257,10 @@ final class SessionTest extends HttpTestCase
 
     private function withSessions(string $store, string $options = ''): ServerProcess
     {
-        return $this->serve("\$routes->use(new Weft\\Http\\Sessions($store, secure: false$options));" . str_replace('FOLDER', $this->folder->path, self::ROUTES));
+        // Debian's phpredis needs igbinary.
+        $extensions = str_contains($store, 'new Redis(') ? array_filter(['igbinary', 'redis'], extension_loaded(...)) : [];
+
+        return $this->serve("\$routes->use(new Weft\\Http\\Sessions($store, secure: false$options));" . str_replace('FOLDER', $this->folder->path, self::ROUTES), extensions: array_values($extensions));
     }
 
     /** Waits until the request has read its session. */
