@@ -15,9 +15,12 @@ final class ForeignClasses
     /** @param bool $standIns whether classes that are not installed are made up */
     public static function register(bool $standIns = true): void
     {
+        // Debian has its traits elsewhere than their names say.
+        $laravel = \stream_resolve_include_path('Illuminate/autoload.php');
+        $laravel === false || require_once $laravel;
         \spl_autoload_register(static function (string $class) use ($standIns): void {
             $namespace = (string) \strstr($class, '\\', true);
-            if (!\in_array($namespace, ['Cron', 'Doctrine', 'Illuminate', 'Psr', 'Symfony'], true)) {
+            if (!\in_array($namespace, ['Cron', 'Doctrine', 'Illuminate', 'Laravel', 'Psr', 'Symfony'], true)) {
                 return;
             }
             $file = \stream_resolve_include_path(\strtr($class, '\\', '/') . '.php');
@@ -30,7 +33,7 @@ final class ForeignClasses
                 return;
             }
             $at = (int) \strrpos($class, '\\');
-            $kind = \str_ends_with($class, 'Interface') ? 'interface' : 'class';
+            $kind = \str_ends_with($class, 'Interface') || \str_contains($class, '\\Contracts\\') ? 'interface' : 'class';
             eval('namespace ' . \substr($class, 0, $at) . "; $kind " . \substr($class, $at + 1) . ' {}');
         });
     }

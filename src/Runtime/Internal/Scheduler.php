@@ -602,6 +602,10 @@ final class Scheduler
         unset($this->waiting[$op]);
         $task->wait = null;
         $error = Blocking::refusal($refused);
+        if ($error !== null && $task->realm !== null) {
+            // What runs in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
+            return Blocking::await($op);
+        }
         if ($error !== null) {
             Native\cancel($op);
             throw $error;

@@ -8,6 +8,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 use Weft\App;
 use Weft\Http\ApplicationPool;
+use Weft\Http\Internal\PublicFolder;
 use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;

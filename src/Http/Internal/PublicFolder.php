@@ -2,9 +2,8 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bridge\Symfony\Internal;
+namespace Weft\Http\Internal;
 
-use Weft\Http\Internal\FileBody;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Native\HttpFile;

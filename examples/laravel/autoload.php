@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+/* What Composer writes to vendor/autoload.php, for Debian's packages: classes from /usr/share/php and those of the application. */
+if (is_file(__DIR__ . '/vendor/autoload.php')) {
+    return require __DIR__ . '/vendor/autoload.php';
+}
+
+require_once __DIR__ . '/../../autoload.php';
+require_once '/usr/share/php/Illuminate/autoload.php';
+require_once '/usr/share/php/GuzzleHttp/autoload.php';
+spl_autoload_register(static function (string $class): void {
+    if (str_starts_with($class, 'App\\') && is_file($file = __DIR__ . '/app/' . strtr(substr($class, 4), '\\', '/') . '.php')) {
+        require $file;
+    }
+});

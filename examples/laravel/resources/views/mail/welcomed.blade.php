@@ -1,0 +1,1 @@
+Hello {{ $customer }}, it is good to have you.

@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Console;
+
+use Illuminate\Console\Command;
+use Illuminate\Foundation\Application;
+use Weft\App;
+use Weft\Bridge\Laravel\Internal\Applications;
+use Weft\Cli\Internal\Interpreter;
+use Weft\Http\Internal\PublicFolder;
+use Weft\Log\StreamLogger;
+
+/**
+ * `artisan weft:serve`: serves the application in supervised worker processes, each of which handles many requests at once.
+ *
+ * The command becomes `weft run artisan -- weft:serve --worker`, so that workers are started, restarted and reloaded as those of every
+ * other program of Weft.
+ */
+final class ServeCommand extends Command
+{
+    /** @var string */
+    protected $signature = 'weft:serve
+        {--host= : The address to listen on [default: that of config/weft.php]}
+        {--port= : The port to listen on}
+        {--workers= : Worker processes, or auto: one for each CPU}
+        {--applications= : Requests of a worker at the same time, each in an application of its own}
+        {--max-requests= : Replace a worker after so many requests}
+        {--max-memory= : Replace a worker above this memory, such as 512M}
+        {--metrics= : Serve /metrics, /ready and /live on this address}
+        {--pid-file= : Write the pid of the supervisor to this file}
+        {--watch : Reload when a source file changes}
+        {--octane : Prepare the applications by the worker of Octane, as octane:start does}
+        {--worker : Serve in this process; for the supervisor}';
+
+    /** @var string */
+    protected $description = 'Serve the application with Weft, many requests at once';
+
+    public function handle(Application $application): int
+    {
+        if (!\extension_loaded('weft')) {
+            $this->error('The extension weft is not loaded: add extension=weft to php.ini');
+
+            return self::FAILURE;
+        }
+
+        return (bool) $this->option('worker') ? $this->serve($application) : $this->supervise($application);
+    }
+
+    private function supervise(Application $application): int
+    {
+        $options = ['--workers=' . (string) ($this->option('workers') ?? $application->make('config')->get('weft.workers') ?? 1)];
+        foreach (['max-requests', 'max-memory', 'metrics', 'pid-file'] as $name) {
+            $this->option($name) === null || $options[] = "--$name=" . (string) $this->option($name);
+        }
+        if ((bool) $this->option('watch')) {
+            // Not the whole folder: compiled views are in it.
+            $folders = \array_filter(['app', 'config', 'database', 'resources', 'routes'], static fn(string $folder): bool => \is_dir($application->basePath($folder)));
+            $options = [...$options, '--block-warning=0.1', ...\array_map(static fn(string $folder): string => '--watch-folder=' . $application->basePath($folder), $folders)];
+        }
+        $arguments = ['--', 'weft:serve', '--worker', ...$this->passedOn()];
+        $weft = \dirname((string) (new \ReflectionClass(App::class))->getFileName(), 2) . '/bin/weft';
+        \pcntl_exec(\PHP_BINARY, [...Interpreter::options(), $weft, 'run', ...$options, $application->basePath('artisan'), ...$arguments]);
+        $this->error("$weft could not be started");
+
+        return self::FAILURE;
+    }
+
+    /** @return list<string> */
+    private function passedOn(): array
+    {
+        $options = [];
+        foreach (['host', 'port', 'applications'] as $name) {
+            $this->option($name) === null || $options[] = "--$name=" . (string) $this->option($name);
+        }
+        (bool) $this->option('octane') && $options[] = '--octane';
+
+        return $options;
+    }
+
+    private function serve(Application $application): int
+    {
+        $config = $application->make('config');
+        $logger = StreamLogger::fromEnvironment();
+        $size = $this->option('applications') ?? $config->get('weft.applications');
+        $applications = Applications::of($application, $size === null ? null : \max(1, (int) $size), $logger, onOctane: (bool) $this->option('octane'));
+        // What the console's application has set is not for the requests.
+        \restore_error_handler();
+        \restore_exception_handler();
+        $public = $application->make('path.public');
+        $app = new App($logger, (bool) $config->get('app.debug'));
+        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')));
+        $router->fallback((bool) $config->get('weft.public', true) && \is_dir($public) ? new PublicFolder($public, $applications) : $applications);
+        $app->run();
+
+        return self::SUCCESS;
+    }
+
+    private function listen(string $configured): string
+    {
+        [$host, $port] = [$this->option('host'), $this->option('port')];
+        if ($host === null && $port === null) {
+            return $configured;
+        }
+        $at = (int) \strrpos($configured, ':');
+
+        return ($host ?? \substr($configured, 0, $at)) . ':' . ($port ?? \substr($configured, $at + 1));
+    }
+}

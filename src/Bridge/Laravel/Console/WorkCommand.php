@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Console;
+
+use Illuminate\Console\Command;
+use Illuminate\Foundation\Application;
+use Illuminate\Queue\WorkerOptions;
+use Weft\Bridge\Laravel\Internal\Applications;
+use Weft\Bridge\Laravel\Queue\QueueType;
+use Weft\Bridge\Laravel\Queue\WeftQueue;
+use Weft\Bus\ConsumeOptions;
+use Weft\Log\StreamLogger;
+
+use function Weft\run;
+
+/** `artisan weft:work`: handles the jobs of a queue of the driver `weft`, many at once, each in an application of its own. */
+final class WorkCommand extends Command
+{
+    /** @var string */
+    protected $signature = 'weft:work
+        {connection? : A connection with the driver weft [default: the default one]}
+        {--queue= : The queue [default: that of the connection]}
+        {--concurrency=16 : Jobs at the same time}
+        {--tries=1 : Attempts, unless the job says otherwise}
+        {--backoff=0 : Seconds until a failed job is tried again, unless the job says otherwise}
+        {--timeout=60 : Seconds that a job may run, unless the job says otherwise; 0: no limit}
+        {--max-jobs=0 : Stop after so many jobs}
+        {--max-time=0 : Stop after so many seconds}
+        {--stop-when-empty : Stop when the queue is empty}
+        {--force : Also in maintenance mode}';
+
+    /** @var string */
+    protected $description = 'Handle the jobs of a queue with Weft, many at once';
+
+    public function handle(Application $application): int
+    {
+        $connection = (string) ($this->argument('connection') ?? $application->make('config')->get('queue.default'));
+        $queue = $application->make('queue')->connection($connection);
+        if (!$queue instanceof WeftQueue) {
+            $this->error("The queue connection \"$connection\" has another driver than weft: use queue:work");
+
+            return self::FAILURE;
+        }
+        if ($application->isDownForMaintenance() && !(bool) $this->option('force')) {
+            $this->error('The application is in maintenance mode');
+
+            return self::FAILURE;
+        }
+        $handled = run(fn(): int => $this->consume($application, $queue, $connection));
+        $this->line("$handled jobs handled", null, 'v');
+
+        return self::SUCCESS;
+    }
+
+    private function consume(Application $application, WeftQueue $queue, string $connection): int
+    {
+        $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
+        $concurrency = \max(1, (int) $this->option('concurrency'));
+        $applications = Applications::of($application, $concurrency, StreamLogger::fromEnvironment());
+        $options = new WorkerOptions(backoff: (int) $this->option('backoff'), timeout: (int) $this->option('timeout'), maxTries: (int) $this->option('tries'));
+        $handler = QueueType::handler($name);
+        $bus = $queue->buses()->bus(new $handler($applications->pool, $connection, $name, $options));
+        $bus->queue($name)->declare();
+        $limit = (int) $this->option('max-jobs');
+        $seconds = (float) $this->option('max-time');
+
+        return $bus->consume($name, $concurrency, new ConsumeOptions(
+            limit: $limit > 0 ? $limit : null,
+            stopWhenEmpty: (bool) $this->option('stop-when-empty'),
+            stopAfter: $seconds > 0.0 ? $seconds : null,
+        ));
+    }
+}

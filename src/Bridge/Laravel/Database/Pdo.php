@@ -1,0 +1,253 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Database;
+
+use Weft\Pool\PoolException;
+use Weft\Runtime\CancelledException;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\Internal\PlainSession;
+use Weft\Sql\SqlException;
+use Weft\UsageError;
+
+use function Weft\shield;
+
+/**
+ * A {@see \PDO} whose statements run on the connections of a {@see Database}, so that they wait without blocking the process. Eloquent,
+ * the query builder and code that calls `DB::getPdo()` use it as they use PDO.
+ *
+ * It borrows a connection for each statement, and keeps it from `beginTransaction()` to the end of the transaction, and while the session
+ * has settings, temporary tables or locks in it.
+ */
+final class Pdo extends \PDO
+{
+    /** @var \WeakMap<Database, string>|null versions of servers, which do not change while a pool lives */
+    private static ?\WeakMap $versions = null;
+
+    /** @var array<int, mixed> */
+    private array $attributes;
+
+    private bool $inTransaction = false;
+
+    private ?int $lastId = null;
+
+    /** @var array{string, int|null, string|null} of the last call */
+    private array $error = ['00000', null, null];
+
+    /**
+     * @internal made by {@see Connector}
+     *
+     * @param array<int, mixed> $attributes as those of PDO; the ones that this class does not know have no effect
+     */
+    public function __construct(private readonly PlainSession $session, array $attributes = [])
+    {
+        // Not that of the parent, which would connect.
+        $this->attributes = $attributes + [
+            self::ATTR_ERRMODE => self::ERRMODE_EXCEPTION,
+            self::ATTR_CASE => self::CASE_NATURAL,
+            self::ATTR_ORACLE_NULLS => self::NULL_NATURAL,
+            self::ATTR_STRINGIFY_FETCHES => false,
+            self::ATTR_DEFAULT_FETCH_MODE => self::FETCH_BOTH,
+            self::ATTR_EMULATE_PREPARES => false,
+            self::ATTR_PERSISTENT => false,
+            self::ATTR_AUTOCOMMIT => 1,
+        ];
+    }
+
+    /** @param array<int, mixed> $options */
+    public function prepare(string $query, array $options = []): Statement
+    {
+        return new Statement($this, $query, $options + $this->attributes);
+    }
+
+    public function query(string $query, ?int $fetchMode = null, mixed ...$fetchModeArgs): Statement
+    {
+        $statement = $this->prepare($query);
+        $fetchMode === null || $statement->setFetchMode($fetchMode, ...$fetchModeArgs);
+        $statement->run(null);
+
+        return $statement;
+    }
+
+    public function exec(string $statement): int
+    {
+        return $this->run($statement, null)[2];
+    }
+
+    /**
+     * @internal for {@see Statement}
+     *
+     * @param array<int|string, mixed>|null $params null: the text has no placeholders, and goes as it is
+     *
+     * @return array{list<string>, list<list<scalar|null>>, int} columns, rows, affected rows
+     *
+     * @throws DatabaseException
+     */
+    public function run(string $sql, ?array $params): array
+    {
+        $inserts = \preg_match('/^\s*(?:INSERT|REPLACE|WITH)\b/i', $sql) === 1;
+        // PostgreSQL keeps the last value of a sequence in the session. A statement that returns the id itself needs no second one.
+        $keep = $inserts && $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false;
+        try {
+            [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
+        } catch (SqlException | PoolException | UsageError $failure) {
+            throw $this->failed($failure);
+        }
+        $this->error = ['00000', null, null];
+        if ($inserts && $columns === [] && $id !== null) {
+            $this->lastId = $id;
+        }
+
+        return [$columns, $rows, $affected];
+    }
+
+    public function quote(string $string, int $type = self::PARAM_STR): string
+    {
+        if ($this->driver() === Driver::Mysql) {
+            return "'" . \strtr($string, ['\\' => '\\\\', "'" => "\\'", '"' => '\\"', "\0" => '\\0', "\n" => '\\n', "\r" => '\\r', "\x1a" => '\\Z']) . "'";
+        }
+
+        return "'" . \str_replace("'", "''", $string) . "'";
+    }
+
+    /** @param string|null $name of a sequence, PostgreSQL only */
+    public function lastInsertId(?string $name = null): string
+    {
+        if ($this->driver() !== Driver::Postgres) {
+            return (string) ($this->lastId ?? 0);
+        }
+        [, $rows] = $name === null ? $this->run('SELECT LASTVAL()', null) : $this->run('SELECT CURRVAL(?)', [$name]);
+
+        return (string) $rows[0][0];
+    }
+
+    public function beginTransaction(): bool
+    {
+        if ($this->inTransaction) {
+            throw new DatabaseException('There is already an active transaction', 'HY000', null);
+        }
+        try {
+            $this->session->begin();
+        } catch (SqlException | PoolException | UsageError $failure) {
+            throw $this->failed($failure);
+        }
+
+        return $this->inTransaction = true;
+    }
+
+    public function commit(): bool
+    {
+        $this->refuseWithoutTransaction();
+        $this->inTransaction = false;
+        try {
+            $this->session->commit();
+        } catch (SqlException | PoolException | UsageError $failure) {
+            throw $this->failed($failure);
+        }
+
+        return true;
+    }
+
+    public function rollBack(): bool
+    {
+        $this->refuseWithoutTransaction();
+        $this->inTransaction = false;
+        try {
+            // A cancelled task must not leave the transaction open.
+            shield($this->session->rollBack(...));
+        } catch (SqlException | PoolException $failure) {
+            throw $this->failed($failure);
+        }
+
+        return true;
+    }
+
+    public function inTransaction(): bool
+    {
+        return $this->inTransaction;
+    }
+
+    public function getAttribute(int $attribute): mixed
+    {
+        return match ($attribute) {
+            self::ATTR_DRIVER_NAME => match ($this->driver()) {
+                Driver::Postgres => 'pgsql',
+                Driver::Mysql => 'mysql',
+                Driver::Sqlite => 'sqlite',
+            },
+            self::ATTR_SERVER_VERSION, self::ATTR_CLIENT_VERSION => $this->version(),
+            self::ATTR_SERVER_INFO, self::ATTR_CONNECTION_STATUS => "Weft's pool \"{$this->database()->name()}\"",
+            default => $this->attributes[$attribute] ?? null,
+        };
+    }
+
+    public function setAttribute(int $attribute, mixed $value): bool
+    {
+        $this->attributes[$attribute] = $value;
+
+        return true;
+    }
+
+    public function errorCode(): ?string
+    {
+        return $this->error[0];
+    }
+
+    /** @return array{string, int|null, string|null} */
+    public function errorInfo(): array
+    {
+        return $this->error;
+    }
+
+    /** The pool. */
+    public function database(): Database
+    {
+        return $this->session->database;
+    }
+
+    /** Undoes an open transaction and gives the connection back, with everything in its session: the next request must find nothing of it. */
+    public function reset(): void
+    {
+        $this->inTransaction = false;
+        $this->lastId = null;
+        $this->session->reset();
+    }
+
+    private function version(): string
+    {
+        self::$versions ??= new \WeakMap();
+        $database = $this->database();
+        try {
+            return self::$versions[$database] ??= (string) $database->execute(match ($this->driver()) {
+                Driver::Postgres => 'SHOW server_version',
+                Driver::Mysql => 'SELECT VERSION()',
+                Driver::Sqlite => 'SELECT sqlite_version()',
+            })->value();
+        } catch (SqlException | PoolException $failure) {
+            throw $this->failed($failure);
+        }
+    }
+
+    private function driver(): Driver
+    {
+        return $this->session->database->driver();
+    }
+
+    /** @throws DatabaseException */
+    private function refuseWithoutTransaction(): void
+    {
+        $this->inTransaction || throw new DatabaseException('There is no active transaction', 'HY000', null);
+    }
+
+    private function failed(SqlException|PoolException|UsageError $failure): DatabaseException
+    {
+        $exception = DatabaseException::of($failure, $this->driver());
+        /** @var array{string, int|null, string|null} $info */
+        $info = $exception->errorInfo;
+        $this->error = $info;
+
+        return $exception;
+    }
+}

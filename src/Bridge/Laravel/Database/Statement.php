@@ -1,0 +1,410 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Database;
+
+use Weft\Sql\Bytes;
+use Weft\Sql\Driver;
+
+/** A {@see \PDOStatement} of {@see Pdo}: a text, its parameters, and after `execute()` all rows of its result. */
+final class Statement extends \PDOStatement
+{
+    /** @var array<int|string, mixed> values as {@see \Weft\Sql\Connection::execute()} takes them; positions are counted from 0 */
+    private array $bound = [];
+
+    /** @var array<int|string, array{mixed, int}> variables that are read when it is executed */
+    private array $variables = [];
+
+    /** @var array<int|string, array{mixed, int}> variables that receive columns, by number from 1 or name */
+    private array $columnVariables = [];
+
+    /** @var list<string> */
+    private array $columns = [];
+
+    /** @var list<list<mixed>> */
+    private array $rows = [];
+
+    private int $next = 0;
+
+    private int $affected = 0;
+
+    private int $mode;
+
+    /** @var array<array-key, mixed> */
+    private array $modeArguments = [];
+
+    /**
+     * @internal made by {@see Pdo::prepare()}
+     *
+     * @param array<int, mixed> $attributes
+     */
+    public function __construct(private readonly Pdo $pdo, private readonly string $sql, private array $attributes)
+    {
+        $this->mode = (int) ($attributes[\PDO::ATTR_DEFAULT_FETCH_MODE] ?? \PDO::FETCH_BOTH);
+    }
+
+    public function bindValue(string|int $param, mixed $value, int $type = \PDO::PARAM_STR): bool
+    {
+        $key = \is_int($param) ? $param - 1 : \ltrim($param, ':');
+        unset($this->variables[$key]);
+        $this->bound[$key] = $this->value($value, $type);
+
+        return true;
+    }
+
+    public function bindParam(string|int $param, mixed &$var, int $type = \PDO::PARAM_STR, int $maxLength = 0, mixed $driverOptions = null): bool
+    {
+        $key = \is_int($param) ? $param - 1 : \ltrim($param, ':');
+        unset($this->bound[$key]);
+        $this->variables[$key] = [&$var, $type];
+
+        return true;
+    }
+
+    public function bindColumn(string|int $column, mixed &$var, int $type = \PDO::PARAM_STR, int $maxLength = 0, mixed $driverOptions = null): bool
+    {
+        $this->columnVariables[$column] = [&$var, $type];
+
+        return true;
+    }
+
+    /** @param array<int|string, mixed>|null $params instead of what was bound; positions are counted from 0 */
+    public function execute(?array $params = null): bool
+    {
+        $values = $this->bound;
+        foreach ($this->variables as $key => [$variable, $type]) {
+            $values[$key] = $this->value($variable, $type);
+        }
+        if ($params !== null) {
+            $values = [];
+            foreach ($params as $key => $value) {
+                $values[\is_int($key) ? $key : \ltrim($key, ':')] = $this->value($value, \is_bool($value) ? \PDO::PARAM_BOOL : \PDO::PARAM_STR);
+            }
+        }
+        \ksort($values);
+        $this->run($values);
+
+        return true;
+    }
+
+    /**
+     * @internal for {@see Pdo::query()}
+     *
+     * @param array<int|string, mixed>|null $values null: the text has no placeholders, and goes as it is
+     */
+    public function run(?array $values): void
+    {
+        [$columns, $rows, $this->affected] = $this->pdo->run($this->sql, $values);
+        $this->columns = match ($this->attributes[\PDO::ATTR_CASE] ?? \PDO::CASE_NATURAL) {
+            \PDO::CASE_LOWER => \array_map(\strtolower(...), $columns),
+            \PDO::CASE_UPPER => \array_map(\strtoupper(...), $columns),
+            default => $columns,
+        };
+        $this->rows = ($this->attributes[\PDO::ATTR_STRINGIFY_FETCHES] ?? false) ? self::strings($rows) : $rows;
+        $this->next = 0;
+    }
+
+    public function fetch(int $mode = \PDO::FETCH_DEFAULT, int $cursorOrientation = \PDO::FETCH_ORI_NEXT, int $cursorOffset = 0): mixed
+    {
+        $row = $this->nextRow();
+
+        return $row === null ? false : $this->shape($row, $mode === \PDO::FETCH_DEFAULT ? $this->mode : $mode, $mode === \PDO::FETCH_DEFAULT ? $this->modeArguments : []);
+    }
+
+    /** @return array<array-key, mixed> */
+    public function fetchAll(int $mode = \PDO::FETCH_DEFAULT, mixed ...$args): array
+    {
+        if ($mode === \PDO::FETCH_DEFAULT) {
+            [$mode, $args] = [$this->mode, $this->modeArguments];
+        }
+        if ($mode === \PDO::FETCH_OBJ || $mode === \PDO::FETCH_ASSOC || $mode === \PDO::FETCH_NUM) {
+            return $this->allOf($mode);
+        }
+        $grouped = ($mode & (\PDO::FETCH_GROUP | \PDO::FETCH_UNIQUE)) !== 0;
+        $unique = ($mode & \PDO::FETCH_UNIQUE) === \PDO::FETCH_UNIQUE;
+        $plain = $mode & ~\PDO::FETCH_UNIQUE & ~\PDO::FETCH_GROUP;
+        $all = [];
+        while (($row = $this->nextRow()) !== null) {
+            if ($mode === \PDO::FETCH_KEY_PAIR) {
+                $all[self::key($row[0] ?? null)] = $row[1] ?? null;
+            } elseif (!$grouped) {
+                $all[] = $this->shape($row, $plain, $args);
+            } else {
+                $key = self::key(\array_shift($row));
+                $value = $this->shape($row, $plain, $args, 1);
+                $unique ? $all[$key] = $value : $all[$key][] = $value;
+            }
+        }
+
+        return $all;
+    }
+
+    public function fetchColumn(int $column = 0): mixed
+    {
+        $row = $this->nextRow();
+        if ($row === null) {
+            return false;
+        }
+
+        return \array_key_exists($column, $row) ? $row[$column] : throw new \ValueError("Column $column does not exist: the result has " . \count($this->columns));
+    }
+
+    /** @param array<array-key, mixed> $constructorArgs */
+    public function fetchObject(?string $class = 'stdClass', array $constructorArgs = []): object|false
+    {
+        $row = $this->nextRow();
+        if ($row === null) {
+            return false;
+        }
+        /** @var object */
+        return $this->shape($row, \PDO::FETCH_CLASS, [$class ?? \stdClass::class, $constructorArgs]);
+    }
+
+    public function setFetchMode(int $mode, mixed ...$args): bool
+    {
+        $this->mode = $mode === \PDO::FETCH_DEFAULT ? \PDO::FETCH_BOTH : $mode;
+        $this->modeArguments = $args;
+
+        return true;
+    }
+
+    public function getIterator(): \Iterator
+    {
+        while (($row = $this->nextRow()) !== null) {
+            yield $this->shape($row, $this->mode, $this->modeArguments);
+        }
+    }
+
+    public function rowCount(): int
+    {
+        return $this->affected;
+    }
+
+    public function columnCount(): int
+    {
+        return \count($this->columns);
+    }
+
+    /** @return array{name: string, len: int, precision: int, pdo_type: int, native_type: string, flags: list<string>}|false of what PDO tells only the name */
+    public function getColumnMeta(int $column): array|false
+    {
+        if (!isset($this->columns[$column])) {
+            return false;
+        }
+
+        return ['name' => $this->columns[$column], 'len' => -1, 'precision' => 0, 'pdo_type' => \PDO::PARAM_STR, 'native_type' => '', 'flags' => []];
+    }
+
+    public function closeCursor(): bool
+    {
+        [$this->rows, $this->next] = [[], 0];
+
+        return true;
+    }
+
+    /** The results of a procedure after the first are not kept. */
+    public function nextRowset(): bool
+    {
+        return false;
+    }
+
+    public function getAttribute(int $name): mixed
+    {
+        return $this->attributes[$name] ?? null;
+    }
+
+    public function setAttribute(int $attribute, mixed $value): bool
+    {
+        $this->attributes[$attribute] = $value;
+
+        return true;
+    }
+
+    public function errorCode(): ?string
+    {
+        return $this->pdo->errorCode();
+    }
+
+    /** @return array{string, int|null, string|null} */
+    public function errorInfo(): array
+    {
+        return $this->pdo->errorInfo();
+    }
+
+    public function debugDumpParams(): ?bool
+    {
+        echo 'SQL: [', \strlen($this->sql), '] ', $this->sql, "\nParams:  ", \count($this->bound) + \count($this->variables), "\n";
+
+        return null;
+    }
+
+    /** @return list<mixed>|null */
+    private function nextRow(): ?array
+    {
+        $row = $this->rows[$this->next] ?? null;
+        if ($row === null) {
+            return null;
+        }
+        // What was read is not kept: a loop over a large result shrinks it.
+        $this->rows[$this->next++] = [];
+        foreach ($this->columnVariables as $column => $_) {
+            $index = \is_int($column) ? $column - 1 : \array_search($column, $this->columns, true);
+            $this->columnVariables[$column][0] = $index === false ? null : $row[$index] ?? null;
+        }
+
+        return $row;
+    }
+
+    /** @return list<mixed> the rows that are left; the modes that Laravel uses need no call for each */
+    private function allOf(int $mode): array
+    {
+        $rows = $this->next === 0 ? $this->rows : \array_slice($this->rows, $this->next);
+        [$this->rows, $this->next] = [[], 0];
+        if ($mode === \PDO::FETCH_NUM) {
+            return $rows;
+        }
+        $columns = $this->columns;
+        $all = [];
+        foreach ($rows as $row) {
+            $named = \array_combine($columns, $row);
+            $all[] = $mode === \PDO::FETCH_OBJ ? (object) $named : $named;
+        }
+
+        return $all;
+    }
+
+    /**
+     * @param list<mixed> $row
+     * @param array<array-key, mixed> $arguments of the mode
+     * @param int $skipped columns before the first of the row
+     */
+    private function shape(array $row, int $mode, array $arguments, int $skipped = 0): mixed
+    {
+        $columns = $skipped === 0 ? $this->columns : \array_slice($this->columns, $skipped);
+
+        return match ($mode & 0xf) {
+            \PDO::FETCH_ASSOC => \array_combine($columns, $row),
+            \PDO::FETCH_NUM => $row,
+            \PDO::FETCH_LAZY, \PDO::FETCH_OBJ => (object) \array_combine($columns, $row),
+            \PDO::FETCH_COLUMN => $row[(int) ($arguments[0] ?? 0)] ?? null,
+            \PDO::FETCH_FUNC => ($arguments[0])(...$row),
+            \PDO::FETCH_CLASS => self::object($columns, $row, $mode, $arguments),
+            \PDO::FETCH_INTO => self::fill($arguments[0], $columns, $row),
+            \PDO::FETCH_BOUND => true,
+            \PDO::FETCH_NAMED => self::named($columns, $row),
+            \PDO::FETCH_KEY_PAIR => [$row[0] => $row[1] ?? null],
+            default => self::both($columns, $row),
+        };
+    }
+
+    /**
+     * @param list<string> $columns
+     * @param list<mixed> $row
+     * @param array<array-key, mixed> $arguments class and constructor arguments
+     */
+    private static function object(array $columns, array $row, int $mode, array $arguments): object
+    {
+        if (($mode & \PDO::FETCH_CLASSTYPE) !== 0) {
+            \array_shift($columns);
+            $arguments[0] = \array_shift($row);
+        }
+        $class = new \ReflectionClass(\class_exists((string) ($arguments[0] ?? '')) ? $arguments[0] : \stdClass::class);
+        /** @var array<array-key, mixed> $given */
+        $given = $arguments[1] ?? [];
+        if (($mode & \PDO::FETCH_PROPS_LATE) !== 0 || $class->getConstructor() === null) {
+            return self::fill($class->newInstanceArgs($given), $columns, $row);
+        }
+        // PDO sets the properties first.
+        $object = self::fill($class->newInstanceWithoutConstructor(), $columns, $row);
+        $class->getConstructor()->invokeArgs($object, $given);
+
+        return $object;
+    }
+
+    /**
+     * @param list<string> $columns
+     * @param list<mixed> $row
+     */
+    private static function fill(object $object, array $columns, array $row): object
+    {
+        // PDO sets private and protected properties too.
+        (function () use ($columns, $row): void {
+            foreach ($columns as $index => $column) {
+                $this->{$column} = $row[$index];
+            }
+        })->bindTo($object, (new \ReflectionObject($object))->isInternal() ? null : $object::class)();
+
+        return $object;
+    }
+
+    /**
+     * @param list<string> $columns
+     * @param list<mixed> $row
+     *
+     * @return array<int|string, mixed> in the order of PDO
+     */
+    private static function both(array $columns, array $row): array
+    {
+        $both = [];
+        foreach ($columns as $index => $column) {
+            $both[$column] = $row[$index];
+            $both[$index] = $row[$index];
+        }
+
+        return $both;
+    }
+
+    /**
+     * @param list<string> $columns
+     * @param list<mixed> $row
+     *
+     * @return array<string, mixed> columns with the same name are a list
+     */
+    private static function named(array $columns, array $row): array
+    {
+        $named = [];
+        foreach (\array_count_values($columns) as $column => $count) {
+            $values = \array_values(\array_intersect_key($row, \array_flip(\array_keys($columns, (string) $column, true))));
+            $named[$column] = $count === 1 ? $values[0] : $values;
+        }
+
+        return $named;
+    }
+
+    private static function key(mixed $value): int|string
+    {
+        return \is_int($value) ? $value : (string) $value;
+    }
+
+    /**
+     * @param list<list<scalar|null>> $rows
+     *
+     * @return list<list<string|null>>
+     */
+    private static function strings(array $rows): array
+    {
+        return \array_map(static fn(array $row): array => \array_map(static fn(mixed $value): ?string => $value === null ? null : (string) $value, $row), $rows);
+    }
+
+    /** A value as PDO sends it. */
+    private function value(mixed $value, int $type): mixed
+    {
+        if (\is_resource($value)) {
+            $value = (string) \stream_get_contents($value);
+        }
+        $kind = $this->pdo->database()->driver();
+
+        return match (true) {
+            $value === null, $type === \PDO::PARAM_NULL => null,
+            $type === \PDO::PARAM_LOB => new Bytes((string) $value),
+            // PostgreSQL reads each parameter as the type that the statement gives it.
+            $kind === Driver::Postgres && \is_bool($value) => $type === \PDO::PARAM_BOOL ? $value : (string) (int) $value,
+            $kind === Driver::Postgres && $type === \PDO::PARAM_BOOL => (bool) $value,
+            \is_bool($value) => (int) $value,
+            $kind !== Driver::Postgres && $type === \PDO::PARAM_INT && \is_numeric($value) => (int) $value,
+            $kind !== Driver::Postgres && $type === \PDO::PARAM_BOOL => (int) (bool) $value,
+            default => (string) $value,
+        };
+    }
+}

@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Internal;
+
+use Illuminate\Foundation\Application;
+use Weft\Bridge\Laravel\Octane\Instance as OctaneInstance;
+use Psr\Log\LoggerInterface;
+use Weft\Http\ApplicationPool;
+use Weft\Http\Recycling;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Runtime\Realm;
+
+/**
+ * The applications of a worker process, each in a realm of its own and with one request at a time.
+ *
+ * @internal
+ */
+final class Applications
+{
+    /** @param ApplicationPool<Served> $pool */
+    private function __construct(public readonly ApplicationPool $pool, private readonly string $public)
+    {
+    }
+
+    /**
+     * @param Application $application of the console: it says where the others are made and how they are configured
+     * @param int<1, max>|null $size null: by memory
+     * @param string|null $base the folder with `bootstrap/app.php`; null: that of the application
+     * @param bool $onOctane whether Octane's worker prepares the applications
+     */
+    public static function of(Application $application, ?int $size, LoggerInterface $logger, ?string $base = null, bool $onOctane = false): self
+    {
+        $config = $application->make('config');
+        /** @var list<string> $own */
+        $own = (array) $config->get('weft.isolate', []);
+        Realm::isolate(...\array_values(\array_unique([...Statics::known(), ...Statics::macros(), ...$own])));
+        $base ??= $application->basePath();
+        $pool = new ApplicationPool(
+            static fn(): Served => $onOctane ? new OctaneInstance($base) : Instance::boot($base),
+            $size,
+            (float) $config->get('weft.application_wait', 5.0),
+            new Recycling((int) $config->get('weft.application_requests'), (float) $config->get('weft.application_age'), (int) $config->get('weft.application_memory')),
+            static fn(Served $instance) => $instance->reset(),
+            logger: $logger,
+            name: 'applications',
+        );
+
+        return new self($pool, (string) $application->make('path.public'));
+    }
+
+    public function __invoke(Request $request): Response
+    {
+        return $this->pool->serve(
+            $request,
+            static fn(Served $instance): Response => $instance->handle(),
+            static fn(Served $instance) => $instance->terminate(),
+            [
+                'SCRIPT_FILENAME' => "$this->public/index.php",
+                'SCRIPT_NAME' => '/index.php',
+                'PHP_SELF' => '/index.php',
+                'DOCUMENT_ROOT' => $this->public,
+            ],
+        );
+    }
+}

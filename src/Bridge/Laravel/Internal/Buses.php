@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Internal;
+
+use Weft\Bus\Bus;
+use Weft\Bus\Internal\Dsn;
+use Weft\Bus\Transport;
+use Weft\Sql\Database;
+
+/**
+ * Makes buses on the connection to a broker, which the applications of a process share.
+ *
+ * @internal
+ */
+final class Buses
+{
+    /** @var array<string, array{Transport, Database|null}> */
+    private static array $open = [];
+
+    /** @var array<string, true> queues that this process has declared */
+    private static array $declared = [];
+
+    public function __construct(#[\SensitiveParameter] private readonly string $dsn)
+    {
+    }
+
+    /** @param object ...$handlers */
+    public function bus(object ...$handlers): Bus
+    {
+        [$transport, $database] = $this->connection();
+
+        return Bus::connect($transport, $database)->handlers(...$handlers);
+    }
+
+    public function transport(): Transport
+    {
+        return $this->connection()[0];
+    }
+
+    /** @param \Closure(): void $declare */
+    public function once(string $queue, \Closure $declare): void
+    {
+        $name = "$queue at $this->dsn";
+        if (!isset(self::$declared[$name])) {
+            $declare();
+            self::$declared[$name] = true;
+        }
+    }
+
+    /** @return array{Transport, Database|null} */
+    private function connection(): array
+    {
+        if (!isset(self::$open[$this->dsn])) {
+            // Delayed jobs are stored in the database of the messages; RabbitMQ has queues for them.
+            $database = \preg_match('/^(?:postgres|postgresql|pgsql|sqlite):/', $this->dsn) === 1 ? Database::connect($this->dsn) : null;
+            self::$open[$this->dsn] = [Dsn::connect($this->dsn, $database), $database];
+        }
+
+        return self::$open[$this->dsn];
+    }
+}

@@ -1,0 +1,212 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Internal;
+
+use Illuminate\Database\SQLiteDatabaseDoesNotExistException;
+use Weft\Bridge\Laravel\Database\DatabaseException;
+use Weft\Pool\Hooks;
+use Weft\Pool\PoolException;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\Session;
+use Weft\Sql\SqlException;
+use Weft\UsageError;
+
+/**
+ * The databases of this process, by the configuration of Laravel's connections.
+ *
+ * @internal
+ */
+final class Databases
+{
+    private const STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
+
+    /** @var array<string, Database> */
+    private static array $open = [];
+
+    /** @param array<string, mixed> $config of a connection */
+    public static function of(#[\SensitiveParameter] array $config): Database
+    {
+        [$driver, $dsn, $settings] = match ($config['driver'] ?? null) {
+            'pgsql' => [Driver::Postgres, self::postgres($config), []],
+            'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config)), self::mysqlSettings($config)],
+            'sqlite' => [Driver::Sqlite, self::sqlite($config), []],
+            'weft' => [null, (string) ($config['dsn'] ?? throw new UsageError('A connection with the driver "weft" needs a "dsn", such as postgres://user:password@localhost/app')), []],
+            default => throw new UsageError(\sprintf('The driver of a connection is "%s": Weft knows pgsql, mysql, mariadb, sqlite and weft', (string) ($config['driver'] ?? ''))),
+        };
+        /** @var PoolOptions|array<string, mixed> $pool */
+        $pool = $config['pool'] ?? [];
+        $pool = $pool instanceof PoolOptions ? $pool : new PoolOptions(...$pool);
+        $hooks = $settings === [] ? new Hooks() : new Hooks(created: static function (Session $session) use ($settings): void {
+            foreach ($settings as $statement) {
+                $session->execute($statement);
+            }
+        });
+        try {
+            if ($dsn === 'sqlite::memory:') {
+                // Each connection is a database of its own, as with PDO.
+                return Database::connect($dsn, $pool);
+            }
+
+            return self::$open[\serialize([$dsn, $settings, $pool])] ??= Database::connect($dsn, $pool, $hooks);
+        } catch (SqlException | PoolException $failure) {
+            throw DatabaseException::of($failure, $driver ?? Driver::Sqlite);
+        }
+    }
+
+    /** @param array<string, mixed> $config */
+    private static function postgres(#[\SensitiveParameter] array $config): string
+    {
+        $path = $config['search_path'] ?? $config['schema'] ?? null;
+        $settings = [
+            'TimeZone' => $config['timezone'] ?? null,
+            'search_path' => $path === null ? null : self::searchPath($path),
+            'synchronous_commit' => $config['synchronous_commit'] ?? null,
+            'default_transaction_isolation' => isset($config['isolation_level']) ? \strtolower((string) $config['isolation_level']) : null,
+        ];
+        $options = [];
+        foreach ($settings as $name => $value) {
+            // The server splits at white space that has no backslash before it.
+            $value === null || $options[] = "-c $name=" . \addcslashes((string) $value, " \t\\");
+        }
+        foreach (['sslcert', 'sslkey'] as $unknown) {
+            isset($config[$unknown]) && throw new UsageError("The connection has \"$unknown\": client certificates are not supported");
+        }
+
+        return self::server('postgres', $config, \array_filter([
+            'sslmode' => self::sslMode((string) ($config['sslmode'] ?? '')),
+            'sslrootcert' => $config['sslrootcert'] ?? null,
+            'application_name' => $config['application_name'] ?? null,
+            'connect_timeout' => $config['connect_timeout'] ?? null,
+            'options' => $options === [] ? null : \implode(' ', $options),
+        ], static fn(mixed $value): bool => $value !== null && $value !== ''));
+    }
+
+    private static function searchPath(mixed $path): string
+    {
+        $names = \is_array($path) ? $path : (\preg_split('/[\s,]+/', (string) $path, -1, \PREG_SPLIT_NO_EMPTY) ?: []);
+
+        return \implode(', ', \array_map(static fn(mixed $name): string => '"' . \str_replace('"', '""', \trim((string) $name, '\'"')) . '"', $names));
+    }
+
+    /** libpq's `allow` encrypts only where the server insists, as `prefer` does where it can. */
+    private static function sslMode(string $mode): string
+    {
+        return $mode === 'allow' ? 'prefer' : $mode;
+    }
+
+    /**
+     * @param array<string, mixed> $config
+     *
+     * @return array<string, mixed>
+     */
+    private static function tls(array $config): array
+    {
+        /** @var array<int, mixed> $options */
+        $options = $config['options'] ?? [];
+        $authority = self::option($options, 'SSL_CA');
+        if ($authority === null) {
+            return isset($config['sslmode']) ? ['sslmode' => $config['sslmode']] : [];
+        }
+
+        return ['sslmode' => self::option($options, 'SSL_VERIFY_SERVER_CERT') === false ? 'require' : 'verify-ca', 'sslrootcert' => $authority];
+    }
+
+    /** @param array<int, mixed> $options */
+    private static function option(array $options, string $name): mixed
+    {
+        foreach (["Pdo\\Mysql::ATTR_$name", "PDO::MYSQL_ATTR_$name"] as $constant) {
+            if (\defined($constant)) {
+                return $options[(int) \constant($constant)] ?? null;
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * What Laravel's own connector sets, in its order.
+     *
+     * @param array<string, mixed> $config
+     *
+     * @return list<string>
+     */
+    private static function mysqlSettings(array $config): array
+    {
+        $settings = [];
+        if (isset($config['isolation_level'])) {
+            $settings[] = "SET SESSION TRANSACTION ISOLATION LEVEL {$config['isolation_level']}";
+        }
+        if (isset($config['charset'])) {
+            self::utf8((string) $config['charset']);
+            $settings[] = "SET NAMES '{$config['charset']}'" . (isset($config['collation']) ? " COLLATE '{$config['collation']}'" : '');
+        }
+        if (isset($config['timezone'])) {
+            $settings[] = "SET time_zone = '{$config['timezone']}'";
+        }
+        if (isset($config['modes'])) {
+            $settings[] = "SET SESSION sql_mode = '" . \implode(',', (array) $config['modes']) . "'";
+        } elseif (isset($config['strict'])) {
+            $settings[] = "SET SESSION sql_mode = '" . ((bool) $config['strict'] ? self::STRICT : 'NO_ENGINE_SUBSTITUTION') . "'";
+        }
+        /** @var array<int, mixed> $options */
+        $options = $config['options'] ?? [];
+        $command = self::option($options, 'INIT_COMMAND');
+
+        return $command === null ? $settings : [...$settings, (string) $command];
+    }
+
+    /** @param array<string, mixed> $config */
+    private static function sqlite(array $config): string
+    {
+        $file = (string) ($config['database'] ?? '');
+        if ($file === ':memory:' || \str_contains($file, 'mode=memory')) {
+            return 'sqlite::memory:';
+        }
+        $path = \realpath($file);
+        if ($path === false) {
+            throw \class_exists(SQLiteDatabaseDoesNotExistException::class)
+                ? new SQLiteDatabaseDoesNotExistException($file)
+                : new \InvalidArgumentException("Database ($file) does not exist.");
+        }
+        $query = \array_filter([
+            'synchronous' => isset($config['synchronous']) ? \strtolower((string) $config['synchronous']) : null,
+            'busy_timeout' => isset($config['busy_timeout']) ? (int) $config['busy_timeout'] / 1_000 : null,
+        ], static fn(mixed $value): bool => $value !== null);
+
+        return 'sqlite://' . \implode('/', \array_map(\rawurlencode(...), \explode('/', $path))) . ($query === [] ? '' : '?' . \http_build_query($query));
+    }
+
+    /**
+     * @param array<string, mixed> $config
+     * @param array<string, mixed> $query
+     */
+    private static function server(string $scheme, #[\SensitiveParameter] array $config, array $query): string
+    {
+        isset($config['charset']) && self::utf8((string) $config['charset']);
+        $host = (string) ($config['host'] ?? 'localhost');
+        if (($config['unix_socket'] ?? '') !== '') {
+            [$host, $query['host']] = ['localhost', $config['unix_socket']];
+        } elseif (\str_starts_with($host, '/')) {
+            [$host, $query['host']] = ['localhost', $host];
+        } elseif (\str_contains($host, ':') && !\str_starts_with($host, '[')) {
+            $host = "[$host]";
+        }
+        $user = \rawurlencode((string) ($config['username'] ?? ''));
+        $password = ($config['password'] ?? '') === '' ? '' : ':' . \rawurlencode((string) $config['password']);
+        $port = ($config['port'] ?? '') === '' ? '' : ":{$config['port']}";
+        $name = \rawurlencode((string) ($config['database'] ?? ''));
+
+        return "$scheme://" . ($user === '' ? '' : "$user$password@") . "$host$port/$name" . ($query === [] ? '' : '?' . \http_build_query($query, encoding_type: \PHP_QUERY_RFC3986));
+    }
+
+    private static function utf8(string $charset): void
+    {
+        if (\preg_match('/^(?:utf-?8|utf8mb[34]|unicode)$/i', $charset) !== 1) {
+            throw new UsageError("The connection has the charset \"$charset\": Weft's connections are UTF-8, leave it out or say utf8");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Internal;
+
+use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
+use Symfony\Component\HttpFoundation\StreamedResponse;
+use Weft\Http\BodyWriter;
+use Weft\Http\Response;
+
+/**
+ * Laravel's responses as those of the server.
+ *
+ * @internal
+ */
+final class Messages
+{
+    public static function response(SymfonyResponse $answer): Response
+    {
+        /** @var array<string, list<?string>> $fields */
+        $fields = $answer->headers->all();
+        unset($fields['transfer-encoding']);
+        $headers = \array_map(static fn(array $values): array => \array_map(\strval(...), $values), $fields);
+
+        return new Response($answer->getStatusCode(), $headers, self::body($answer));
+    }
+
+    /** Streams and files write to the output, which becomes the chunks of the body. */
+    private static function body(SymfonyResponse $answer): string|\Closure
+    {
+        $content = $answer instanceof StreamedResponse ? false : $answer->getContent();
+        if ($content !== false) {
+            return $content;
+        }
+
+        return static function (BodyWriter $writer) use ($answer): void {
+            \ob_start(static function (string $chunk) use ($writer): string {
+                if ($chunk !== '') {
+                    $writer->writeWithoutWaiting($chunk);
+                }
+
+                return '';
+            }, 4_096);
+            try {
+                $answer->sendContent();
+            } finally {
+                \ob_end_flush();
+            }
+        };
+    }
+}

@@ -1,0 +1,200 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Internal;
+
+use Carbon\Carbon;
+use Illuminate\Auth\Access\Gate;
+use Illuminate\Broadcasting\BroadcastManager;
+use Illuminate\Contracts\Auth\Access\Gate as GateContract;
+use Illuminate\Contracts\Http\Kernel;
+use Illuminate\Contracts\Pipeline\Hub;
+use Illuminate\Container\Container;
+use Illuminate\Database\Connection;
+use Illuminate\Foundation\Application;
+use Illuminate\Notifications\ChannelManager;
+use Illuminate\Pagination\PaginationState;
+use Illuminate\Routing\RouteUrlGenerator;
+use Illuminate\Support\Facades\Facade;
+use Illuminate\Support\Once;
+use Illuminate\Support\Str;
+use Weft\Bridge\Laravel\Database\Pdo;
+
+/**
+ * What the services that an application has resolved while it booted need before a request and after it, so that nothing of one request
+ * is found by the next.
+ *
+ * @internal
+ */
+final class Reset
+{
+    /** Services that make others by the application they were given; with what they have made for the last request. */
+    private const MANAGERS = [
+        'auth' => ['setApplication', 'forgetGuards'],
+        'cache' => ['setApplication'],
+        'db' => ['setApplication'],
+        'filesystem' => ['setApplication'],
+        'queue' => ['setApplication'],
+        'router' => ['setContainer'],
+        'session' => ['setContainer'],
+        'validator' => ['setContainer'],
+        'view' => ['setContainer'],
+        'mail.manager' => ['setApplication', 'forgetMailers'],
+        Kernel::class => ['setApplication'],
+        GateContract::class => ['setContainer'],
+        Gate::class => ['setContainer'],
+        BroadcastManager::class => ['setApplication'],
+        ChannelManager::class => ['setContainer', 'forgetDrivers'],
+        Hub::class => ['setContainer'],
+        // Packages of Laravel's own.
+        'Laravel\Socialite\Contracts\Factory' => ['setContainer', 'forgetDrivers'],
+        'Laravel\Scout\EngineManager' => ['forgetEngines'],
+        'Livewire\LivewireManager' => ['flushState'],
+        'Inertia\ResponseFactory' => ['flushShared'],
+    ];
+
+    /** @var list<array{object, array<string, mixed>}> services, and their properties after the application has booted */
+    private array $booted = [];
+
+    private readonly string $dates;
+
+    public function __construct(private readonly Application $application)
+    {
+        $this->dates = Carbon::getLocale();
+        // Forced schemes and roots, default parameters, shared variables and composers, callbacks that were added.
+        foreach (['url', 'redirect', 'view', 'cookie'] as $name) {
+            if ($application->resolved($name)) {
+                $service = $application->make($name);
+                $this->booted[] = [$service, self::properties($service)];
+            }
+        }
+    }
+
+    /** Makes facades and `app()` use an application. */
+    public static function makeCurrent(Application $application): void
+    {
+        $application->instance('app', $application);
+        $application->instance(Container::class, $application);
+        Container::setInstance($application);
+        Facade::clearResolvedInstances();
+        Facade::setFacadeApplication($application);
+    }
+
+    public function before(Application $clone): void
+    {
+        $clone->instance('config', clone $this->application->make('config'));
+        foreach (self::MANAGERS as $name => $methods) {
+            if (!$clone->resolved($name)) {
+                continue;
+            }
+            $service = $clone->make($name);
+            foreach ($methods as $method) {
+                \method_exists($service, $method) && $service->{$method}(...(\str_starts_with($method, 'set') ? [$clone] : []));
+            }
+        }
+        if ($clone->resolved('session')) {
+            $store = $clone->make('session')->driver();
+            $store->flush();
+            $store->regenerate();
+            \method_exists($store->getHandler(), 'setContainer') && $store->getHandler()->setContainer($clone);
+        }
+        $clone->resolved('view') && $clone->make('view')->share('app', $clone);
+        \class_exists(PaginationState::class) && PaginationState::resolveUsing($clone);
+    }
+
+    public function after(): void
+    {
+        $application = $this->application;
+        self::release($application);
+        foreach ($this->booted as [$service, $properties]) {
+            self::restore($service, $properties);
+        }
+        $locale = $application->make('config')->get('app.locale');
+        if (\is_string($locale) && $application->resolved('translator') && $application->make('translator')->getLocale() !== $locale) {
+            $application->setLocale($locale);
+        }
+        Carbon::getLocale() === $this->dates || Carbon::setLocale($this->dates);
+        if ($application->resolved('log')) {
+            $this->forgetLogContext();
+        }
+        $application->forgetInstance('auth.driver');
+        $application->resolved('auth') && $application->make('auth')->forgetGuards();
+        $application->make('config')->get('cache.stores.array') !== null && $application->make('cache')->store('array')->flush();
+        if ($application->resolved('view.engine.resolver') && \method_exists($engines = $application->make('view.engine.resolver'), 'forget')) {
+            $engines->forget('blade');
+            $engines->forget('php');
+        }
+        \method_exists($application, 'forgetScopedInstances') && $application->forgetScopedInstances();
+        \method_exists(Str::class, 'flushCache') && Str::flushCache();
+        \class_exists(Once::class) && Once::flush();
+        foreach ((array) $application->make('config')->get('weft.flush', []) as $service) {
+            $application->forgetInstance((string) $service);
+        }
+    }
+
+    /** Ends transactions that were left open, and gives back the connections of the pools. */
+    public static function release(Application $application): void
+    {
+        foreach ($application->resolved('db') ? $application->make('db')->getConnections() : [] as $connection) {
+            self::releaseConnection($connection);
+        }
+    }
+
+    private static function releaseConnection(Connection $connection): void
+    {
+        while ($connection->transactionLevel() > 0) {
+            $connection->rollBack();
+        }
+        foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
+            $pdo instanceof Pdo && $pdo->reset();
+        }
+        $connection->flushQueryLog();
+        $connection->forgetRecordModificationState();
+        foreach (['resetTotalQueryDuration', 'allowQueryDurationHandlersToRunAgain'] as $method) {
+            \method_exists($connection, $method) && $connection->{$method}();
+        }
+    }
+
+    private function forgetLogContext(): void
+    {
+        $log = $this->application->make('log');
+        foreach (['flushSharedContext', 'withoutContext'] as $method) {
+            \method_exists($log, $method) && $log->{$method}();
+        }
+        foreach (\method_exists($log, 'getChannels') ? $log->getChannels() : [] as $channel) {
+            \method_exists($channel, 'withoutContext') && $channel->withoutContext();
+            $logger = $channel->getLogger();
+            $logger instanceof \Monolog\ResettableInterface && $logger->reset();
+        }
+    }
+
+    /** @return array<string, mixed> by class and name */
+    private static function properties(object $service): array
+    {
+        $properties = [];
+        for ($class = new \ReflectionObject($service); $class !== false; $class = $class->getParentClass()) {
+            foreach ($class->getProperties() as $property) {
+                if (!$property->isStatic() && $property->isInitialized($service) && !$property->isReadOnly()) {
+                    $value = $property->getValue($service);
+                    // It has the default parameters of `URL::defaults()`.
+                    $properties["{$class->getName()}::{$property->getName()}"] = $value instanceof RouteUrlGenerator ? clone $value : $value;
+                }
+            }
+        }
+
+        return $properties;
+    }
+
+    /** @param array<string, mixed> $properties */
+    private static function restore(object $service, array $properties): void
+    {
+        foreach ($properties as $name => $value) {
+            [$class, $property] = \explode('::', $name);
+            $value = $value instanceof RouteUrlGenerator ? clone $value : $value;
+            (function () use ($property, $value): void {
+                $this->{$property} = $value;
+            })->bindTo($service, $class)();
+        }
+    }
+}

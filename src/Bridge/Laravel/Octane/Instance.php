@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Octane;
+
+use Illuminate\Foundation\Application;
+use Laravel\Octane\ApplicationFactory;
+use Laravel\Octane\RequestContext;
+use Laravel\Octane\Worker;
+use Weft\Bridge\Laravel\Internal\Messages;
+use Weft\Bridge\Laravel\Internal\Reset;
+use Weft\Bridge\Laravel\Internal\Served;
+use Weft\Http\Response;
+
+/**
+ * An application that Octane's own worker prepares, with the listeners, `warm` and `flush` of `config/octane.php`.
+ *
+ * @internal
+ */
+final class Instance implements Served
+{
+    private readonly Client $client;
+
+    private readonly Worker $worker;
+
+    public function __construct(string $base)
+    {
+        $_ENV['APP_RUNNING_IN_CONSOLE'] = 'false';
+        $this->client = new Client();
+        $this->worker = new Worker(new ApplicationFactory($base), $this->client);
+        $this->worker->boot();
+    }
+
+    public function handle(): Response
+    {
+        [$request, $context] = $this->client->marshalRequest(new RequestContext());
+        $this->worker->handle($request, $context);
+
+        return Messages::response($this->client->take());
+    }
+
+    /** Octane's worker has done it. */
+    public function terminate(): void
+    {
+    }
+
+    public function run(\Closure $work): mixed
+    {
+        return $work($this->worker->application());
+    }
+
+    public function reset(): void
+    {
+        Reset::release($this->worker->application());
+    }
+}

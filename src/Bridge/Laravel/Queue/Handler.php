@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Queue;
+
+use Illuminate\Contracts\Debug\ExceptionHandler;
+use Illuminate\Foundation\Application;
+use Illuminate\Queue\Events\JobFailed;
+use Illuminate\Queue\Worker;
+use Illuminate\Queue\WorkerOptions;
+use Weft\Bridge\Laravel\Internal\Served;
+use Weft\Bus\Context;
+use Weft\Http\ApplicationPool;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\timeout;
+
+/**
+ * Runs the jobs of a queue, each in an application of its own, by Laravel's worker: attempts, back-off, failed jobs and events are as with
+ * `queue:work`.
+ */
+abstract class Handler
+{
+    /** @var \WeakMap<object, true> dispatchers of applications whose failed jobs are stored */
+    private readonly \WeakMap $listening;
+
+    /**
+     * @internal made by the command
+     *
+     * @param ApplicationPool<Served>|null $applications null: it only declares the queue
+     */
+    final public function __construct(
+        private readonly ?ApplicationPool $applications,
+        private readonly string $connection,
+        private readonly string $queue,
+        private readonly ?WorkerOptions $options = null,
+    ) {
+        $this->listening = new \WeakMap();
+    }
+
+    protected function process(QueuedJob $message, Context $context): void
+    {
+        $applications = $this->applications ?? throw new \LogicException('This handler was made to declare its queue');
+        $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context): void {
+            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context)));
+        }));
+    }
+
+    private function run(Application $application, WeftJob $job): void
+    {
+        $this->storeFailures($application);
+        $options = $this->options ?? new WorkerOptions();
+        /** @var Worker $worker */
+        $worker = $application->make('queue.worker');
+        $worker->setCache($application->make('cache')->driver());
+        $seconds = (float) ($job->timeout() ?? $options->timeout);
+        $work = static fn() => $worker->process($job->getConnectionName(), $job, $options);
+        try {
+            $seconds > 0.0 ? timeout($seconds, $work) : $work();
+        } catch (\Throwable $thrown) {
+            if ($thrown instanceof TimeoutException && $job->shouldFailOnTimeout() && !$job->hasFailed()) {
+                $job->fail($thrown);
+            }
+            // Laravel has released the job or marked it as failed.
+            $application->make(ExceptionHandler::class)->report($thrown);
+        }
+        $job->finish();
+    }
+
+    /** As `queue:work` does it. */
+    private function storeFailures(Application $application): void
+    {
+        $events = $application->make('events');
+        if (isset($this->listening[$events])) {
+            return;
+        }
+        $this->listening[$events] = true;
+        $events->listen(JobFailed::class, static function (JobFailed $event): void {
+            $job = $event->job;
+            $job->getContainer()->make('queue.failer')->log($event->connectionName, $job->getQueue(), $job->getRawBody(), $event->exception);
+        });
+    }
+}

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Laravel\Queue;
+
+use Illuminate\Container\Container;
+use Illuminate\Contracts\Queue\Job as JobContract;
+use Illuminate\Queue\Jobs\Job;
+use Weft\Bus\SendOptions;
+
+/** A job of Laravel that came by the bus. */
+final class WeftJob extends Job implements JobContract
+{
+    private bool $isFinished = false;
+
+    private float $delay = 0.0;
+
+    /** @internal made by {@see WeftQueue::pop()} and {@see Handler} */
+    public function __construct(Container $container, string $connection, string $queue, private readonly QueuedJob $message, private readonly Source $source, private readonly bool $atOnce = false)
+    {
+        $this->container = $container;
+        $this->connectionName = $connection;
+        $this->queue = $queue;
+    }
+
+    public function getJobId(): string
+    {
+        return $this->source->id();
+    }
+
+    public function getRawBody(): string
+    {
+        return $this->message->payload;
+    }
+
+    public function attempts(): int
+    {
+        return $this->message->attempts + 1;
+    }
+
+    public function delete(): void
+    {
+        parent::delete();
+        $this->atOnce && $this->finish();
+    }
+
+    /** @param \DateTimeInterface|\DateInterval|int $delay seconds until it is tried again */
+    public function release($delay = 0): void
+    {
+        parent::release($delay);
+        $this->delay = (float) $this->secondsUntil($delay instanceof \DateInterval || $delay instanceof \DateTimeInterface ? $delay : (int) $delay);
+        $this->atOnce && $this->finish();
+    }
+
+    /**
+     * @internal acknowledges what was deleted, and sends again what was released
+     *
+     * @throws \LogicException the job is neither: it stays in the queue
+     */
+    public function finish(): void
+    {
+        if ($this->isFinished) {
+            return;
+        }
+        if (!$this->isDeletedOrReleased()) {
+            throw new \LogicException("The job {$this->resolveName()} has returned, and was neither deleted nor released");
+        }
+        $this->isFinished = true;
+        if ($this->isDeleted()) {
+            $this->source->acknowledge();
+        } else {
+            $class = $this->message::class;
+            $this->source->replace(new $class($this->message->payload, $this->attempts()), $this->delay > 0.0 ? new SendOptions(delay: $this->delay) : null);
+        }
+    }
+}

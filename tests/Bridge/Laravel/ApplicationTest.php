@@ -1,0 +1,200 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Laravel;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Bridge\Symfony\Browser;
+use Weft\Tests\Http\ServerProcess;
+use Weft\Tests\Timing;
+
+/** `examples/laravel` on Weft, and on PHP's own server beside it. */
+final class ApplicationTest extends TestCase
+{
+    /** An API whose answers wait until as many requests are there as they ask for. */
+    private const API = <<<'PHP'
+        $waiting = [];
+        $routes->get('/quote', static function (Request $request) use (&$waiting): Response {
+            $tag = $request->queryParameter('tag');
+            $group = explode('-', (string) $tag)[0];
+            $waiting[$group] = ($waiting[$group] ?? 0) + 1;
+            while ($waiting[$group] < (int) $group) {
+                delay(0.005);
+            }
+            return Response::json(['quote' => "about $tag"]);
+        });
+        PHP;
+
+    /** @var list<Site> */
+    private array $sites = [];
+
+    /** @var list<string> */
+    private array $folders = [];
+
+    /** @var list<ServerProcess> */
+    private array $apis = [];
+
+    protected function tearDown(): void
+    {
+        foreach ($this->apis as $api) {
+            $api->stop();
+        }
+        foreach ($this->sites as $site) {
+            $site->stop();
+        }
+        foreach ($this->folders as $folder) {
+            \exec('rm -rf ' . \escapeshellarg($folder));
+        }
+    }
+
+    public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
+    {
+        $api = $this->api();
+        $transcripts = $mails = [];
+        foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
+            $this->sites[] = $site = $start($this->folder(), ['API_URL' => "http://$api->address"]);
+            $transcripts[$server] = $this->transcript($site);
+            self::assertStringNotContainsString('[500,', \implode("\n", $transcripts[$server]), "$server: {$site->log()}");
+            $mails[$server] = \preg_match_all('/^(?:Subject|To): .*|^Hello .*/m', $site->mails(), $lines) > 0 ? $lines[0] : [];
+        }
+
+        self::assertStringContainsString('Zoë &amp; Co', \implode("\n", $transcripts['Weft']));
+        self::assertStringContainsString(', welcomed', \implode("\n", $transcripts['Weft']));
+        self::assertNotSame([], $mails['Weft']);
+        self::assertSame($transcripts['PHP'], $transcripts['Weft']);
+        self::assertSame($mails['PHP'], $mails['Weft']);
+    }
+
+    public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_APPLICATIONS' => '8']);
+        $browsers = ['ada' => self::loggedIn($site, 'ada'), 'zoe' => self::loggedIn($site, 'zoe')];
+
+        for ($round = 0; $round < 5; ++$round) {
+            $sent = [];
+            foreach (\range(1, 8) as $number) {
+                // The API answers when all eight are there: one after the other they would wait for ever.
+                $user = $number % 2 === 0 ? 'ada' : 'zoe';
+                $browser = clone $browsers[$user];
+                $sent[] = [$user, "8-$round-$number", $browser, $browser->send('GET', "/quote?tag=8-$round-$number")];
+            }
+            foreach ($sent as [$user, $tag, $browser, $socket]) {
+                $browser->receive($socket);
+                self::assertSame(200, $browser->status, $browser->body . $site->log());
+                self::assertSame(
+                    ['quote' => "about $tag", 'before' => [$user, $tag], 'after' => [$user, $tag], 'session' => $user],
+                    \json_decode($browser->body, true),
+                );
+            }
+        }
+    }
+
+    public function testJobsThatWaitAreHandledAtTheSameTimeEachInAnApplicationOfItsOwn(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address"]);
+        $site->artisan('queue:quotes', '6');
+
+        // One after the other they would wait for ever.
+        $site->artisan('weft:work', '--concurrency=6', '--stop-when-empty');
+
+        $quotes = \json_decode($site->artisan('queue:quotes'), true);
+        \sort($quotes);
+        self::assertSame(['about 6-1', 'about 6-2', 'about 6-3', 'about 6-4', 'about 6-5', 'about 6-6'], $quotes);
+    }
+
+    public function testAFailedJobIsStoredAndRetriedByLaravelsOwnCommand(): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => 'http://127.0.0.1:1']);
+        $site->artisan('queue:quotes', '1');
+        $site->artisan('weft:work', '--tries=2', '--stop-when-empty');
+        self::assertMatchesRegularExpression('/App\\\\Jobs\\\\FetchQuote/', $site->artisan('queue:failed'));
+
+        $site->artisan('queue:retry', 'all');
+        self::assertStringContainsString('No failed jobs', $site->artisan('queue:failed'));
+        $site->artisan('weft:work', '--stop-when-empty');
+        self::assertMatchesRegularExpression('/App\\\\Jobs\\\\FetchQuote/', $site->artisan('queue:failed'));
+    }
+
+    public function testLaravelsOwnWorkerTakesJobsFromTheBus(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address"]);
+        $site->artisan('queue:quotes', '1');
+        $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
+
+        self::assertSame(['about 1-1'], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    /** @return list<string> what a visitor sees, without what differs from run to run */
+    private function transcript(Site $site): array
+    {
+        $browser = new Browser($site->address);
+        $lines = [];
+        $note = static function (Browser $seen) use (&$lines, $site): void {
+            $kept = \array_intersect_key($seen->headers, \array_flip(['content-type', 'location', 'cache-control', 'set-cookie', 'vary']));
+            \ksort($kept);
+            $text = \json_encode([$seen->status, $kept], \JSON_UNESCAPED_SLASHES) . "\n$seen->body";
+            $text = \str_replace([$site->address, 'charset=utf-8'], ['site', 'charset=UTF-8'], $text);
+            $lines[] = (string) \preg_replace(['/((?:session|XSRF-TOKEN)=)[^;"]+/', '/(expires=)[^;"]+/', '/(Max-Age=)\d+/', '/(_token" value=")[^"]+/'], '$1…', $text);
+        };
+        $customer = static fn(string $name, string $email): array => ['name' => $name, 'email' => $email, '_token' => $browser->token('_token')];
+        $note($browser->get('/'));
+        $note($browser->get('/customers'));
+        $note(self::logIn($browser, 'nobody'));
+        $note($browser->get('/login'));
+        $note(self::logIn($browser, 'ada'));
+        $note($browser->get('/customers'));
+        $note($browser->get('/customers/create'));
+        $note($browser->post('/customers', $customer('', 'no address')));
+        $note($browser->get('/customers/create'));
+        $note($browser->post('/customers', ['_token' => 'forged'] + $customer('Zoë', 'zoe@example.org')));
+        $note($browser->get('/customers/create'));
+        $note($browser->post('/customers', $customer('Zoë', 'zoe@example.org')));
+        $note($browser->get('/customers'));
+        $note($browser->get('/customers/1/edit'));
+        $note($browser->post('/customers/1', ['_method' => 'PUT'] + $customer('Zoë & Co', 'zoe@example.org')));
+        $site->artisan('weft:work', '--stop-when-empty');
+        $note($browser->get('/customers'));
+        $note($browser->get('/customers/99/edit'));
+        $note($browser->get('/quote?tag=1-one'));
+        $token = $browser->get('/customers')->token('_token');
+        $note($browser->post('/customers/1', ['_method' => 'DELETE', '_token' => $token]));
+        $note($browser->get('/customers'));
+        $note($browser->post('/logout', ['_token' => $browser->token('_token')]));
+        $note($browser->get('/customers'));
+
+        return $lines;
+    }
+
+    private static function loggedIn(Site $site, string $user): Browser
+    {
+        $browser = new Browser($site->address);
+        self::logIn($browser, $user);
+        $browser->get('/');
+
+        return $browser;
+    }
+
+    private static function logIn(Browser $browser, string $user): Browser
+    {
+        $token = $browser->get('/login')->token('_token');
+
+        return $browser->post('/login', ['name' => $user, 'password' => 'secret', '_token' => $token]);
+    }
+
+    private function api(): ServerProcess
+    {
+        return $this->apis[] = ServerProcess::start(self::API);
+    }
+
+    private function folder(): string
+    {
+        $folder = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        \mkdir($folder);
+
+        return $this->folders[] = $folder;
+    }
+}

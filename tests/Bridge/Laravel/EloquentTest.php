@@ -1,0 +1,426 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Laravel;
+
+use Illuminate\Container\Container;
+use Illuminate\Database\Capsule\Manager;
+use Illuminate\Database\Connection;
+use Illuminate\Database\Eloquent\Model;
+use Illuminate\Database\QueryException;
+use Illuminate\Database\Schema\Blueprint;
+use Illuminate\Events\Dispatcher;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Weft\Bridge\Laravel\Database\Connector;
+use Weft\Bridge\Laravel\Database\Pdo;
+use Weft\Runtime\Channel;
+use Weft\Tests\Sql\Support\Databases;
+use Weft\UsageError;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\run;
+
+require_once __DIR__ . '/autoload.php';
+
+/** Laravel's database layer on Weft's pools, and on PDO beside it. */
+final class EloquentTest extends TestCase
+{
+    use Databases;
+
+    /** @return iterable<string, array{string}> */
+    public static function databases(): iterable
+    {
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
+        yield 'SQLite' => ['sqlite'];
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function servers(): iterable
+    {
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testTheSameStatementsHaveTheSameResultsAsWithPdo(string $kind): void
+    {
+        $transcripts = [];
+        foreach (['PDO', 'Weft'] as $driver) {
+            $connection = $this->connection($kind, $driver === 'Weft');
+            $transcripts[$driver] = $this->transcript($connection, $kind);
+            $connection->disconnect();
+        }
+
+        self::assertNotEmpty($transcripts['PDO']);
+        self::assertSame($transcripts['PDO'], $transcripts['Weft']);
+    }
+
+    /** @return list<mixed> */
+    private function transcript(Connection $connection, string $kind): array
+    {
+        $schema = $connection->getSchemaBuilder();
+        $seen = [];
+        $note = static function (string $what, mixed $value) use (&$seen): void {
+            $seen[] = [$what, \json_decode((string) \json_encode($value, \JSON_PRESERVE_ZERO_FRACTION), true)];
+        };
+        $schema->dropIfExists('books');
+        $schema->dropIfExists('authors');
+        $schema->create('authors', static function (Blueprint $table): void {
+            $table->increments('id');
+            $table->string('name')->unique();
+            $table->boolean('active')->default(true);
+            $table->timestamps();
+        });
+        $schema->create('books', static function (Blueprint $table): void {
+            $table->bigIncrements('id');
+            $table->unsignedInteger('author_id')->nullable();
+            $table->foreign('author_id')->references('id')->on('authors')->onDelete('cascade');
+            $table->string('title', 50);
+            $table->decimal('price', 8, 2)->nullable();
+            $table->double('weight')->nullable();
+            $table->json('tags')->nullable();
+            $table->date('published')->nullable();
+            $table->dateTime('seen')->nullable();
+            $table->text('notes')->nullable();
+        });
+        $schema->table('books', static fn(Blueprint $table) => $table->string('isbn')->nullable());
+        $note('tables', [$schema->hasTable('books'), $schema->hasTable('nothing'), $schema->hasColumn('books', 'isbn'), \count($schema->getColumnListing('books'))]);
+
+        $authors = $connection->table('authors');
+        $note('id', $authors->insertGetId(['name' => 'Zoë', 'active' => true, 'created_at' => '2026-01-02 03:04:05']));
+        $note('id', $authors->insertGetId(['name' => "it's \\ \" a ? :name", 'active' => false]));
+        $note('insert', $authors->insert([['name' => 'Ada', 'active' => 1], ['name' => 'Eve', 'active' => 0]]));
+        $note('ignored', $authors->insertOrIgnore(['name' => 'Ada']));
+        $note('upsert', $authors->upsert([['name' => 'Ada', 'active' => 0], ['name' => 'New', 'active' => 1]], ['name'], ['active']));
+        $note('all', $connection->table('authors')->orderBy('id')->get()->all());
+        $note('pluck', $connection->table('authors')->orderBy('name')->pluck('id', 'name')->all());
+        $note('where', $connection->table('authors')->where('active', true)->whereIn('name', ['Zoë', 'New'])->count());
+        $note('like', $connection->table('authors')->where('name', 'like', '%\'%')->value('name'));
+        $note('between', $connection->table('authors')->whereBetween('id', [1, 2])->orderByDesc('id')->limit(1)->first());
+
+        $books = $connection->table('books');
+        $note('book', $books->insertGetId([
+            'author_id' => 1, 'title' => 'One', 'price' => 12.5, 'weight' => 0.75, 'tags' => '["a", "b"]', 'published' => '2024-02-29',
+            'seen' => new \DateTimeImmutable('2024-02-29 12:13:14'), 'notes' => \str_repeat('long ', 2_000),
+        ]));
+        $books->insert(['author_id' => 1, 'title' => 'Two', 'price' => '3.10', 'weight' => null, 'tags' => null]);
+        $book = (array) $connection->table('books')->where('title', 'One')->first();
+        // A server may write JSON with other white space; how a float is written is PDO's business.
+        $note('types', \array_map('gettype', \array_diff_key($book, ['weight' => 0])));
+        $note('values', \array_diff_key($book, ['notes' => 0, 'weight' => 0]) + ['weight' => (float) $book['weight'], 'notes' => \strlen($book['notes'])]);
+        $note('sum', (float) $connection->table('books')->sum('price'));
+        $note('avg', (float) $connection->table('books')->avg('price'));
+        $note('joined', $connection->table('books')->join('authors', 'authors.id', '=', 'books.author_id')->orderBy('books.id')->get(['books.title', 'authors.name'])->all());
+        $note('update', $connection->table('books')->where('title', 'Two')->update(['price' => 4, 'isbn' => '1']));
+        $note('increment', $connection->table('books')->where('id', 1)->increment('price', 1.5));
+        $note('exists', [$connection->table('books')->where('isbn', '1')->exists(), $connection->table('books')->where('isbn', '2')->exists()]);
+        $note('raw', $connection->select('select count(*) as n, max(title) as t from books where price > ?', [1]));
+        $note('named', $connection->select('select title from books where title = :title', ['title' => 'One']));
+        $note('cursor', \iterator_to_array($connection->table('books')->orderBy('id')->select('id', 'title')->cursor()));
+        $chunks = [];
+        $connection->table('authors')->orderBy('id')->chunk(2, static function ($rows) use (&$chunks): void {
+            $chunks[] = $rows->pluck('name')->all();
+        });
+        $note('chunks', $chunks);
+        $note('paginate', $connection->table('authors')->orderBy('id')->forPage(2, 2)->pluck('name')->all());
+        $note('fetch mode', $connection->getPdo()->query('select id, name from authors order by id')->fetchAll(\PDO::FETCH_KEY_PAIR));
+        $note('fetch both', $connection->getPdo()->query('select id, name from authors order by id')->fetch(\PDO::FETCH_BOTH));
+        $note('fetch column', $connection->getPdo()->query('select name from authors order by id')->fetchAll(\PDO::FETCH_COLUMN));
+        $note('fetch group', $connection->getPdo()->query('select active, name from authors order by id')->fetchAll(\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN));
+        $note('fetch unique', $connection->getPdo()->query('select id, name from authors order by id')->fetchAll(\PDO::FETCH_UNIQUE | \PDO::FETCH_ASSOC));
+        $note('fetch class', $connection->getPdo()->query('select name from authors order by id')->fetchAll(\PDO::FETCH_CLASS, \stdClass::class));
+        $note('fetch object', $connection->getPdo()->query('select id, name from authors order by id')->fetchObject());
+        $note('quote', $connection->selectOne('select ' . $connection->getPdo()->quote("it's a \"quote\"") . ' as q')->q);
+        $note('driver', [$connection->getDriverName(), $connection->getPdo()->getAttribute(\PDO::ATTR_DRIVER_NAME)]);
+
+        $errors = [
+            'duplicate' => "insert into authors (name) values ('Ada')",
+            'missing table' => 'select * from nothing',
+            'missing column' => 'select nothing from books',
+            'foreign key' => "insert into books (author_id, title) values (99, 'x')",
+            'not null' => 'insert into books (title) values (null)',
+            'syntax' => 'selec 1',
+        ];
+        foreach ($errors as $what => $sql) {
+            try {
+                $connection->statement($sql);
+                $note($what, 'succeeded');
+            } catch (QueryException $thrown) {
+                $note($what, [$thrown->getCode(), $thrown->errorInfo[0] ?? null, $thrown->errorInfo[1] ?? null]);
+            }
+        }
+        $note('transaction', $connection->transaction(static function () use ($connection): array {
+            $connection->table('authors')->insert(['name' => 'In']);
+            try {
+                $connection->transaction(static function () use ($connection): void {
+                    $connection->table('authors')->insert(['name' => 'Inner']);
+                    $connection->table('authors')->insert(['name' => 'In']);
+                });
+            } catch (QueryException) {
+            }
+            $connection->beginTransaction();
+            $connection->table('authors')->insert(['name' => 'Undone']);
+            $connection->rollBack();
+
+            return [$connection->transactionLevel(), $connection->getPdo()->inTransaction(), $connection->table('authors')->where('name', 'like', 'In%')->pluck('name')->all()];
+        }));
+        $note('after', [$connection->transactionLevel(), $connection->getPdo()->inTransaction(), $connection->table('authors')->where('name', 'Undone')->exists()]);
+        $note('delete', $connection->table('authors')->where('id', 1)->delete());
+        $note('cascade', $connection->table('books')->count());
+        if ($kind !== 'sqlite') {
+            // Of the session, not of the other in the process.
+            $note('lock', $connection->transaction(static fn() => $connection->table('authors')->where('id', 2)->lockForUpdate()->value('name')));
+        }
+        $schema->table('books', static fn(Blueprint $table) => $table->index('title'));
+        $schema->rename('books', 'volumes');
+        $note('renamed', [$schema->hasTable('books'), $schema->hasTable('volumes')]);
+        $connection->table('volumes')->truncate();
+        $schema->drop('volumes');
+        $schema->drop('authors');
+
+        return $seen;
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testModelsAreStoredAndFoundWithTheirRelations(string $kind): void
+    {
+        $manager = $this->manager($kind);
+        $manager->schema()->create('notes', static function (Blueprint $table): void {
+            $table->increments('id');
+            $table->unsignedInteger('parent_id')->nullable();
+            $table->string('text');
+            $table->json('meta')->nullable();
+            $table->timestamps();
+            $table->softDeletes();
+        });
+        $parent = Note::create(['text' => 'parent', 'meta' => ['colour' => 'red', 'sizes' => [1, 2]]]);
+        $parent->children()->createMany([['text' => 'first'], ['text' => 'second']]);
+
+        self::assertSame(['first', 'second'], Note::with('children')->find($parent->id)->children->pluck('text')->all());
+        self::assertSame(['colour' => 'red', 'sizes' => [1, 2]], Note::find($parent->id)->meta);
+        self::assertSame('parent', Note::where('text', 'second')->first()->parent->text);
+        self::assertInstanceOf(\DateTimeInterface::class, Note::find($parent->id)->created_at);
+        Note::where('text', 'first')->delete();
+        self::assertSame(2, Note::count());
+        self::assertSame(3, Note::withTrashed()->count());
+        self::assertSame(1, Note::whereHas('children')->count());
+        self::assertSame('parent', Note::firstOrCreate(['text' => 'parent'])->text);
+        self::assertSame(2, Note::paginate(1, ['*'], 'page', 1)->total());
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testTasksShareThePoolAndHoldAConnectionOnlyForAStatementOrATransaction(string $kind): void
+    {
+        $connections = \array_map(fn(int $_): Connection => $this->connection($kind, true, 3), \range(1, 12));
+        $connections[0]->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+        $pdo = $connections[0]->getPdo();
+        self::assertInstanceOf(Pdo::class, $pdo);
+        $database = $pdo->database();
+
+        run(static function () use ($connections, $database): void {
+            all(\array_map(static fn(int $id): \Closure => static function () use ($connections, $id): void {
+                $connections[$id]->transaction(static function (Connection $connection) use ($id): void {
+                    $connection->table('items')->insert(['id' => $id]);
+                    self::assertSame($id, (int) $connection->table('items')->where('id', $id)->value('id'));
+                });
+            }, \array_keys($connections)));
+            self::assertSame(0, $database->stats()['in_use']);
+        });
+
+        self::assertSame(12, $connections[0]->table('items')->count());
+        self::assertLessThanOrEqual(3, $database->stats()['total']);
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testATransactionOfOneTaskIsNotSeenByAnother(string $kind): void
+    {
+        [$writer, $reader] = [$this->connection($kind, true), $this->connection($kind, true)];
+        $writer->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+
+        $seen = run(static function () use ($writer, $reader): array {
+            [$inserted, $looked] = [new Channel(1), new Channel(1)];
+            $writing = async(static function () use ($writer, $inserted, $looked): void {
+                $writer->transaction(static function (Connection $connection) use ($inserted, $looked): void {
+                    $connection->table('items')->insert(['id' => 1]);
+                    $inserted->send(true);
+                    $looked->receive();
+                });
+            });
+            $inserted->receive();
+            $before = $reader->table('items')->count();
+            $looked->send(true);
+            $writing->await();
+
+            return [$before, $reader->table('items')->count()];
+        });
+
+        self::assertSame([0, 1], $seen);
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testAConnectionThatTheServerHasClosedIsReplacedUnlessATransactionWasOpen(string $kind): void
+    {
+        $connection = $this->connection($kind, true, 1);
+        $connection->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+        $killer = $this->connection($kind, true, 2);
+        $own = $kind === 'postgres' ? 'select pg_backend_pid() as id' : 'select connection_id() as id';
+        $kill = static fn(int $id) => $kind === 'postgres' ? $killer->select("select pg_terminate_backend($id)") : $killer->unprepared("kill $id");
+
+        $kill((int) $connection->selectOne($own)->id);
+        self::assertSame(0, $connection->table('items')->count());
+
+        try {
+            $connection->transaction(static function (Connection $connection) use ($kill, $own): void {
+                $connection->table('items')->insert(['id' => 1]);
+                $kill((int) $connection->selectOne($own)->id);
+                $connection->table('items')->insert(['id' => 2]);
+            });
+            self::fail('the transaction went on without its connection');
+        } catch (QueryException $lost) {
+            self::assertMatchesRegularExpression('/server has gone away|no connection to the server/', $lost->getMessage());
+        }
+        self::assertSame(0, $connection->transactionLevel());
+        self::assertSame([], $connection->table('items')->pluck('id')->all());
+        $connection->table('items')->insert(['id' => 3]);
+        self::assertSame([3], $connection->table('items')->pluck('id')->map(static fn($id): int => (int) $id)->all());
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testADeadlockIsRepeatedByLaravel(string $kind): void
+    {
+        $connection = $this->connection($kind, true);
+        $connection->getSchemaBuilder()->create('items', static function (Blueprint $table): void {
+            $table->integer('id')->primary();
+            $table->integer('n');
+        });
+        $connection->table('items')->insert([['id' => 1, 'n' => 0], ['id' => 2, 'n' => 0]]);
+        $others = [$this->connection($kind, true), $this->connection($kind, true)];
+
+        run(static function () use ($others): void {
+            $both = new \ArrayObject();
+            all(\array_map(static fn(int $i): \Closure => static function () use ($others, $i, $both): void {
+                $others[$i]->transaction(static function (Connection $connection) use ($i, $both): void {
+                    $connection->table('items')->where('id', $i + 1)->increment('n');
+                    $both->append($i);
+                    while (\count($both) < 2) {
+                        \Weft\delay(0.005);
+                    }
+                    $connection->table('items')->where('id', 2 - $i)->increment('n');
+                }, 5);
+            }, [0, 1]));
+        });
+
+        self::assertSame([2, 2], $connection->table('items')->orderBy('id')->pluck('n')->map(static fn($n): int => (int) $n)->all());
+    }
+
+    public function testSettingsOfAConnectionHoldForEveryConnectionOfThePool(): void
+    {
+        $postgres = $this->connection('postgres', true, 2, ['timezone' => 'Asia/Tokyo', 'search_path' => ['odd name', 'public'], 'application_name' => 'it is me']);
+        self::assertSame('Asia/Tokyo', $postgres->selectOne('show timezone')->TimeZone);
+        self::assertSame('"odd name", "public"', $postgres->selectOne('show search_path')->search_path);
+        self::assertSame('it is me', $postgres->selectOne('show application_name')->application_name);
+
+        $mariadb = $this->connection('mariadb', true, 1, ['timezone' => '+05:00', 'strict' => true, 'charset' => 'utf8mb4', 'collation' => 'utf8mb4_bin', 'isolation_level' => 'SERIALIZABLE']);
+        foreach ([1, 2] as $_) {
+            $row = $mariadb->selectOne('select @@time_zone as zone, @@sql_mode as mode, @@collation_connection as collation, @@tx_isolation as isolation');
+            self::assertSame(['+05:00', 'utf8mb4_bin', 'SERIALIZABLE'], [$row->zone, $row->collation, $row->isolation]);
+            self::assertStringContainsString('STRICT_TRANS_TABLES', $row->mode);
+            // What a request sets is gone when it ends.
+            $mariadb->statement("set time_zone = '+01:00'");
+            $pdo = $mariadb->getPdo();
+            self::assertInstanceOf(Pdo::class, $pdo);
+            $pdo->reset();
+        }
+    }
+
+    public function testAServerThatIsDownAndAMissingFileAreNamed(): void
+    {
+        $down = $this->fresh(['driver' => 'pgsql', 'host' => '127.0.0.1', 'port' => 1, 'database' => 'none', 'username' => 'nobody']);
+        try {
+            $down->select('select 1');
+            self::fail('a server answered');
+        } catch (QueryException $refused) {
+            self::assertSame('08006', $refused->getCode());
+            self::assertStringContainsString('Connection refused', $refused->getMessage());
+        }
+
+        $this->expectExceptionMessage('/nowhere/app.db');
+        $this->fresh(['driver' => 'sqlite', 'database' => '/nowhere/app.db'])->select('select 1');
+    }
+
+    public function testAnotherCharacterSetThanUtf8IsRefused(): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage('latin1');
+        $this->fresh(['driver' => 'mysql', 'host' => '127.0.0.1', 'database' => 'none', 'charset' => 'latin1'])->getPdo();
+    }
+
+    private function manager(string $kind): Manager
+    {
+        $container = new Container();
+        $manager = new Manager($container);
+        $manager->addConnection($this->configuration($kind));
+        $container->bind('db.connector.' . $this->configuration($kind)['driver'], static fn(): Connector => new Connector());
+        $manager->setEventDispatcher(new Dispatcher($container));
+        $manager->setAsGlobal();
+        $manager->bootEloquent();
+        Model::clearBootedModels();
+
+        return $manager;
+    }
+
+    /** @param array<string, mixed> $more */
+    private function connection(string $kind, bool $onWeft, int $size = 5, array $more = []): Connection
+    {
+        return $this->fresh($more + ['pool' => ['size' => $size]] + $this->configuration($kind, $onWeft ? '' : '-pdo'), $onWeft);
+    }
+
+    /** @param array<string, mixed> $configuration */
+    private function fresh(array $configuration, bool $onWeft = true): Connection
+    {
+        $container = new Container();
+        $manager = new Manager($container);
+        $onWeft && $container->bind("db.connector.{$configuration['driver']}", static fn(): Connector => new Connector());
+        $manager->addConnection($configuration + ['prefix' => '']);
+
+        return $manager->getConnection();
+    }
+
+    /** @return array<string, mixed> of Laravel */
+    private function configuration(string $kind, string $suffix = ''): array
+    {
+        $dsn = $this->databaseDsn($kind);
+        if ($kind === 'sqlite') {
+            // SQLite's own library and Weft's do not see each other's locks.
+            $file = \preg_replace('~^sqlite:(//)?~', '', $dsn) . $suffix;
+            \touch($file);
+
+            return ['driver' => 'sqlite', 'database' => $file, 'foreign_key_constraints' => true];
+        }
+        $url = (array) \parse_url($dsn);
+        \preg_match('/search_path%3D(\w+)/', $dsn, $schema);
+
+        return [
+            'driver' => $kind === 'postgres' ? 'pgsql' : 'mysql',
+            'host' => $url['host'] ?? '',
+            'port' => $url['port'] ?? 0,
+            'username' => $url['user'] ?? '',
+            'password' => $url['pass'] ?? '',
+            'database' => \ltrim((string) ($url['path'] ?? ''), '/'),
+            'charset' => $kind === 'postgres' ? 'utf8' : 'utf8mb4',
+            // Of PostgreSQL, under both of its names.
+            'schema' => $schema[1] ?? '',
+            'search_path' => $schema[1] ?? '',
+        ];
+    }
+}
