@@ -36,6 +36,8 @@ final class Site
         foreach ((new Reference($this->root, $this->classes))->pages() as $file => $page) {
             $this->pages["reference/api/$file"] = $page;
         }
+        $this->pages['reference/index.md'] .= "\n## API\n\nFrom the sources: [every public class](api/index.md), [options](api/options.md), [exceptions](api/exceptions.md), "
+            . "[metrics](api/metrics.md), [commands](api/commands.md).\n";
         $this->pages['errors/index.md'] = \rtrim($this->pages['errors/index.md'] ?? "# Errors\n") . "\n\n" . $this->errors();
         if (!isset($this->pages['examples/index.md'])) {
             $this->pages['examples/index.md'] = $this->list('Examples', 'Whole programs with their tests.', 'examples');
