@@ -25,6 +25,7 @@ final class SymfonyHandlerTest extends HttpTestCase
                     match ($request->getPathInfo()) {
                         "/wait" => $GLOBALS["gate"]->receive(),
                         "/pause" => delay(0.05),
+                        "/php" => $this->changePhp($request->query->get("tag")),
                         "/fail" => throw new LogicException("broken kernel"),
                         "/suspicious" => throw new Symfony\Component\HttpFoundation\Exception\SuspiciousOperationException("odd host"),
                         default => null,
@@ -42,6 +43,21 @@ final class SymfonyHandlerTest extends HttpTestCase
                 } finally {
                     $this->stack->pop();
                 }
+            }
+            private function changePhp(string $tag): void {
+                header("X-Php: $tag");
+                setcookie("php", $tag);
+                http_response_code(418);
+                date_default_timezone_set("Etc/GMT+" . ord($tag) % 12);
+                Message::setTrustedProxies(["10.0.0." . ord($tag)], Message::HEADER_X_FORWARDED_FOR);
+                Message::enableHttpMethodParameterOverride();
+                set_error_handler(static function () use ($tag): bool { $GLOBALS["handled"][] = $tag; return true; });
+                register_shutdown_function(static fn() => error_log("shut down $tag"));
+                echo "printed $tag ";
+                $GLOBALS["gate"]->receive();
+                trigger_error("x");
+                $seen = [$_GET["tag"], filter_input(INPUT_GET, "tag"), date_default_timezone_get() === "Etc/GMT+" . ord($tag) % 12, Message::getTrustedProxies() === ["10.0.0." . ord($tag)], end($GLOBALS["handled"]) === $tag, headers_list()[0]];
+                echo json_encode($seen), " ";
             }
             private static function occupy(): void { while (!is_file(getenv("WEFT_TEST_GATES") . ".busy")) { usleep(1_000); } }
             public function terminate(Message $request, Answer $response): void {
@@ -179,6 +195,35 @@ final class SymfonyHandlerTest extends HttpTestCase
 
         self::assertSame(['a', 'b', 'c'], array_column($bodies, 'tag'));
         self::assertSame([1, 2, 3], self::sorted(array_column($bodies, 'kernel')));
+    }
+
+    public function testPhpsOwnStateAndSymfonysStaticsBelongToTheRequest(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+        $sockets = [];
+        foreach (['a', 'b', 'c'] as $tag) {
+            $sockets[$tag] = $socket = $server->connect();
+            fwrite($socket, "GET /php?tag=$tag HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+        self::awaitTask($server, '/php', 3);
+        foreach ($sockets as $socket) {
+            $server->get('/open');
+        }
+
+        foreach ($sockets as $tag => $socket) {
+            $response = ServerProcess::readAll($socket);
+            self::assertStatus(200, $response);
+            self::assertStringStartsWith("printed $tag [\"$tag\",\"$tag\",true,true,true,\"X-Php: $tag\"] {\"kernel\"", self::bodyOf($response));
+            self::assertSame([$tag, "php=$tag"], [self::field($response, 'x-php'), self::field($response, 'set-cookie')]);
+            self::assertTrue($server->awaitLog("shut down $tag"));
+        }
+    }
+
+    public function testARealmBeginsWithTheTrustedProxiesThatTheProgramHasSet(): void
+    {
+        $server = $this->symfony('(static function () { Symfony\Component\HttpFoundation\Request::setTrustedProxies(["127.0.0.1"], Symfony\Component\HttpFoundation\Request::HEADER_X_FORWARDED_FOR); return new Weft\Http\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([$request->getClientIp()])); })()');
+
+        self::assertSame('["192.0.2.1"]', self::bodyOf($server->get('/', '-H', 'X-Forwarded-For: 192.0.2.1')));
     }
 
     public function testKernelsAreMadeWhenTheyAreNeededAndUsedAgain(): void
