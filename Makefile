@@ -212,6 +212,13 @@ state: ## count the requests of 64 users that see the state of another, in Symfo
 	@scripts/services up
 	@. "$${WEFT_VAR:-var}/services/env"; bench/state/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
+.PHONY: bench-frameworks
+bench-frameworks: ## measure Symfony and Laravel on Weft, PHP-FPM, and Swoole where SWOOLE_EXTENSION names it (SHORT=1: two minutes)
+	@scripts/setup demo services test bench
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/frameworks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and Swoole where SWOOLE_EXTENSION names it, as HTTP servers (SHORT=1: four minutes)
 	@scripts/setup demo services bench

@@ -125,6 +125,25 @@ final class RealmTest extends TestCase
         self::assertSame('', $seen[2]);
     }
 
+    public function testEqualSettingsOfSessionsAreThoseOfEachRealm(): void
+    {
+        [$one, $two] = self::inTwoRealms(<<<'PHP'
+            // Equal, but a string of its own: ext/session points into it.
+            ini_set('session.save_path', '/tmp/' . str_repeat('a', 300));
+            $unlike = [];
+            for ($i = 0; $i < 5; $i++) {
+                Weft\delay(0.001);
+                // Takes the places of strings of this length that were freed.
+                $kept[] = array_map(static fn () => str_repeat('x', 305), range(1, 100));
+                session_save_path() === '/tmp/' . str_repeat('a', 300) || $unlike[] = session_save_path();
+            }
+
+            return $unlike;
+            PHP);
+
+        self::assertSame([[], []], [$one, $two]);
+    }
+
     public function testShutdownFunctionsRunInTheirRealmAndThoseOfTheProcessAtItsEnd(): void
     {
         $ended = Subprocess::run(<<<'PHP'

@@ -135,6 +135,21 @@ static bool ini_is_equal(const weft_ini_list *one, const weft_ini_list *other)
 	return true;
 }
 
+/*
+ * Settings that are equal stay as they are, but the globals of ext/session point into the string of their own realm: that one has to be the
+ * entry's, or it would be freed below them.
+ */
+static void ini_exchange_strings(const weft_ini_list *entered)
+{
+	for (size_t i = 0; i < entered->count; i++) {
+		zend_ini_entry *entry = entered->entries[i].entry;
+		if (is_carried_otherwise(entry) && entry->value != entered->entries[i].value) {
+			zend_string_release(entry->value);
+			entry->value = zend_string_copy(entered->entries[i].value);
+		}
+	}
+}
+
 static void ini_reset(const weft_ini_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -272,6 +287,8 @@ void weft_realm_load(weft_realm *realm)
 	put_in_place(entered);
 	if (ini_differs) {
 		ini_apply(&entered->ini);
+	} else {
+		ini_exchange_strings(&entered->ini);
 	}
 	exchange_locale(left, entered);
 	weft_ini_free(&entered->ini);

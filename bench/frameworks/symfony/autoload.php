@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+require_once __DIR__ . '/../../../autoload.php';
+foreach (['Bundle/FrameworkBundle', 'Bundle/TwigBundle', 'Component/HttpClient'] as $library) {
+    require_once "/usr/share/php/Symfony/$library/autoload.php";
+}
+foreach (['Doctrine/DBAL', 'Doctrine/ORM', 'Twig'] as $library) {
+    require_once "/usr/share/php/$library/autoload.php";
+}
+spl_autoload_register(static function (string $class): void {
+    if (str_starts_with($class, 'Weft\\Bench\\Frameworks\\Symfony\\')) {
+        require __DIR__ . '/' . substr($class, strlen('Weft\\Bench\\Frameworks\\Symfony\\')) . '.php';
+    }
+});

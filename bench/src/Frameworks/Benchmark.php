@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Frameworks;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Cores;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Load\Wrk;
+use Weft\Bench\Machine;
+use Weft\Bench\Port;
+use Weft\Bench\Progress;
+use Weft\Bench\ResultsFile;
+use Weft\Bench\Server;
+use Weft\Bench\Spread;
+use Weft\Bench\Versions;
+
+/**
+ * Serves one application by several systems, one after the other, and measures requests per second, latency, memory and CPU.
+ *
+ * A framework is a folder of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php` and `warm.php`.
+ */
+final class Benchmark
+{
+    private const ENDPOINTS = ['page', 'compute'];
+    private const SLOTS = [1, 8, 32];
+
+    /** Resident MiB that a worker of PHP-FPM takes; it gets as many as fit into the memory of Weft with the most slots. */
+    private const WORKER_MIB = 20.0;
+
+    private const LEAST_WORKERS = 4;
+
+    private readonly string $logs;
+
+    /** MiB, by framework */
+    private array $resident = [];
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+        $this->logs = "$root/bench/out/frameworks-logs";
+    }
+
+    /** @return list<array{system: string, framework: string, endpoint: string, slots: int, connections: int, per_s: list<float>, p99_ms: list<float>, rss_mib: float, cpu_us: list<float>, errors: int}> */
+    public function run(): array
+    {
+        @mkdir($this->logs, recursive: true);
+        getenv('DATABASE_URL') !== false || throw new BenchmarkException('DATABASE_URL is not set: run `make services` and `. var/services/env`');
+        $this->fill();
+        Machine::warnWhenBusy();
+        $port = Port::free();
+        putenv("FRAMEWORKS_API=http://127.0.0.1:$port");
+        putenv("FRAMEWORKS_VAR={$this->logs}/var");
+        $api = Server::start([PHP_BINARY, '-d', "extension={$this->options->extension}", "{$this->root}/bench/hooks/upstream.php"], ['PORT' => (string) $port], "{$this->logs}/upstream.log", $port);
+        try {
+            $rows = [];
+            foreach ($this->options->frameworks as $framework) {
+                $this->warm($framework);
+                array_push($rows, ...$this->measured($framework));
+            }
+        } finally {
+            $api->stop();
+        }
+        ResultsFile::save($this->options->out, [
+            'machine' => Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
+            'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'nginx' => Versions::of('nginx -v')]),
+            'runs' => $rows,
+        ]);
+
+        return $rows;
+    }
+
+    private function fill(): void
+    {
+        $url = parse_url((string) getenv('DATABASE_URL')) ?: [];
+        $database = new \PDO(sprintf('pgsql:host=%s;port=%d;dbname=%s', $url['host'] ?? '', $url['port'] ?? 5432, ltrim($url['path'] ?? '', '/')), $url['user'] ?? '', $url['pass'] ?? '');
+        $database->exec('CREATE TABLE IF NOT EXISTS frameworks_people (id int PRIMARY KEY, name varchar(255) NOT NULL, team varchar(255) NOT NULL)');
+        $database->exec("INSERT INTO frameworks_people SELECT i, 'name_' || i, 'team_' || i % 1000 FROM generate_series(1, 10000) AS i ON CONFLICT DO NOTHING");
+        $database->exec('CREATE INDEX IF NOT EXISTS frameworks_people_team ON frameworks_people (team)');
+        $database->exec('VACUUM ANALYZE frameworks_people');
+    }
+
+    private function warm(string $framework): void
+    {
+        exec(implode(' ', array_map(escapeshellarg(...), [PHP_BINARY, '-d', "extension={$this->options->extension}", "{$this->root}/bench/frameworks/$framework/warm.php"])) . ' 2>&1', $lines, $code);
+        $code === 0 || throw new BenchmarkException("$framework/warm.php failed: " . implode("\n", $lines));
+    }
+
+    /** @return list<array{string, int, list<string>}> name, slots and command; Weft with the most slots first, which decides on the number of workers */
+    private function systems(string $framework): array
+    {
+        $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
+        $folder = "{$this->root}/bench/frameworks/$framework";
+        $systems = [];
+        foreach (array_reverse(self::SLOTS) as $slots) {
+            $systems[] = ['weft', $slots, [...$php, '-d', "extension={$this->options->extension}", "$folder/weft.php"]];
+        }
+        if (is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
+            $systems[] = ['php-fpm', 0, ["{$this->root}/bench/hooks/serve-fpm"]];
+        }
+        if ($this->options->swoole !== null && is_file("$folder/swoole.php")) {
+            $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$folder/swoole.php"]];
+        }
+
+        return $systems;
+    }
+
+    private static function fpm(): string
+    {
+        return '/usr/sbin/php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;
+    }
+
+    /** @return list<array<string, mixed>> */
+    private function measured(string $framework): array
+    {
+        $rows = [];
+        $systems = $this->systems($framework);
+        $progress = new Progress($this->options->rounds * \count($systems));
+        for ($round = 0; $round < $this->options->rounds; $round++) {
+            foreach ($systems as [$system, $slots, $command]) {
+                $progress->start("$framework, $system" . ($slots > 0 ? ", $slots" : ''));
+                $this->race($framework, $system, $slots, $command, $rows);
+                $progress->finish('done');
+            }
+        }
+
+        return array_values($rows);
+    }
+
+    /**
+     * @param list<string> $command
+     * @param array<string, array<string, mixed>> $rows
+     */
+    private function race(string $framework, string $system, int $slots, array $command, array &$rows): void
+    {
+        $port = Port::free();
+        $workers = max(self::LEAST_WORKERS, (int) round(($this->resident[$framework] ?? 0.0) / self::WORKER_MIB));
+        $environment = [
+            'PORT' => (string) $port,
+            'SLOTS' => (string) $slots,
+            'FRAMEWORKS_SYSTEM' => $system,
+            'RUN_FOLDER' => "{$this->logs}/fpm-$framework",
+            'PHP_FPM' => self::fpm(),
+            'WORKERS' => (string) $workers,
+            'SCRIPT' => "{$this->root}/bench/frameworks/$framework/fpm.php",
+        ];
+        $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
+        try {
+            foreach (self::ENDPOINTS as $endpoint) {
+                $url = "http://127.0.0.1:$port/$endpoint";
+                $this->check($url, $server);
+                // Fills the caches and boots the instances.
+                Wrk::run($url, max($this->options->connections), 1, Cores::load());
+                foreach ($this->options->connections as $connections) {
+                    $before = $server->tree->cpuSeconds();
+                    $run = Wrk::run($url, $connections, $this->options->seconds, Cores::load());
+                    $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
+                    $row = &$rows["$system $slots $endpoint $connections"];
+                    $row ??= ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots > 0 ? $slots : $workers, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
+                    $row['per_s'][] = round($run->perSecond(), 1);
+                    $row['p99_ms'][] = round($run->latency->at(99), 2);
+                    $row['cpu_us'][] = round($cpu, 1);
+                    $row['rss_mib'] = max($row['rss_mib'], round($server->tree->residentMib(), 1));
+                    $row['errors'] += $run->errors;
+                    unset($row);
+                }
+            }
+            if ($system === 'weft' && $slots === max(self::SLOTS)) {
+                $this->resident[$framework] = $server->tree->residentMib();
+            }
+        } finally {
+            $server->stop();
+        }
+    }
+
+    private function check(string $url, Server $server): void
+    {
+        $answer = @file_get_contents($url, false, stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => 60]]));
+        if ($answer === false || !str_contains($http_response_header[0] ?? '', ' 200')) {
+            throw new BenchmarkException("$url is not served: " . ($http_response_header[0] ?? 'no answer') . ' ' . substr((string) $answer, 0, 500) . "\n" . $server->logTail());
+        }
+    }
+}

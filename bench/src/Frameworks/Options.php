@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Frameworks;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
+
+/** The options of the command line. */
+final class Options
+{
+    public const USAGE = <<<'USAGE'
+        usage: bench/frameworks/run --extension=FILE [--rounds=N] [--seconds=N] [--frameworks=NAME,…] [--short] [--out=FILE]
+
+          --extension   libweft.so, built with optimisations
+          --rounds      of all systems in turns, 5
+          --seconds     of each load, 5
+          --connections of each load, 8 and 64
+          --frameworks  those of bench/frameworks, all
+          --short       two rounds of two seconds
+          --out         file for the results, bench/out/frameworks.json
+
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks.
+
+        USAGE;
+
+    /**
+     * @param list<int> $connections
+     * @param list<string> $frameworks
+     */
+    private function __construct(
+        public readonly string $extension,
+        public readonly int $rounds,
+        public readonly int $seconds,
+        public readonly array $connections,
+        public readonly array $frameworks,
+        public readonly string $out,
+        public readonly ?string $swoole,
+    ) {}
+
+    /**
+     * @param list<string> $arguments without the program's name
+     * @param string $root the repository
+     *
+     * @throws BenchmarkException for an unknown option or a file that is missing
+     */
+    public static function parse(array $arguments, string $root): self
+    {
+        $short = \in_array('--short', $arguments, true);
+        $line = CommandLine::parse($arguments, [
+            'extension' => "$root/target/release/libweft.so",
+            'rounds' => $short ? '2' : '5',
+            'seconds' => $short ? '2' : '5',
+            'connections' => '8,64',
+            'frameworks' => implode(',', array_map(static fn(string $file): string => basename(\dirname($file)), glob("$root/bench/frameworks/*/weft.php") ?: [])),
+            'short' => '0',
+            'out' => "$root/bench/out/frameworks.json",
+        ]);
+        $swoole = getenv('SWOOLE_EXTENSION') ?: null;
+        foreach (array_filter([$line->text('extension'), $swoole]) as $file) {
+            is_file($file) || throw new BenchmarkException("there is no $file");
+        }
+        foreach ($line->names('frameworks') as $framework) {
+            is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
+        }
+
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole);
+    }
+}
