@@ -143,7 +143,8 @@ static void ini_exchange_strings(const weft_ini_list *entered)
 {
 	for (size_t i = 0; i < entered->count; i++) {
 		zend_ini_entry *entry = entered->entries[i].entry;
-		if (is_carried_otherwise(entry) && entry->value != entered->entries[i].value) {
+		/* An entry without a value is listed with an empty one. */
+		if (is_carried_otherwise(entry) && entry->value != NULL && entry->value != entered->entries[i].value) {
 			zend_string_release(entry->value);
 			entry->value = zend_string_copy(entered->entries[i].value);
 		}
