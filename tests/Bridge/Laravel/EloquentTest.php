@@ -343,6 +343,14 @@ final class EloquentTest extends TestCase
         }
     }
 
+    public function testForeignKeysOfSqliteAreCheckedWhereTheConnectionSaysSo(): void
+    {
+        foreach ([true, false, null] as $checked) {
+            $connection = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:', 'foreign_key_constraints' => $checked]);
+            self::assertSame((int) $checked, (int) $connection->selectOne('pragma foreign_keys')->foreign_keys, \var_export($checked, true));
+        }
+    }
+
     public function testAServerThatIsDownAndAMissingFileAreNamed(): void
     {
         $down = $this->fresh(['driver' => 'pgsql', 'host' => '127.0.0.1', 'port' => 1, 'database' => 'none', 'username' => 'nobody']);

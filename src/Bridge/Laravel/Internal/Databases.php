@@ -48,13 +48,25 @@ final class Databases
         try {
             if ($dsn === 'sqlite::memory:') {
                 // Each connection is a database of its own, as with PDO.
-                return Database::connect($dsn, $pool);
+                return self::open($config, $dsn, $pool, $hooks);
             }
 
-            return self::$open[\serialize([$dsn, $settings, $pool])] ??= Database::connect($dsn, $pool, $hooks);
+            return self::$open[\serialize([$dsn, $settings, $pool])] ??= self::open($config, $dsn, $pool, $hooks);
         } catch (SqlException | PoolException $failure) {
             throw DatabaseException::of($failure, $driver ?? Driver::Sqlite);
         }
+    }
+
+    /** @param array<string, mixed> $config */
+    private static function open(#[\SensitiveParameter] array $config, #[\SensitiveParameter] string $dsn, PoolOptions $pool, Hooks $hooks): Database
+    {
+        $database = Database::connect($dsn, $pool, $hooks);
+        if (($config['driver'] ?? null) === 'sqlite' && !(bool) ($config['foreign_key_constraints'] ?? false)) {
+            // As in PDO's own SQLite; Weft's checks them.
+            $database->execute('PRAGMA foreign_keys = OFF');
+        }
+
+        return $database;
     }
 
     /** @param array<string, mixed> $config */
