@@ -35,32 +35,42 @@ function curl(string $path): string
     return (string) curl_exec($curl);
 }
 
-/** @return array<string, Closure(float): mixed> a connection and a wait on it */
+/** @return array<string, Closure(): (Closure(float): mixed)> connects, where the client keeps a connection, and returns a wait of so many seconds */
 function waits(): array
 {
+    $stateless = static fn(Closure $wait): Closure => static fn(): Closure => $wait;
     $waits = [
-        'usleep' => static fn(float $seconds): mixed => usleep((int) ($seconds * 1e6)),
-        'PDO pgsql' => static fn(float $seconds): mixed => pgsql()->query("SELECT pg_sleep($seconds)"),
-        'PDO mysql' => static fn(float $seconds): mixed => mysql()->query("SELECT SLEEP($seconds)"),
-        'mysqli' => static function (float $seconds): mixed {
-            $url = server('WEFT_MYSQL_DSN');
+        'usleep' => $stateless(static fn(float $seconds): mixed => usleep((int) ($seconds * 1e6))),
+        'PDO pgsql' => static function (): Closure {
+            $connection = pgsql();
 
-            return (new mysqli($url['host'], $url['user'], $url['pass'], 'weft', $url['port']))->query("SELECT SLEEP($seconds)");
+            return static fn(float $seconds): mixed => $connection->query("SELECT pg_sleep($seconds)");
         },
-        'curl' => static fn(float $seconds): mixed => curl("/wait?seconds=$seconds"),
-        'file_get_contents' => static fn(float $seconds): mixed => file_get_contents(getenv('HTTP_URL') . "/wait?seconds=$seconds"),
-        'exec' => static fn(float $seconds): mixed => exec("sleep $seconds"),
+        'PDO mysql' => static function (): Closure {
+            $connection = mysql();
+
+            return static fn(float $seconds): mixed => $connection->query("SELECT SLEEP($seconds)");
+        },
+        'mysqli' => static function (): Closure {
+            $url = server('WEFT_MYSQL_DSN');
+            $connection = new mysqli($url['host'], $url['user'], $url['pass'], 'weft', $url['port']);
+
+            return static fn(float $seconds): mixed => $connection->query("SELECT SLEEP($seconds)");
+        },
+        'curl' => $stateless(static fn(float $seconds): mixed => curl("/wait?seconds=$seconds")),
+        'file_get_contents' => $stateless(static fn(float $seconds): mixed => file_get_contents(getenv('HTTP_URL') . "/wait?seconds=$seconds")),
+        'exec' => $stateless(static fn(float $seconds): mixed => exec("sleep $seconds")),
     ];
     if (is_file('/usr/share/php/GuzzleHttp/autoload.php')) {
         require_once '/usr/share/php/GuzzleHttp/autoload.php';
-        $waits['Guzzle'] = static fn(float $seconds): mixed => (new GuzzleHttp\Client())->get(getenv('HTTP_URL') . "/wait?seconds=$seconds");
+        $waits['Guzzle'] = $stateless(static fn(float $seconds): mixed => (new GuzzleHttp\Client())->get(getenv('HTTP_URL') . "/wait?seconds=$seconds"));
     }
     if (getenv('REDIS_PORT') !== false && extension_loaded('redis')) {
-        $waits['phpredis'] = static function (float $seconds): mixed {
+        $waits['phpredis'] = static function (): Closure {
             $redis = new Redis();
             $redis->connect('127.0.0.1', (int) getenv('REDIS_PORT'));
 
-            return $redis->rawCommand('BLPOP', 'nobody', (string) $seconds);
+            return static fn(float $seconds): mixed => $redis->rawCommand('BLPOP', 'nobody', (string) $seconds);
         };
     }
 

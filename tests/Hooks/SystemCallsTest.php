@@ -45,13 +45,31 @@ final class SystemCallsTest extends TestCase
         self::assertSame(['epoll_ctl' => 1.0, 'poll' => 1.0, 'recvfrom' => 1.0, 'sendto' => 1.0], $perWait);
     }
 
+    public function testATaskThatIsAloneWaitsWithoutTheEventLoop(): void
+    {
+        $program = <<<'PHP'
+            $process = proc_open(['sh', '-c', 'while read line; do sleep 0.01; echo $line; done'], [['socket'], ['socket']], $pipes);
+            run(function () use ($pipes) {
+                for ($i = 0; $i < ROUNDS; $i++) {
+                    fwrite($pipes[0], "line\n");
+                    fgets($pipes[1]) === "line\n" || exit(1);
+                }
+            });
+            PHP;
+        [$few, $many] = [self::systemCalls(5, $program), self::systemCalls(25, $program)];
+
+        // The timer of earlier waits may go off once meanwhile.
+        self::assertLessThan(10, $many['epoll_ctl'] - $few['epoll_ctl']);
+        self::assertGreaterThan($few['ppoll'] + 10, $many['ppoll']);
+    }
+
     /** @return array<string, int> calls by name */
-    private static function systemCalls(int $rounds): array
+    private static function systemCalls(int $rounds, string $program = self::PROGRAM): array
     {
         \is_executable('/usr/bin/strace') || self::markTestSkipped('strace is not installed');
         $folder = new Folder();
         try {
-            $program = Subprocess::run("const ROUNDS = $rounds;" . self::PROGRAM, under: ['/usr/bin/strace', '-f', '-c', '-o', "$folder->path/counts"]);
+            $program = Subprocess::run("const ROUNDS = $rounds;" . $program, under: ['/usr/bin/strace', '-c', '-o', "$folder->path/counts"]);
             if (\str_contains($program->errors, 'ptrace')) {
                 self::markTestSkipped("the system allows no tracing: $program->errors");
             }

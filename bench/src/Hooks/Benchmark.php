@@ -49,7 +49,7 @@ final class Benchmark
             $results = new Results(
                 Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
                 $this->versions(),
-                $this->rounds($waits, fn (array $turn): array => ['seconds' => (float) $this->php('waits.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) (self::WAIT / 1000)])]),
+                $this->rounds($waits, fn (array $turn): array => json_decode($this->php('waits.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) (self::WAIT / 1000)]), true, flags: JSON_THROW_ON_ERROR)),
                 $this->rounds($costs, fn (array $turn): array => json_decode($this->php('cost.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) $this->options->seconds]), true, flags: JSON_THROW_ON_ERROR)),
                 $this->serve(),
             );

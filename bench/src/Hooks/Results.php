@@ -14,7 +14,7 @@ final class Results
 {
     /**
      * @param array<string, string> $versions by product
-     * @param list<array{system: string, client: string, tasks: int, wait_ms: int, seconds: non-empty-list<float>}> $waits
+     * @param list<array{system: string, client: string, tasks: int, wait_ms: int, connect_s?: non-empty-list<float>, seconds: non-empty-list<float>}> $waits
      * @param list<array{system: string, client: string, tasks: int, per_s: non-empty-list<float>, cpu_us: non-empty-list<float>}> $cost
      * @param list<array{system: string, load: string, connections: int, per_s: non-empty-list<float>, cpu_us: non-empty-list<float>, p50_ms: non-empty-list<float>, p99_ms: non-empty-list<float>, errors: int}> $http
      */
@@ -60,8 +60,8 @@ final class Results
     public function tables(): array
     {
         return [
-            'Waits of 200 ms' => new Table(['client', 'system', 'waits', 'seconds'], array_map(static fn (array $row): array => [
-                $row['client'], $row['system'], (string) $row['tasks'], Spread::of($row['seconds'])->format(2),
+            'Waits of 200 ms' => new Table(['client', 'system', 'waits', 'connecting, s', 'seconds'], array_map(static fn (array $row): array => [
+                $row['client'], $row['system'], (string) $row['tasks'], isset($row['connect_s']) ? Spread::of($row['connect_s'])->format(2) : '–', Spread::of($row['seconds'])->format(2),
             ], $this->waits)),
             'The smallest request' => new Table(['client', 'system', 'tasks', 'requests/s', 'CPU µs each'], array_map(static fn (array $row): array => [
                 $row['client'], $row['system'], (string) $row['tasks'], Spread::of($row['per_s'])->format(0), Spread::of($row['cpu_us'])->format(1),

@@ -4,7 +4,7 @@
 //! [`Reactor::poll`] for the ids of finished operations and takes their outcomes one by one.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -31,6 +31,8 @@ pub struct Reactor<T: 'static> {
     runtime: ManuallyDrop<Runtime>,
     tasks: LocalSet,
     shared: Rc<Shared<T>>,
+    /// Whether tasks were spawned that may have left others behind, such as the one of a connection.
+    has_spawned: Cell<bool>,
 }
 
 struct Shared<T> {
@@ -95,6 +97,7 @@ impl<T: 'static> Reactor<T> {
         Ok(Self {
             runtime: ManuallyDrop::new(runtime),
             tasks: LocalSet::new(),
+            has_spawned: Cell::new(false),
             shared: Rc::new(Shared {
                 state: RefCell::new(state),
                 on_panic,
@@ -104,6 +107,12 @@ impl<T: 'static> Reactor<T> {
 
     /// Starts an operation. It makes progress only inside [`poll`](Self::poll).
     pub fn spawn(&self, future: impl Future<Output = T> + 'static) -> OpId {
+        self.has_spawned.set(true);
+        self.spawn_leaf(future)
+    }
+
+    /// The same for a future that spawns no task: when the operation has ended, nothing of it is left.
+    pub fn spawn_leaf(&self, future: impl Future<Output = T> + 'static) -> OpId {
         let id = self.shared.reserve_id();
         let shared = Rc::clone(&self.shared);
         let handle = {
@@ -154,6 +163,12 @@ impl<T: 'static> Reactor<T> {
 
     /// Starts background work without an outcome, such as the maintenance of a connection.
     pub fn spawn_background(&self, future: impl Future<Output = ()> + 'static) {
+        self.has_spawned.set(true);
+        self.spawn_watcher(future);
+    }
+
+    /// The same for work that only waits for descriptors on behalf of operations.
+    pub fn spawn_watcher(&self, future: impl Future<Output = ()> + 'static) {
         let _context = self.runtime.enter();
         self.tasks.spawn_local(future);
     }
@@ -209,6 +224,11 @@ impl<T: 'static> Reactor<T> {
             handle.abort();
         }
         drop((running, outcome));
+    }
+
+    /// Whether the event loop has nothing to do before a descriptor becomes ready: no operation runs, and no task exists that could.
+    pub fn is_quiet(&self) -> bool {
+        !self.has_spawned.get() && self.running() == 0
     }
 
     /// How many operations have been started and neither announced by `poll` nor cancelled.
@@ -296,6 +316,26 @@ mod tests {
         reactor.cancel(id);
         assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
         assert_eq!(Rc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn it_is_quiet_until_an_operation_may_have_left_tasks_behind() {
+        let reactor = reactor();
+        assert!(reactor.is_quiet());
+        let (id, promise) = reactor.expect(());
+        assert!(!reactor.is_quiet());
+        promise.keep(1);
+        assert!(!reactor.is_quiet());
+        reactor.poll(None);
+        reactor.take(id);
+        assert!(reactor.is_quiet());
+        let leaf = reactor.spawn_leaf(async { 2 });
+        assert!(!reactor.is_quiet());
+        assert_eq!(reactor.poll(None), vec![leaf]);
+        assert!(reactor.is_quiet());
+        reactor.spawn(async { 3 });
+        reactor.poll(None);
+        assert!(!reactor.is_quiet());
     }
 
     #[test]

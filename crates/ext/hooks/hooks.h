@@ -139,6 +139,10 @@ extern const size_t weft_replacement_count;
 int64_t weft_wait_start(const struct pollfd *descriptors, size_t count, weft_deadline deadline);
 int64_t weft_blocking_start(weft_work *work);
 void weft_wait_cancel(int64_t operation);
+/* The descriptor that is ready when the event loop has work, or -1 where it may have work that no descriptor tells of. */
+int weft_only_event_source(void);
+/* Tells the watchdog of the event loop that the process waits, and that it goes on. */
+void weft_process_waits(bool begins);
 bool weft_is_awaited(int descriptor);
 void weft_closed(int descriptor);
 /* Whether the address is in a library that takes ECANCELED alone better than a connection that was shut down. */

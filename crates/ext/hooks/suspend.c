@@ -32,8 +32,9 @@ typedef enum {
 static struct {
 	/* The groups of calls that suspend. */
 	unsigned groups;
-	/* Weft\Runtime\Internal\Scheduler::await(). */
+	/* Weft\Runtime\Internal\Scheduler::await() and isAlone(). */
 	zend_function *await;
+	zend_function *is_alone;
 	pthread_t thread;
 	/* The index of our pointer in the context of a fiber. */
 	int slot;
@@ -160,13 +161,46 @@ static zend_long await_operation(int64_t operation)
 	return Z_TYPE(outcome) == IS_LONG ? Z_LVAL(outcome) : WEFT_READY;
 }
 
+/* Whether no other task could run meanwhile. */
+static bool is_alone(void)
+{
+	zval answer;
+	ZVAL_UNDEF(&answer);
+	zend_call_known_function(hooks.is_alone, NULL, hooks.is_alone->common.scope, &answer, 0, NULL, NULL);
+	return Z_TYPE(answer) == IS_TRUE;
+}
+
+/*
+ * Where nothing else can run, the process may wait as well as the task, which costs one system call and no switch. The event loop's descriptor
+ * ends the wait when a signal or another thread gives the loop work; then, and after a signal, the task is suspended as usual: WEFT_UNAVAILABLE.
+ */
+static weft_end wait_alone(struct pollfd *descriptor, weft_deadline deadline)
+{
+	int source = weft_only_event_source();
+	if (source < 0 || descriptor->fd < 0 || !is_alone()) {
+		return WEFT_UNAVAILABLE;
+	}
+	struct pollfd both[2] = {{.fd = descriptor->fd, .events = descriptor->events}, {.fd = source, .events = POLLIN}};
+	int64_t left = deadline == WEFT_FOREVER ? 0 : weft_time_left(deadline);
+	struct timespec timeout = {left / 1000000000, left % 1000000000};
+	weft_process_waits(true);
+	int ready = ppoll(both, 2, deadline == WEFT_FOREVER ? NULL : &timeout, NULL);
+	weft_process_waits(false);
+	descriptor->revents = both[0].revents;
+	return ready == 0 ? WEFT_TIMED_OUT : ready > 0 && both[0].revents != 0 ? WEFT_READY : WEFT_UNAVAILABLE;
+}
+
 weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
 	/* Where it was interrupted, the exception has been dealt with. */
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
-	if (!is_including()) {
+	bool may_wait = !is_including();
+	if (may_wait && count == 1) {
+		end = wait_alone(descriptors, deadline);
+	}
+	if (may_wait && end == WEFT_UNAVAILABLE) {
 		int64_t operation = weft_wait_start(descriptors, count, deadline);
 		if (operation > 0) {
 			zend_long outcome = await_operation(operation);
@@ -284,12 +318,15 @@ bool weft_hooks_startup(void)
 	return true;
 }
 
-/* Scheduler::await(), or NULL where the class is not loaded. */
-static zend_function *find_await(void)
+/* Where the scheduler's class is not loaded, both stay NULL. */
+static void find_methods(void)
 {
 	static const char name[] = "weft\\runtime\\internal\\scheduler";
 	zend_class_entry *scheduler = zend_hash_str_find_ptr(EG(class_table), name, sizeof(name) - 1);
-	return scheduler != NULL ? zend_hash_str_find_ptr(&scheduler->function_table, "await", sizeof("await") - 1) : NULL;
+	if (scheduler != NULL) {
+		hooks.await = zend_hash_str_find_ptr(&scheduler->function_table, ZEND_STRL("await"));
+		hooks.is_alone = zend_hash_str_find_ptr(&scheduler->function_table, ZEND_STRL("isalone"));
+	}
 }
 
 /* From now on calls of these groups suspend the fibers that `weft_hooks_enter_fiber` has been called on. */
@@ -298,7 +335,7 @@ void weft_hooks_switch(unsigned groups)
 	hooks.thread = pthread_self();
 	/* It stays when the last event loop ends: a library on a fiber that is destroyed later must not block. */
 	if (hooks.await == NULL && groups != 0 && hooks.slot >= 0) {
-		hooks.await = find_await();
+		find_methods();
 	}
 	hooks.groups = hooks.await != NULL ? groups : 0;
 }

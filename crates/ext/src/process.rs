@@ -1,6 +1,7 @@
 //! The one runtime of this process: made on first use, refused after a fork, dropped at request shutdown.
 
 use std::cell::{OnceCell, RefCell};
+use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
@@ -102,12 +103,18 @@ impl Process {
         })
     }
 
+    /// A descriptor that is ready to read when the event loop has something to do, where nothing else tells of it: no operation runs.
+    pub fn only_event_source(&self) -> Option<RawFd> {
+        let poll = EVENT_POLLS[0].load(Ordering::Relaxed);
+        (poll >= 0 && self.reactor.is_quiet()).then_some(poll)
+    }
+
     /// The waits that libraries begin. None where the process has no descriptor left for them.
     pub fn fd_waits(&self) -> Option<FdWaits> {
         let start = || {
             let waits = FdWaits::new().ok()?;
             let driver = waits.clone().drive();
-            self.reactor.spawn_background(async {
+            self.reactor.spawn_watcher(async {
                 if let Err(error) = driver.await {
                     eprintln!("weft: waits of libraries have ended: {error}");
                 }

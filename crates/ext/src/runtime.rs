@@ -88,10 +88,11 @@ pub fn running() -> i64 {
 #[php(name = "Weft\\Native\\sleep")]
 pub fn sleep(delay: f64) -> PhpResult<i64> {
     let delay = seconds(delay);
-    start(async move {
+    let operation = Process::current()?.reactor.spawn_leaf(async move {
         tokio::time::sleep(delay).await;
         Ok(Payload::Null)
-    })
+    });
+    Ok(to_php(operation))
 }
 
 #[php_function]

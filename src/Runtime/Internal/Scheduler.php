@@ -161,6 +161,20 @@ final class Scheduler
         return Native\take($op);
     }
 
+    /** Whether no task but the running one can go on before the system has news. The hooks ask before they wait. */
+    public static function isAlone(): bool
+    {
+        $scheduler = self::$current;
+
+        return $scheduler !== null
+            && $scheduler->waiting === []
+            && $scheduler->woken === []
+            && ($scheduler->turn === [] || $scheduler->turn === [$scheduler->running])
+            && $scheduler->outer === null
+            && $scheduler->running?->interrupt === null
+            && !isset($scheduler->fresh[$scheduler->head]);
+    }
+
     /**
      * Queues a task for its start.
      *

@@ -18,7 +18,7 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 static RESUMED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// Called when the loop begins to wait for I/O.
-pub(crate) fn park() {
+pub fn park() {
     PARKED.store(true, Ordering::Relaxed);
     if let Some(lag) = LAG.get() {
         let resumed_at = RESUMED_AT.load(Ordering::Relaxed);
@@ -29,7 +29,7 @@ pub(crate) fn park() {
 }
 
 /// Called when the loop resumes PHP code.
-pub(crate) fn unpark() {
+pub fn unpark() {
     if LAG.get().is_some() {
         RESUMED_AT.store(now(), Ordering::Relaxed);
     }

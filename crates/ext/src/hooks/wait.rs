@@ -7,6 +7,7 @@ use std::ffi::c_int;
 
 use weft_core::blocking::{self, Purpose};
 use weft_core::fd_wait::{End, FdWaits, Interest, Refusal};
+use weft_core::workers::loop_watchdog;
 
 use crate::outcome::Payload;
 use crate::process::Process;
@@ -109,13 +110,30 @@ unsafe extern "C" fn weft_blocking_start(work: *mut Work) -> i64 {
         return UNAVAILABLE;
     };
     let held = Held(work);
-    let operation = process.reactor.spawn(async move {
+    let operation = process.reactor.spawn_leaf(async move {
         let call = move || held.run();
         // A call that cannot be run ends too: the caller finds no result.
         let _ = blocking::run(Purpose::Libraries, call).await;
         Ok(Payload::Int(code(End::Ready(0))))
     });
     operation as i64
+}
+
+/// The descriptor that wakes the event loop, or -1 where it has work that no descriptor tells of.
+#[unsafe(no_mangle)]
+extern "C" fn weft_only_event_source() -> c_int {
+    let source = Process::existing().and_then(|process| process.only_event_source());
+    source.unwrap_or(-1)
+}
+
+/// The process waits for a while: the event loop is not blocked.
+#[unsafe(no_mangle)]
+extern "C" fn weft_process_waits(begins: bool) {
+    if begins {
+        loop_watchdog::park();
+    } else {
+        loop_watchdog::unpark();
+    }
 }
 
 #[unsafe(no_mangle)]
