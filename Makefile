@@ -225,6 +225,13 @@ bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and Swoole where SWOOLE_
 	@$(MAKE) build
 	@$(SUITE) --only=http
 
+.PHONY: bench-guard
+bench-guard: ## count instructions, allocations and system calls of a request, a query and a message; fails when one rose by 3 % (four minutes)
+	@scripts/setup demo services memory
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/guard/run --extension='$(EXTENSION)'
+
 .PHONY: bench-grpc
 bench-grpc: ## measure Weft, grpc-go, tonic and grpc-js as gRPC servers (SHORT=1: two minutes)
 	@scripts/setup demo bench
