@@ -37,6 +37,15 @@ final class MetadataTest extends TestCase
         self::assertGreaterThan(300, $found);
     }
 
+    public function testTheSuitesNameFilesThatExist(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        $named = \simplexml_load_file("$root/phpunit.xml.dist")?->xpath('//testsuite/*') ?: [];
+
+        self::assertSame([], \array_values(\array_filter(\array_map(\strval(...), $named), static fn(string $path): bool => !\file_exists("$root/$path"))));
+        self::assertGreaterThan(20, \count($named));
+    }
+
     /** @return iterable<string> */
     private static function files(): iterable
     {
