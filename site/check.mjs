@@ -44,12 +44,13 @@ const server = createServer(async (request, response) => {
 });
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
 const origin = `http://127.0.0.1:${server.address().port}`;
-const browser = await puppeteer.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'], protocolTimeout: 600_000 });
+const browser = await puppeteer.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'], timeout: 600_000, protocolTimeout: 600_000 });
 
 /** Opens a page; every request must stay here and be answered. */
 async function open(place, { width, height, scheme, scripts = true }) {
     const page = await browser.newPage();
-    page.setDefaultTimeout(120_000);
+    // They only end a hang: the machine may be busy.
+    page.setDefaultTimeout(600_000);
     await page.setJavaScriptEnabled(scripts);
     await page.setViewport({ width, height, isMobile: width < 600, hasTouch: width < 600 });
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
