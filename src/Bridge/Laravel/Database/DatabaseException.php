@@ -73,8 +73,9 @@ final class DatabaseException extends \PDOException implements Exception
         return match (true) {
             $driver === Driver::Sqlite && $number !== 0 => self::made(($number & 0xff) === 19 ? '23000' : 'HY000', $number & 0xff, $text, $failure),
             $driver === Driver::Mysql && $number !== 0 => self::made(self::MYSQL_STATES[$number] ?? self::standard($state), $number, $text, $failure),
-            $state !== null => self::made($state, 7, "ERROR:  $text", $failure),
-            default => self::made('HY000', null, $text, $failure),
+            $state !== null && $driver === Driver::Postgres => self::made($state, 7, "ERROR:  $text", $failure),
+            // What Weft itself has refused: PDO's drivers know no state for it.
+            default => self::made('HY000', 1, $text, $failure),
         };
     }
 
