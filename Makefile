@@ -51,6 +51,10 @@ release: ## build archives, Debian package, checksums and SBOM for the PHP here 
 		[[ ! -d "$${WEFT_VAR:-var}/chroots/$$system" ]] || { scripts/chroot "$$system" scripts/release && cp -n "$${WEFT_VAR:-var}/chroots/$$system/weft/var/release"/* "$${WEFT_VAR:-var}/release/"; }; done
 	@cd "$${WEFT_VAR:-var}/release" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum -- >SHA256SUMS && cat SHA256SUMS
 
+.PHONY: test-install
+test-install: ## install what `make release` built in bare chroots, by archive, package and `make install`, and serve a request (ROWS="trixie", needs root)
+	@scripts/test-install $(ROWS)
+
 .PHONY: build-debug
 build-debug: ## build the extension the tests use: target/debug/libweft.so
 	@cargo build --locked --package weft-ext
