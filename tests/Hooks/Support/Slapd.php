@@ -47,7 +47,13 @@ final class Slapd
         $log = ['file', "{$this->folder->path}/log", 'w'];
         $this->process = \proc_open([self::PROGRAM, '-h', "ldap://127.0.0.1:$this->port", '-f', $configuration, '-d', '0'], [['file', '/dev/null', 'r'], $log, $log], $pipes)
             ?: throw new \RuntimeException(self::PROGRAM . ' does not start');
-        Timing::until(fn(): bool => @\stream_socket_client("tcp://127.0.0.1:$this->port") !== false, "slapd accepts on port $this->port: " . \file_get_contents($log[1]));
+        try {
+            Timing::until(fn(): bool => @\stream_socket_client("tcp://127.0.0.1:$this->port") !== false, "slapd accepts on port $this->port: " . \file_get_contents($log[1]));
+        } catch (\Throwable $failure) {
+            // An object whose constructor throws is not destructed.
+            $this->__destruct();
+            throw $failure;
+        }
     }
 
     /** Answers each search with one entry named `ok`, once `$gathering` lets it. */
