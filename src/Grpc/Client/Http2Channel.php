@@ -210,7 +210,7 @@ final class Http2Channel implements Channel
      *
      * @return \Generator<int, T>
      */
-    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?UnstartedCallGuard $unheard = null): \Generator
+    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?UnstartedCallGuard $guard = null): \Generator
     {
         try {
             while (($message = Scheduler::await($call->read())) !== null) {

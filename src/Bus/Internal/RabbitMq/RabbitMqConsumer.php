@@ -111,10 +111,10 @@ final class RabbitMqConsumer implements RemoteConsumer
     public function deadLetter(Delivery $delivery, array $headers): void
     {
         try {
-            $this->bury($delivery, $headers);
+            $this->publishDeadLetter($delivery, $headers);
         } catch (UsageError) {
             // All headers share one frame, which those of the message may almost fill.
-            $this->bury($delivery, self::reduced($headers));
+            $this->publishDeadLetter($delivery, self::reduced($headers));
         }
         $this->subscription->ack($delivery->tag, self::number($delivery));
     }
@@ -160,7 +160,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     }
 
     /** @param array<string, string> $headers */
-    private function bury(Delivery $delivery, array $headers): void
+    private function publishDeadLetter(Delivery $delivery, array $headers): void
     {
         $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
         try {
