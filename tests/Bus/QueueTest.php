@@ -131,7 +131,8 @@ final class QueueTest extends BusTestCase
 
             $next = $connect()->handlers(self::storing(static fn() => null));
             $consuming = async(static fn(): int => $next->consume(self::QUEUE, options: new ConsumeOptions(limit: 1, signals: false)));
-            delay(0.05);
+            $pauses = static fn(): int => \count(\array_filter($logger->of('notice'), static fn(array $record): bool => $record['message'] === 'Queue {queue} is paused'));
+            self::until(static fn(): bool => $pauses() === 2);
             self::assertFalse($consuming->isDone());
             $operator->queue(self::QUEUE)->resume();
             self::assertSame(1, $consuming->await());

@@ -426,7 +426,8 @@ class PostgresTest extends ServerConformance
 
     public function testAnExhaustedPoolSaysHowItStands(): void
     {
-        $db = $this->connect(new PoolOptions(size: 2, timeouts: new Timeouts(borrow: 0.1), name: 'orders'));
+        $db = $this->connect(new PoolOptions(size: 2, minimumIdle: 2, timeouts: new Timeouts(borrow: 0.1), name: 'orders'));
+        self::eventually(static fn (): bool => $db->stats()['idle'] === 2, 'both connections are open: a holder waits for none');
         $holders = [self::holder($db), self::holder($db)];
 
         $error = self::thrown(PoolExhaustedException::class, static fn () => $db->execute('SELECT 1'));
