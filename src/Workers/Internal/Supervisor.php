@@ -68,7 +68,7 @@ final class Supervisor
         if ($this->options->watch !== []) {
             $this->sources = new SourceFiles($this->native, $this->options->watch);
         }
-        $this->log->notice('supervisor {pid} starts {workers} workers of {command}', [
+        $this->log->notice('supervisor {pid} starts {command}; workers: {workers}', [
             'pid' => \getmypid(),
             'workers' => $this->options->workers,
             'command' => \implode(' ', $this->options->command),

@@ -231,7 +231,7 @@ final class WorkerGroup
             $slot->failed($process, $now);
             $this->log->log(
                 $slot->failures === 1 ? 'info' : 'warning',
-                'worker {worker} is started again in {seconds} s ({failures} failures in a row)',
+                'worker {worker} is started again in {seconds} s; failures in a row: {failures}',
                 ['worker' => $slot->index, 'seconds' => \round($slot->startAt - $now, 2), 'failures' => $slot->failures],
             );
         }
