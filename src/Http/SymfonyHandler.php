@@ -9,12 +9,12 @@ use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
-use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
 use Weft\Http\Internal\ServerParameters;
+use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Internal\SymfonyStatics;
 
 /**
@@ -86,7 +86,7 @@ final class SymfonyHandler
                     throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
                 }
 
-                return new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
+                return SymfonyResponses::convert($answer);
             },
             static function (HttpKernelInterface|\Closure $kernel) use (&$message, &$answer): void {
                 if ($kernel instanceof TerminableInterface) {
@@ -153,39 +153,5 @@ final class SymfonyHandler
 
         /** @var array<array-key, mixed> $files */
         return $files;
-    }
-
-    /** @return array<string, list<string>> */
-    private static function headers(SymfonyResponse $answer): array
-    {
-        $headers = $answer->headers->all();
-        unset($headers['transfer-encoding']);
-
-        /** @var array<string, list<?string>> $headers */
-        return \array_map(static fn(array $values): array => \array_map(\strval(...), $values), $headers);
-    }
-
-    /** The output of a streamed response becomes the chunks of the body. */
-    private static function body(SymfonyResponse $answer): string|\Closure
-    {
-        $content = $answer instanceof StreamedResponse ? false : $answer->getContent();
-        if ($content !== false) {
-            return $content;
-        }
-
-        return static function (BodyWriter $writer) use ($answer): void {
-            \ob_start(static function (string $chunk) use ($writer): string {
-                if ($chunk !== '') {
-                    $writer->writeWithoutWaiting($chunk);
-                }
-
-                return '';
-            }, 4_096);
-            try {
-                $answer->sendContent();
-            } finally {
-                \ob_end_flush();
-            }
-        };
     }
 }

@@ -102,7 +102,7 @@ final class WrappingTest extends TestCase
     public function testAModuleThatIsLoadedByTheProgram(): void
     {
         if (!is_file(ini_get('extension_dir') . '/pdo_sqlite.so')) {
-            self::markTestSkipped('pdo_sqlite is no module of its own');
+            self::markTestSkipped('pdo_sqlite is compiled into PHP');
         }
         $program = Subprocess::run('dl("pdo"); dl("pdo_sqlite"); eval("class Database extends PDO {}");' . self::PROGRAM);
 

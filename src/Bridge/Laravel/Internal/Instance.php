@@ -10,6 +10,7 @@ use Illuminate\Foundation\Bootstrap\RegisterProviders;
 use Illuminate\Foundation\Bootstrap\SetRequestForConsole;
 use Illuminate\Http\Request;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
+use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Response;
 
 /**
@@ -78,7 +79,7 @@ final class Instance implements Served
         $this->application->instance('request', $request);
         $this->answer = $clone->make(Kernel::class)->handle($request);
 
-        return Messages::response($this->answer);
+        return SymfonyResponses::convert($this->answer);
     }
 
     /** Runs what is to be done when the response has been sent. */

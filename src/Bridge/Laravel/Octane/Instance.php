@@ -8,9 +8,9 @@ use Illuminate\Foundation\Application;
 use Laravel\Octane\ApplicationFactory;
 use Laravel\Octane\RequestContext;
 use Laravel\Octane\Worker;
-use Weft\Bridge\Laravel\Internal\Messages;
 use Weft\Bridge\Laravel\Internal\Reset;
 use Weft\Bridge\Laravel\Internal\Served;
+use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Response;
 
 /**
@@ -37,7 +37,7 @@ final class Instance implements Served
         [$request, $context] = $this->client->marshalRequest(new RequestContext());
         $this->worker->handle($request, $context);
 
-        return Messages::response($this->client->take());
+        return SymfonyResponses::convert($this->client->take());
     }
 
     /** Octane's worker has done it. */

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bridge\Laravel\Internal;
+namespace Weft\Http\Internal;
 
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
@@ -10,13 +10,14 @@ use Weft\Http\BodyWriter;
 use Weft\Http\Response;
 
 /**
- * Laravel's responses as those of the server.
+ * Responses of Symfony's HttpFoundation, which Laravel's are too, as those of the server.
  *
  * @internal
  */
-final class Messages
+final class SymfonyResponses
 {
-    public static function response(SymfonyResponse $answer): Response
+    /** A streamed response and a file are read while the server writes the body. */
+    public static function convert(SymfonyResponse $answer): Response
     {
         /** @var array<string, list<?string>> $fields */
         $fields = $answer->headers->all();
