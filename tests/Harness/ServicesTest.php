@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Harness;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class ServicesTest extends TestCase
@@ -31,6 +32,41 @@ final class ServicesTest extends TestCase
 
         self::assertSame($name, $this->node('after'));
         self::assertNotSame($name, $this->node('another'));
+    }
+
+    /**
+     * Another process can take a port between the choice and the start of the server.
+     *
+     * @dataProvider servers
+     */
+    #[DataProvider('servers')]
+    public function testAServerWhosePortIsTakenGetsAnother(string $server, string $port): void
+    {
+        $this->node('taken');
+        $before = $this->ports('taken')[$port];
+        // Without listen() the socket is in no table of listening ones, and without SO_REUSEADDR nobody else can bind its port.
+        $socket = \socket_create(\AF_INET, \SOCK_STREAM, 0);
+        self::assertTrue(\socket_bind($socket, '127.0.0.1', $before));
+        try {
+            $output = $this->services('taken', "start $server");
+            self::assertStringContainsString('a port was taken while a server started', $output);
+            self::assertNotSame($before, $this->ports('taken')[$port]);
+        } finally {
+            \socket_close($socket);
+            $this->services('taken', 'purge');
+        }
+    }
+
+    /** @return array<string, array{string, string}> */
+    public static function servers(): array
+    {
+        return ['RabbitMQ' => ['rabbitmq', 'AMQP_PORT'], 'PostgreSQL' => ['postgres', 'POSTGRES_PORT'], 'MariaDB' => ['mariadb', 'MARIADB_PORT']];
+    }
+
+    /** @return array<string, int> */
+    private function ports(string $folder): array
+    {
+        return \array_map(intval(...), \parse_ini_file("{$this->folder}/$folder/services/ports"));
     }
 
     private function node(string $folder): string
