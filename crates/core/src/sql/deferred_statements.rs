@@ -41,7 +41,7 @@ pub(super) struct CancelGuard<'a> {
 
 /// Whether a connection has sent a commit that is not yet answered, and its target for messages.
 #[derive(Clone)]
-pub(super) struct SentCommit {
+pub struct SentCommit {
     pub(super) target: Rc<str>,
     pub(super) sent: Rc<Cell<bool>>,
 }

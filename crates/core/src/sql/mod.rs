@@ -14,6 +14,8 @@ mod pending;
 mod placeholder;
 mod pooled_database;
 pub mod postgres;
+mod server;
+mod server_manager;
 mod server_session;
 mod session;
 pub mod sqlite;

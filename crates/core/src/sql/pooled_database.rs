@@ -3,27 +3,14 @@
 use std::rc::Rc;
 
 use super::hooks::{HookCalls, HookedConnection, Hooks, PoolEvent, PoolEvents};
+use super::server::Server;
+use super::server_manager::ServerManager;
 use super::{Error, ResultSet, Statement};
-use crate::pool::{Borrower, Manage, Pool, PoolOptions, Stats};
-
-/// The operations that differ between kinds of servers.
-pub trait Server: Manage<Connection: HookedConnection, Error = Error> {
-    type Config;
-
-    fn new(config: Self::Config, hook_calls: Rc<HookCalls<Self::Connection>>) -> Self;
-
-    fn hook_calls(&self) -> &Rc<HookCalls<Self::Connection>>;
-
-    /// `database "app" at localhost:5432 as "app"`.
-    fn target(&self) -> &str;
-
-    /// Whether a statement begins or ends a transaction.
-    fn is_boundary(sql: &str) -> bool;
-}
+use crate::pool::{Borrower, Pool, PoolOptions, Stats};
 
 /// A database behind a pool of connections.
 pub struct PooledDatabase<S: Server> {
-    pub(super) pool: Pool<S>,
+    pub(super) pool: Pool<ServerManager<S>>,
 }
 
 impl<S: Server> PooledDatabase<S> {
@@ -36,7 +23,7 @@ impl<S: Server> PooledDatabase<S> {
     pub fn with_hooks(config: S::Config, options: PoolOptions, hooks: Hooks) -> Rc<Self> {
         let hook_calls = HookCalls::new(hooks);
         let events = Rc::clone(&hook_calls.events);
-        let pool = Pool::new(S::new(config, hook_calls), options);
+        let pool = Pool::new(ServerManager::new(config, hook_calls), options);
         pool.on_leak(move |holder| events.push(PoolEvent::Leak(holder)));
         Rc::new(Self { pool })
     }
@@ -65,7 +52,7 @@ impl<S: Server> PooledDatabase<S> {
     }
 
     /// The pool of its connections.
-    pub fn pool(&self) -> &Pool<S> {
+    pub fn pool(&self) -> &Pool<ServerManager<S>> {
         &self.pool
     }
 
@@ -74,8 +61,8 @@ impl<S: Server> PooledDatabase<S> {
         Rc::clone(&self.hook_calls().events)
     }
 
-    pub(super) fn hook_calls(&self) -> &Rc<HookCalls<S::Connection>> {
-        self.pool.manager().hook_calls()
+    pub(super) fn hook_calls(&self) -> &Rc<HookCalls<Box<S::Connection>>> {
+        &self.pool.manager().hook_calls
     }
 
     pub fn stats(&self) -> Stats {
@@ -84,7 +71,7 @@ impl<S: Server> PooledDatabase<S> {
 
     /// `database "app" at localhost:5432 as "app"`.
     pub fn target(&self) -> &str {
-        self.pool.manager().target()
+        self.pool.manager().server.target()
     }
 
     /// Refuses new statements, closes idle connections and ends when the last connection is returned.

@@ -1,47 +1,22 @@
 //! A session with a server behind a pool.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::deferred_statements::SentCommit;
-use super::pooled_database::Server;
+use super::server::{Server, ServerConnection};
+use super::server_manager::ServerManager;
 use super::{Error, ResultSet, Statement};
 use crate::pool::{Lease, Pool};
 
 /// Timeout of a rollback, after which the connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection to a server on which sessions can run.
-pub(super) trait SessionConnection {
-    /// Runs one statement. With `begin`, a transaction begins in the same round trip.
-    ///
-    /// The outer error is the connection's, the inner one the statement's.
-    fn run_statement(
-        &mut self,
-        statement: &Statement,
-        begin: bool,
-    ) -> impl Future<Output = Result<Result<ResultSet, Error>, Error>>;
-
-    /// The inner error is the server's, in which case nothing is committed.
-    fn commit_session(&mut self) -> impl Future<Output = Result<Result<(), Error>, Error>>;
-
-    fn roll_back_session(&mut self) -> impl Future<Output = Result<(), Error>>;
-
-    fn is_in_transaction(&self) -> bool;
-
-    /// Whether the session has state that must survive between two statements and be hidden from other borrowers.
-    fn holds_state(&self) -> bool;
-
-    fn sent_commit(&self) -> SentCommit;
-}
-
 /// A session with a server behind a pool.
 pub(super) struct ServerSession<S: Server> {
     /// The connection while the session has state. Locked by the running statement.
-    held: Mutex<Option<Lease<S>>>,
+    held: Mutex<Option<Lease<ServerManager<S>>>>,
     /// Between `begin()` and the end of the transaction.
     in_transaction: Cell<bool>,
     /// The reason why the transaction or other state of the session is lost.
@@ -83,7 +58,7 @@ impl Drop for CancelGuard<'_> {
     }
 }
 
-impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
+impl<S: Server> ServerSession<S> {
     pub(super) fn begin(&self) -> Result<(), Error> {
         if let Some(error) = &*self.lost.borrow() {
             return Err(error.clone());
@@ -96,7 +71,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
 
     pub(super) async fn execute(
         &self,
-        pool: Pool<S>,
+        pool: Pool<ServerManager<S>>,
         statement: Statement,
         keep: bool,
     ) -> Result<ResultSet, Error> {
@@ -147,7 +122,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
         if lease.is_in_transaction() {
             let commit = lease.sent_commit();
             commit.sent.set(false);
-            let ended = lease.commit_session().await;
+            let ended = lease.commit().await;
             outcome = ended.map_err(|error| match commit.sent.get() {
                 true => error.of_commit(),
                 false => error,
@@ -165,7 +140,7 @@ impl<S: Server<Connection: SessionConnection>> ServerSession<S> {
             return Ok(());
         };
         if lease.is_in_transaction() {
-            let undone = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.roll_back_session()).await;
+            let undone = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.roll_back()).await;
             if !matches!(undone, Ok(Ok(()))) {
                 // If this fails or takes too long, the connection is broken or dirty, and the pool cleans or closes it.
                 return Ok(());

@@ -17,8 +17,8 @@ pub struct Session(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    Postgres(Rc<ServerSession<postgres::Postgres>>),
-    Mysql(Rc<ServerSession<mysql::Mysql>>),
+    Postgres(Rc<ServerSession<postgres::Connector>>),
+    Mysql(Rc<ServerSession<mysql::Connector>>),
     Sqlite(Rc<sqlite::Session>),
 }
 

@@ -1,13 +1,13 @@
-use super::manager::Mysql;
 use super::rows::RowStream;
+use super::startup::Connector;
 use super::transaction::Transaction;
 use crate::sql::Statement;
 use crate::sql::pooled_database::PooledDatabase;
 
 /// One MySQL or MariaDB database behind a pool of connections.
-pub type Database = PooledDatabase<Mysql>;
+pub type Database = PooledDatabase<Connector>;
 
-impl PooledDatabase<Mysql> {
+impl PooledDatabase<Connector> {
     /// Creates a transaction, which begins on the server with its first flush.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.pool.clone())

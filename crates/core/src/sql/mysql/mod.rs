@@ -10,7 +10,6 @@
 
 mod batch;
 mod cache;
-mod cancel;
 mod config;
 mod connection;
 mod cursor;
@@ -25,11 +24,10 @@ mod local_infile_upload;
 mod login;
 #[cfg(test)]
 mod malformed_input_tests;
-mod manager;
 mod reply;
 mod rows;
 mod run;
-mod session;
+mod server;
 mod startup;
 mod statement_kind;
 mod transaction;
@@ -39,6 +37,6 @@ pub use config::Config;
 pub use connection::Connection;
 pub use cursor::Cursor;
 pub use database::Database;
-pub use manager::Mysql;
 pub use rows::RowStream;
+pub use startup::{Connector, Mysql};
 pub use transaction::Transaction;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::manager::Mysql;
 use super::reply::{Answer, UNEXPECTED_DESCRIPTION};
+use super::startup::Mysql;
 use crate::pool::{Lease, Pool};
 use crate::sql::{Column, Error, Statement, Value};
 

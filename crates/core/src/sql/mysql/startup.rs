@@ -8,6 +8,7 @@ use super::config::Config;
 use super::connection::Connection;
 use super::reply::Answer;
 use crate::net::TlsConnector;
+use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error, Value};
 
 /// Settings of every session. A loop over a stream may pause for longer than the minute that servers wait by
@@ -28,8 +29,11 @@ impl Connection {
     }
 }
 
+/// Manages pooled connections to one database.
+pub type Mysql = ServerManager<Connector>;
+
 /// Opens connections to one database.
-pub(super) struct Connector {
+pub struct Connector {
     pub(super) config: Config,
     pub(super) target: Rc<str>,
     /// Built once: reading the system's certificates takes milliseconds.

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::batch::Outcome;
 use super::cursor_fetch::{Fetched, Handle};
-use super::manager::Mysql;
+use super::startup::Mysql;
 use super::statement_kind::StatementKind;
 use crate::pool::{Lease, Pool};
 use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended};

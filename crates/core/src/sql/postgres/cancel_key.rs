@@ -3,7 +3,7 @@ use super::wire::Reader;
 
 /// Identifies a session in a `CancelRequest`. The server sends it as `BackendKeyData`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CancelKey {
+pub struct CancelKey {
     pub(super) process_id: i32,
     pub(super) secret: i32,
 }

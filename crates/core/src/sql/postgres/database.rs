@@ -1,17 +1,17 @@
 use std::time::Duration;
 
 use super::listener::Listener;
-use super::manager::Postgres;
 use super::rows::RowStream;
+use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::sql::copy::CopyData;
 use crate::sql::pooled_database::PooledDatabase;
 use crate::sql::{Error, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
-pub type Database = PooledDatabase<Postgres>;
+pub type Database = PooledDatabase<Connector>;
 
-impl PooledDatabase<Postgres> {
+impl PooledDatabase<Connector> {
     /// Creates a transaction, which begins on the server with its first flush.
     pub fn transaction(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.pool.clone(), options)

@@ -9,8 +9,8 @@ use postgres_protocol::message::backend as tag;
 
 use super::connection::Connection;
 use super::failure::ServerFailure;
-use super::manager::Postgres;
 use super::replies::Replies;
+use super::startup::Postgres;
 use super::text::Malformed;
 use super::wire::Reader;
 use crate::pool::Pool;
@@ -122,7 +122,7 @@ impl Listener {
             Ok(outcome) => outcome,
             Err(_) => {
                 connection.push_sync();
-                let limit = self.pool.manager().connector.connect_timeout();
+                let limit = self.pool.manager().server.connect_timeout();
                 let mut answer = Listening::onto(&mut self.queue);
                 match tokio::time::timeout(limit, connection.exchange(&mut answer)).await {
                     Ok(outcome) => outcome,
@@ -155,7 +155,7 @@ impl Listener {
     }
 
     async fn subscribe(&mut self) -> Result<Box<Connection>, Error> {
-        let mut connection = Box::new(self.pool.manager().connector.connect().await?);
+        let mut connection = Box::new(self.pool.manager().server.connect().await?);
         let listen: Vec<String> = self.channels.iter().map(|name| listen(name)).collect();
         let sql = listen.join("; ");
         connection.push_query(&sql)?;

@@ -6,7 +6,6 @@
 mod auth;
 mod batch;
 mod cache;
-mod cancel;
 mod cancel_key;
 mod config;
 mod connection;
@@ -21,11 +20,10 @@ mod listener;
 mod login;
 #[cfg(test)]
 mod malformed_input_tests;
-mod manager;
 mod prepare;
 mod replies;
 mod rows;
-mod session;
+mod server;
 mod session_state;
 mod startup;
 mod text;
@@ -42,6 +40,6 @@ pub use connection::{Connection, TransactionStatus};
 pub use copy::write_copy_row;
 pub use database::Database;
 pub use listener::{Listener, News, Notification};
-pub use manager::Postgres;
 pub use rows::RowStream;
+pub use startup::{Connector, Postgres};
 pub use transaction::{Isolation, Transaction, TransactionOptions};

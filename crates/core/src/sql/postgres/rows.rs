@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::decode::RowShape;
-use super::manager::Postgres;
 use super::replies::Chunk;
+use super::startup::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::{Column, Error, Statement, Value};
 

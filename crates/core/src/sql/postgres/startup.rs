@@ -16,6 +16,7 @@ use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
 use crate::net::{self, DialError, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
+use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error};
 
 impl Connection {
@@ -28,8 +29,11 @@ impl Connection {
     }
 }
 
+/// Manages pooled connections to one database.
+pub type Postgres = ServerManager<Connector>;
+
 /// Opens connections to one database.
-pub(super) struct Connector {
+pub struct Connector {
     config: Config,
     target: Rc<str>,
     /// Built once: reading the system's certificates takes milliseconds.

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
-use super::manager::Postgres;
+use super::startup::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::copy::CopyData;
 use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended_by_statement};
