@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use super::Error;
 use crate::net::{ClientTls, Identity, PeerCheck};
 
-/// Where a broker is and how to talk to it.
+/// The address, credentials and settings of a connection to a broker.
 ///
 /// Made from a DSN by [`Config::parse`]; the fields may be changed afterwards.
 #[derive(Clone, PartialEq, Eq)]

@@ -73,11 +73,11 @@ impl Shared {
         let proxies = server.trusted(address);
         // A proxy stands for many clients, and has no share.
         let sharer = address.filter(|_| proxies.is_none());
-        let Ok(place) = server.admission.connect(sharer) else {
+        let Ok(guard) = server.admission.connect(sharer) else {
             return;
         };
         let peer = Peer::new(address, tls.is_some(), proxies, None);
-        let connection = self.insert(|id| Connection::new(id, Rc::clone(server), place, peer));
+        let connection = self.insert(|id| Connection::new(id, Rc::clone(server), guard, peer));
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = Open {

@@ -44,7 +44,7 @@ pub(super) enum Phase {
 }
 
 /// Counts the connection as open, and admits its requests.
-type Place = ConnectionGuard<Call, RefusalReason>;
+type Guard = ConnectionGuard<Call, RefusalReason>;
 
 /// The origin of a response over HTTP/2; each origin has a write timeout of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) struct Connection {
     pub(super) id: Id,
     pub(super) server: Rc<Server>,
     /// `None` once its task has ended.
-    place: RefCell<Option<Place>>,
+    guard: RefCell<Option<Guard>>,
     peer: RefCell<Rc<Peer>>,
     phase: Cell<Phase>,
     in_flight: Cell<u32>,
@@ -103,7 +103,7 @@ struct WebSockets {
 }
 
 impl Connection {
-    pub(super) fn new(id: Id, server: Rc<Server>, place: Place, peer: Peer) -> Self {
+    pub(super) fn new(id: Id, server: Rc<Server>, guard: Guard, peer: Peer) -> Self {
         let opened = server.clock.get();
         let phase = match server.is_stopping() {
             true => Phase::Idle(opened),
@@ -112,7 +112,7 @@ impl Connection {
         Self {
             id,
             server,
-            place: RefCell::new(Some(place)),
+            guard: RefCell::new(Some(guard)),
             peer: RefCell::new(Rc::new(peer)),
             phase: Cell::new(phase),
             in_flight: Cell::new(0),
@@ -133,13 +133,13 @@ impl Connection {
         }
     }
 
-    pub(super) fn place(&self) -> Ref<'_, Option<Place>> {
-        self.place.borrow()
+    pub(super) fn guard(&self) -> Ref<'_, Option<Guard>> {
+        self.guard.borrow()
     }
 
     /// Its task has ended.
     pub(super) fn end(&self) {
-        self.place.take();
+        self.guard.take();
     }
 
     pub(super) fn peer(&self) -> Rc<Peer> {

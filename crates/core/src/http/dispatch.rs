@@ -192,10 +192,10 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
         let peer = connection.peer();
         Call::new(id, head, body, peer, &server.admission)
     };
-    let place = connection.place();
-    let admitted = place
+    let guard = connection.guard();
+    let admitted = guard
         .as_ref()
-        .and_then(|place| place.admit(arrival, (), make).ok());
+        .and_then(|guard| guard.admit(arrival, (), make).ok());
     let Some(guard) = admitted else {
         return Answer::ready(closing_response(StatusCode::SERVICE_UNAVAILABLE));
     };

@@ -91,7 +91,7 @@ impl Manage for TestManager {
         if self.0.by_hand.get() {
             let (order, answer) = oneshot::channel();
             self.0.orders.borrow_mut().push_back(order);
-            answer.await.unwrap_or(Err("the workshop has closed"))?;
+            answer.await.unwrap_or(Err("the factory has ended"))?;
             if self.0.panics.get() > 0 {
                 self.0.stumble().await;
             }

@@ -108,7 +108,7 @@ const STEPS: [Step; 36] = {
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Phase {
     Waiting,
     Running,
     Ended,
@@ -120,7 +120,7 @@ struct Known {
     id: Id,
     connection: Id,
     lane: usize,
-    place: Place,
+    phase: Phase,
     is_attached: bool,
     /// Its client has not heard the end of it.
     is_open: bool,
@@ -223,7 +223,7 @@ impl World {
             Step::Disconnect => self.disconnect(),
             Step::Arrive => self.arrive(),
             Step::Complete => {
-                let is_arriving = |it: &Known| it.completed.is_none() && it.place == Place::Waiting;
+                let is_arriving = |it: &Known| it.completed.is_none() && it.phase == Phase::Waiting;
                 if let Some(index) = self.pick(is_arriving) {
                     self.completed += 1;
                     self.requests[index].completed = Some(self.completed);
@@ -233,8 +233,8 @@ impl World {
             Step::Next => self.next(),
             Step::EndHandler => {
                 // The end of a handler may be told twice.
-                if let Some(index) = self.pick(|it| it.place != Place::Waiting) {
-                    self.requests[index].place = Place::Ended;
+                if let Some(index) = self.pick(|it| it.phase != Phase::Waiting) {
+                    self.requests[index].phase = Phase::Ended;
                     self.state.end_handler(self.requests[index].id);
                 }
             }
@@ -244,7 +244,7 @@ impl World {
                 }
             }
             Step::Refuse => {
-                if let Some(index) = self.pick(|it| it.place == Place::Waiting) {
+                if let Some(index) = self.pick(|it| it.phase == Phase::Waiting) {
                     let id = self.requests[index].id;
                     let was_open = self.state.refuse(id, Why::Malformed, "malformed");
                     assert_eq!(was_open, self.requests[index].is_open);
@@ -253,7 +253,7 @@ impl World {
                 }
             }
             Step::Cancel => {
-                if let Some(index) = self.pick(|it| it.place == Place::Running) {
+                if let Some(index) = self.pick(|it| it.phase == Phase::Running) {
                     self.state.cancel(self.requests[index].id);
                     self.requests[index].is_open = false;
                 }
@@ -264,7 +264,7 @@ impl World {
                 }
             }
             Step::ChangeLane => {
-                if let Some(index) = self.pick(|it| it.place == Place::Running && it.lane == 0) {
+                if let Some(index) = self.pick(|it| it.phase == Phase::Running && it.lane == 0) {
                     let id = self.requests[index].id;
                     match self.state.change_lane(id, 2) {
                         Ok(()) => self.requests[index].lane = 2,
@@ -273,7 +273,7 @@ impl World {
                 }
             }
             Step::Reserve => {
-                let is_new = |it: &Known| it.place == Place::Waiting && it.bytes == 0;
+                let is_new = |it: &Known| it.phase == Phase::Waiting && it.bytes == 0;
                 if let Some(index) = self.pick(is_new) {
                     let bytes = (1 + self.below(6)) * UNRESERVED;
                     let request = &mut self.requests[index];
@@ -288,13 +288,13 @@ impl World {
                 }
             }
             Step::StartUploadTimer => {
-                if let Some(index) = self.pick(|it| it.place == Place::Waiting) {
+                if let Some(index) = self.pick(|it| it.phase == Phase::Waiting) {
                     let at = self.now + Duration::from_millis(1 + self.below(30) as u64);
                     self.state.start_upload_timer(self.requests[index].id, at);
                 }
             }
             Step::ClearDeadline => {
-                if let Some(index) = self.pick(|it| it.place == Place::Running) {
+                if let Some(index) = self.pick(|it| it.phase == Phase::Running) {
                     self.state.clear_deadline(self.requests[index].id);
                 }
             }
@@ -389,7 +389,7 @@ impl World {
                     id,
                     connection,
                     lane,
-                    place: Place::Waiting,
+                    phase: Phase::Waiting,
                     is_attached: true,
                     is_open: true,
                     is_limited: concurrency.is_some(),
@@ -412,12 +412,12 @@ impl World {
             Some(Event::Request(index)) => {
                 let request = &mut self.requests[index];
                 assert_eq!(
-                    request.place,
-                    Place::Waiting,
+                    request.phase,
+                    Phase::Waiting,
                     "started twice, or after its end"
                 );
                 assert!(request.is_open, "nobody waits for the answer");
-                request.place = Place::Running;
+                request.phase = Phase::Running;
                 let lane = &self.state.lanes[request.lane];
                 assert!(lane.running <= lane.limit, "{lane:?}");
                 self.assert_in_order(index);
@@ -462,8 +462,8 @@ impl World {
     fn ended(&mut self, index: usize) {
         let request = &mut self.requests[index];
         request.is_open = false;
-        if request.place == Place::Waiting {
-            request.place = Place::Ended;
+        if request.phase == Phase::Waiting {
+            request.phase = Phase::Ended;
             self.release(index);
         }
     }
@@ -485,7 +485,7 @@ impl World {
             match action {
                 Action::Refuse(_) => {
                     assert!(self.requests[index].is_open, "refused after its end");
-                    assert_eq!(self.requests[index].place, Place::Waiting);
+                    assert_eq!(self.requests[index].phase, Phase::Waiting);
                     self.refused += 1;
                     self.ended(index);
                 }
@@ -494,7 +494,7 @@ impl World {
                     self.requests[index].has_bytes = true;
                 }
                 Action::Expire => {
-                    assert_eq!(self.requests[index].place, Place::Running);
+                    assert_eq!(self.requests[index].phase, Phase::Running);
                     if self.below(2) == 0 && self.requests[index].is_open {
                         self.finish(index);
                     }
@@ -514,10 +514,10 @@ impl World {
 
     fn check(&self) {
         let state = &self.state;
-        let is_open = |it: &Known| it.place != Place::Ended;
-        let is_waiting = |it: &Known| it.place == Place::Waiting;
+        let is_open = |it: &Known| it.phase != Phase::Ended;
+        let is_waiting = |it: &Known| it.phase == Phase::Waiting;
         for (lane, known) in state.lanes.iter().enumerate() {
-            let running = self.count(|it| it.lane == lane && it.place == Place::Running);
+            let running = self.count(|it| it.lane == lane && it.phase == Phase::Running);
             assert_eq!(known.running, running, "running in lane {lane}");
             let open = self.count(|it| it.lane == lane && is_open(it));
             assert_eq!(known.open, open, "open in lane {lane}");
@@ -531,7 +531,7 @@ impl World {
         assert_eq!(state.open_connections, self.connections.len());
         assert_eq!(
             state.requests.len(),
-            self.count(|it| it.is_attached || it.place == Place::Running)
+            self.count(|it| it.is_attached || it.phase == Phase::Running)
         );
         assert_eq!(
             COUNTED.get() - self.counted_before,
@@ -555,10 +555,10 @@ impl World {
             };
             let client = state.clients.get(id).unwrap();
             let is_of = |it: &Known| self.addresses[&it.connection] == address;
-            let waiting = self.count(|it| is_of(it) && it.place == Place::Waiting && it.lane < 2);
+            let waiting = self.count(|it| is_of(it) && it.phase == Phase::Waiting && it.lane < 2);
             assert_eq!(client.waiting, waiting);
             for (lane, known) in client.lanes.iter().enumerate() {
-                let running = |it: &Known| it.lane == lane && it.place == Place::Running;
+                let running = |it: &Known| it.lane == lane && it.phase == Phase::Running;
                 assert_eq!(known.running, self.count(|it| is_of(it) && running(it)));
             }
             let share = state.capacity.share(state.capacity.queue);
@@ -567,7 +567,7 @@ impl World {
         let known: BTreeSet<u8> = self
             .requests
             .iter()
-            .filter(|it| it.is_attached || it.place == Place::Running)
+            .filter(|it| it.is_attached || it.phase == Phase::Running)
             .map(|it| self.addresses[&it.connection])
             .chain(self.connections.values().copied())
             .collect();
@@ -580,7 +580,7 @@ impl World {
             let is_of = |it: &Known| it.connection == *id;
             for lane in 0..LANES {
                 let open =
-                    self.count(|it| is_of(it) && it.lane == lane && it.place != Place::Ended);
+                    self.count(|it| is_of(it) && it.lane == lane && it.phase != Phase::Ended);
                 assert_eq!(connection.open[lane] as usize, open);
                 assert!(open <= self.state.capacity.lanes[lane].per_connection);
             }
@@ -640,7 +640,7 @@ impl World {
 
     /// Every handler ends: whatever is complete and open is served. Then everything leaves, and nothing is held.
     fn end(mut self) {
-        while let Some(index) = self.pick(|it| it.place == Place::Waiting && it.completed.is_none())
+        while let Some(index) = self.pick(|it| it.phase == Phase::Waiting && it.completed.is_none())
         {
             self.completed += 1;
             self.requests[index].completed = Some(self.completed);
@@ -650,13 +650,13 @@ impl World {
         for _ in 0..10_000 {
             self.take(Step::Next);
             self.take(Step::EndHandler);
-            if self.count(|it| it.place == Place::Running) > 0 || self.state.has_next() {
+            if self.count(|it| it.phase == Phase::Running) > 0 || self.state.has_next() {
                 continue;
             }
             break;
         }
         assert_eq!(
-            self.count(|it| it.place == Place::Waiting),
+            self.count(|it| it.phase == Phase::Waiting),
             0,
             "a request waits although no handler runs"
         );

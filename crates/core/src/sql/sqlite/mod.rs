@@ -1,6 +1,6 @@
 //! SQLite: one writer thread per file with group commit, reader threads beside it.
 //!
-//! `Database` and `Transaction` are what a caller sees. Their jobs go through the `hub` of the file to its `writer` or a
+//! `Database` and `Transaction` are what a caller sees. Their jobs go through the `engine` of the file to its `writer` or a
 //! `reader`; answers come back through a `reply_queue` in batches.
 
 mod changes;
