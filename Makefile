@@ -36,7 +36,7 @@ build: ## build the extension with optimisations: target/release/libweft.so
 	@cargo build --locked --release --package weft-ext
 
 .PHONY: install
-install: build ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=folder)
+install: build ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=directory)
 	@strip --strip-unneeded -o '$(TARGET)/weft.so' '$(EXTENSION)'
 	@packaging/install '$(TARGET)/weft.so'
 
@@ -174,7 +174,7 @@ chaos: ## break workers, servers and connections while the bus works, and count 
 SUITE := COMMANDS='$(COMMANDS)' bench/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench
-bench: ## run every benchmark and make the page of their results (about 40 minutes, SHORT=1: about six; COMPARE=FOLDER of earlier results)
+bench: ## run every benchmark and make the page of their results (about 40 minutes, SHORT=1: about six; COMPARE=DIRECTORY of earlier results)
 	@scripts/setup demo services bench rinha
 	@$(MAKE) build
 	@$(SUITE) $(if $(COMPARE),--compare='$(COMPARE)')

@@ -12,11 +12,11 @@ if (is_file(__DIR__ . '/vendor/autoload.php')) {
 }
 
 spl_autoload_register(static function (string $class): void {
-    foreach (['Weft\\Tests\\' => 'tests', 'Weft\\' => 'src'] as $prefix => $folder) {
+    foreach (['Weft\\Tests\\' => 'tests', 'Weft\\' => 'src'] as $prefix => $directory) {
         if (!str_starts_with($class, $prefix)) {
             continue;
         }
-        $file = __DIR__ . "/$folder/" . strtr(substr($class, strlen($prefix)), '\\', '/') . '.php';
+        $file = __DIR__ . "/$directory/" . strtr(substr($class, strlen($prefix)), '\\', '/') . '.php';
         if (is_file($file)) {
             require $file;
         }

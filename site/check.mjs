@@ -16,10 +16,10 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const folder = process.env.WEFT_VAR ?? join(root, 'var');
-const html = join(folder, 'site/html');
-const pictures = join(folder, 'site/screenshots');
-const require = createRequire(join(folder, 'site-check/package.json'));
+const directory = process.env.WEFT_VAR ?? join(root, 'var');
+const html = join(directory, 'site/html');
+const pictures = join(directory, 'site/screenshots');
+const require = createRequire(join(directory, 'site-check/package.json'));
 const puppeteer = require('puppeteer-core');
 const axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
 const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);

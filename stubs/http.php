@@ -260,7 +260,7 @@ class HttpRequest
      *
      * @param array<string, int|string> $limits the properties of `Weft\Http\FormLimits`
      */
-    public function readForm(array $limits, string $folder): int
+    public function readForm(array $limits, string $directory): int
     {
     }
 
@@ -326,18 +326,18 @@ final class HttpFile
     }
 }
 
-/** The files of a folder. */
+/** The files of a directory. */
 final class HttpStaticDir
 {
-    /** @throws \Error there is no such folder */
+    /** @throws \Error there is no such directory */
     public static function open(string $path, bool $shows_hidden): HttpStaticDir
     {
     }
 
     /**
-     * An HttpFile, true where it is a folder, null where it is nothing that may be seen.
+     * An HttpFile, true where it is a directory, null where it is nothing that may be seen.
      *
-     * @param string $path within the folder, decoded
+     * @param string $path within the directory, decoded
      * @param string $accept the codings the client takes
      *
      * @throws \Weft\Http\UnreadableFileException

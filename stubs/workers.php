@@ -52,7 +52,7 @@ final class Supervisor
     }
 
     /**
-     * Watches the files of a directory, without the directorys in it.
+     * Watches the files of a directory, without its subdirectories.
      *
      * @throws \Weft\Workers\SupervisorException
      */

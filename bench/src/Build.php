@@ -8,37 +8,37 @@ namespace Weft\Bench;
 final class Build
 {
     /**
-     * @param string $folder with a go.mod
+     * @param string $directory with a go.mod
      * @param string $program where it is put
      *
      * @throws BenchmarkException
      */
-    public static function go(string $folder, string $program): void
+    public static function go(string $directory, string $program): void
     {
-        self::run($folder, ['go', 'build', '-o', $program, '.'], 'it needs the Go version its go.mod names');
+        self::run($directory, ['go', 'build', '-o', $program, '.'], 'it needs the Go version its go.mod names');
     }
 
     /**
-     * @param string $folder with a Cargo.toml and a Cargo.lock, whose exact versions are taken
-     * @param string $target where it is built; programs are in its folder `release`
+     * @param string $directory with a Cargo.toml and a Cargo.lock, whose exact versions are taken
+     * @param string $target where it is built; programs are in its directory `release`
      *
      * @throws BenchmarkException
      */
-    public static function cargo(string $folder, string $target): void
+    public static function cargo(string $directory, string $target): void
     {
-        self::run($folder, ['cargo', 'build', '--quiet', '--locked', '--release', '--target-dir', $target], 'it needs cargo and what its Cargo.lock names');
+        self::run($directory, ['cargo', 'build', '--quiet', '--locked', '--release', '--target-dir', $target], 'it needs cargo and what its Cargo.lock names');
     }
 
     /**
-     * @param string $folder with a package-lock.json, whose exact versions are installed beside it, once
+     * @param string $directory with a package-lock.json, whose exact versions are installed beside it, once
      *
      * @throws BenchmarkException
      */
-    public static function npm(string $folder): void
+    public static function npm(string $directory): void
     {
-        $installed = @filemtime("$folder/node_modules/.package-lock.json");
-        if ($installed === false || $installed < filemtime("$folder/package-lock.json")) {
-            self::run($folder, ['npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error'], 'it needs npm');
+        $installed = @filemtime("$directory/node_modules/.package-lock.json");
+        if ($installed === false || $installed < filemtime("$directory/package-lock.json")) {
+            self::run($directory, ['npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error'], 'it needs npm');
         }
     }
 
@@ -61,12 +61,12 @@ final class Build
     }
 
     /** @param list<string> $command */
-    private static function run(string $folder, array $command, string $hint): void
+    private static function run(string $directory, array $command, string $hint): void
     {
         $line = implode(' ', array_map(escapeshellarg(...), $command));
-        passthru('cd ' . escapeshellarg($folder) . " && $line >&2", $code);
+        passthru('cd ' . escapeshellarg($directory) . " && $line >&2", $code);
         if ($code !== 0) {
-            throw new BenchmarkException(implode(' ', $command) . " in $folder exited with code $code: $hint");
+            throw new BenchmarkException(implode(' ', $command) . " in $directory exited with code $code: $hint");
         }
     }
 }

@@ -9,8 +9,8 @@ final class ControlGroup
 {
     private const PERIOD_MICROSECONDS = 100_000;
 
-    /** @param array<string, string> $folders by controller: cpu, cpuacct and memory; the same one thrice in version 2 */
-    private function __construct(public readonly int $version, private readonly array $folders)
+    /** @param array<string, string> $directories by controller: cpu, cpuacct and memory; the same one thrice in version 2 */
+    private function __construct(public readonly int $version, private readonly array $directories)
     {
     }
 
@@ -38,7 +38,7 @@ final class ControlGroup
     /** @return list<string> to be put before a command, which then runs in the group with everything it starts */
     public function enter(): array
     {
-        $files = array_map(static fn (string $folder): string => "$folder/cgroup.procs", array_unique(array_values($this->folders)));
+        $files = array_map(static fn (string $directory): string => "$directory/cgroup.procs", array_unique(array_values($this->directories)));
         $steps = array_map(static fn (string $file): string => 'echo $$ >' . escapeshellarg($file), $files);
 
         return ['sh', '-c', implode(' && ', $steps) . ' && exec "$@"', 'sh'];
@@ -48,16 +48,16 @@ final class ControlGroup
     public function cpuSeconds(): float
     {
         return $this->version === 2
-            ? self::field("{$this->folders['cpu']}/cpu.stat", 'usage_usec') / 1e6
-            : (int) self::read("{$this->folders['cpuacct']}/cpuacct.usage") / 1e9;
+            ? self::field("{$this->directories['cpu']}/cpu.stat", 'usage_usec') / 1e6
+            : (int) self::read("{$this->directories['cpuacct']}/cpuacct.usage") / 1e9;
     }
 
     /** How long it was kept from running because it had used up its share. */
     public function throttledSeconds(): float
     {
         return $this->version === 2
-            ? self::field("{$this->folders['cpu']}/cpu.stat", 'throttled_usec') / 1e6
-            : self::field("{$this->folders['cpu']}/cpu.stat", 'throttled_time') / 1e9;
+            ? self::field("{$this->directories['cpu']}/cpu.stat", 'throttled_usec') / 1e6
+            : self::field("{$this->directories['cpu']}/cpu.stat", 'throttled_time') / 1e9;
     }
 
     /** The most it ever held, files it read and wrote included; 0 where the kernel does not say. */
@@ -65,27 +65,27 @@ final class ControlGroup
     {
         $file = $this->version === 2 ? 'memory.peak' : 'memory.max_usage_in_bytes';
 
-        return (int) self::read("{$this->folders['memory']}/$file") / 1024 ** 2;
+        return (int) self::read("{$this->directories['memory']}/$file") / 1024 ** 2;
     }
 
     /** Its processes must have ended. */
     public function remove(): void
     {
-        array_map(static fn (string $folder): bool => @rmdir($folder), array_unique(array_values($this->folders)));
+        array_map(static fn (string $directory): bool => @rmdir($directory), array_unique(array_values($this->directories)));
     }
 
     private function limit(float $cpus, int $memory): void
     {
         $quota = (int) round($cpus * self::PERIOD_MICROSECONDS);
         if ($this->version === 2) {
-            self::write("{$this->folders['cpu']}/cpu.max", $quota . ' ' . self::PERIOD_MICROSECONDS);
-            self::write("{$this->folders['memory']}/memory.max", (string) $memory);
+            self::write("{$this->directories['cpu']}/cpu.max", $quota . ' ' . self::PERIOD_MICROSECONDS);
+            self::write("{$this->directories['memory']}/memory.max", (string) $memory);
 
             return;
         }
-        self::write("{$this->folders['cpu']}/cpu.cfs_period_us", (string) self::PERIOD_MICROSECONDS);
-        self::write("{$this->folders['cpu']}/cpu.cfs_quota_us", (string) $quota);
-        self::write("{$this->folders['memory']}/memory.limit_in_bytes", (string) $memory);
+        self::write("{$this->directories['cpu']}/cpu.cfs_period_us", (string) self::PERIOD_MICROSECONDS);
+        self::write("{$this->directories['cpu']}/cpu.cfs_quota_us", (string) $quota);
+        self::write("{$this->directories['memory']}/memory.limit_in_bytes", (string) $memory);
     }
 
     private static function versionTwo(string $name): ?self
@@ -95,25 +95,25 @@ final class ControlGroup
             return null;
         }
         @file_put_contents("$mount/cgroup.subtree_control", '+cpu +memory');
-        $folder = "$mount/$name";
+        $directory = "$mount/$name";
 
-        return @mkdir($folder) && is_file("$folder/cpu.max") && is_file("$folder/memory.max")
-            ? new self(2, ['cpu' => $folder, 'cpuacct' => $folder, 'memory' => $folder])
+        return @mkdir($directory) && is_file("$directory/cpu.max") && is_file("$directory/memory.max")
+            ? new self(2, ['cpu' => $directory, 'cpuacct' => $directory, 'memory' => $directory])
             : null;
     }
 
     private static function versionOne(string $name): ?self
     {
-        $folders = [];
+        $directories = [];
         foreach (['cpu', 'cpuacct', 'memory'] as $controller) {
             $mount = self::mounts('cgroup')[$controller] ?? null;
-            $folders[$controller] = "$mount/$name";
+            $directories[$controller] = "$mount/$name";
             if ($mount === null || !is_dir("$mount/$name") && !@mkdir("$mount/$name")) {
                 return null;
             }
         }
 
-        return new self(1, $folders);
+        return new self(1, $directories);
     }
 
     /** @return array<string, string> mount points by controller; version 2 has one, under the empty name */

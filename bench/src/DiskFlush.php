@@ -14,13 +14,13 @@ final class DiskFlush
     private const BYTES = 8192;
 
     /**
-     * @param string $folder on the disk in question
+     * @param string $directory on the disk in question
      *
      * @return float median microseconds of an fdatasync after overwriting 8 KiB
      */
-    public static function microseconds(string $folder): float
+    public static function microseconds(string $directory): float
     {
-        $path = "$folder/flush-" . getmypid();
+        $path = "$directory/flush-" . getmypid();
         $file = fopen($path, 'w');
         try {
             return Spread::of(array_map(static fn (int $i): float => self::once($file, $i), range(1, self::SAMPLES)))->median;

@@ -27,16 +27,16 @@ final class Versions
         return preg_match('#' . preg_quote($name, '#') . ' v(\S+)#', $modules, $match) ? $match[1] : '';
     }
 
-    /** @param string $folder with a package.json that names exact versions */
-    public static function npm(string $folder, string $name): string
+    /** @param string $directory with a package.json that names exact versions */
+    public static function npm(string $directory, string $name): string
     {
-        return json_decode((string) @file_get_contents("$folder/package.json"), true)['dependencies'][$name] ?? '';
+        return json_decode((string) @file_get_contents("$directory/package.json"), true)['dependencies'][$name] ?? '';
     }
 
-    /** @param string $folder with a Cargo.lock */
-    public static function crate(string $folder, string $name): string
+    /** @param string $directory with a Cargo.lock */
+    public static function crate(string $directory, string $name): string
     {
-        $lock = (string) @file_get_contents("$folder/Cargo.lock");
+        $lock = (string) @file_get_contents("$directory/Cargo.lock");
 
         return preg_match('/^name = "' . preg_quote($name, '/') . '"\nversion = "([^"]+)"$/m', $lock, $match) ? $match[1] : '';
     }

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The server of `bench/state/run` for Symfony. STATE_VAR is its folder, STATE_SLOTS the number of kernels, STATE_SHARED=1 lets all
+// The server of `bench/state/run` for Symfony. STATE_VAR is its directory, STATE_SLOTS the number of kernels, STATE_SHARED=1 lets all
 // requests run in one kernel, as a server would do that does not isolate them.
 
 use Weft\App;

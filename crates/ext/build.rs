@@ -16,9 +16,9 @@ fn compile_c() -> Result<(), String> {
     println!("cargo:rerun-if-changed=realms");
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-env-changed=PATH");
-    let folders = ["hooks", "realms"].into_iter();
-    let sources =
-        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let directories = ["hooks", "realms"].into_iter();
+    let sources = directories
+        .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten());
     let sources = sources.map(|entry| entry.path());
     let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
     cc::Build::new()
@@ -34,7 +34,7 @@ fn compile_c() -> Result<(), String> {
     Ok(())
 }
 
-/// The folders of PHP's headers, of the same PHP for which ext-php-rs generates its bindings.
+/// The directories of PHP's headers, of the same PHP for which ext-php-rs generates its bindings.
 fn php_includes() -> Result<Vec<PathBuf>, String> {
     let program = std::env::var_os("PHP_CONFIG").unwrap_or_else(|| "php-config".into());
     let failed = |reason: String| format!("cannot run {} --includes: {reason}", program.display());
@@ -44,7 +44,7 @@ fn php_includes() -> Result<Vec<PathBuf>, String> {
         return Err(failed(output.status.to_string()));
     }
     let flags = String::from_utf8_lossy(&output.stdout).into_owned();
-    let folders = flags.split_whitespace();
-    let folders = folders.filter_map(|flag| flag.strip_prefix("-I"));
-    Ok(folders.map(PathBuf::from).collect())
+    let directories = flags.split_whitespace();
+    let directories = directories.filter_map(|flag| flag.strip_prefix("-I"));
+    Ok(directories.map(PathBuf::from).collect())
 }

@@ -17,8 +17,8 @@ final class Metrics
     public static function of(string $root): array
     {
         $found = [];
-        foreach (['rs' => "$root/crates/core/src", 'php' => "$root/src"] as $extension => $folder) {
-            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($folder, \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (['rs' => "$root/crates/core/src", 'php' => "$root/src"] as $extension => $directory) {
+            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($directory, \FilesystemIterator::SKIP_DOTS)) as $file) {
                 if ($file->getExtension() === $extension) {
                     $found += self::inSource((string) \file_get_contents($file->getPathname()), $extension === 'rs' ? self::RUST : self::PHP);
                 }

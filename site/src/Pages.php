@@ -86,8 +86,8 @@ final class Pages
     private function examples(): array
     {
         $examples = [];
-        foreach (\glob("$this->root/examples/*", \GLOB_ONLYDIR) ?: [] as $folder) {
-            $name = \basename($folder);
+        foreach (\glob("$this->root/examples/*", \GLOB_ONLYDIR) ?: [] as $directory) {
+            $name = \basename($directory);
             $files = \array_filter(
                 [...$this->files("examples/$name", 'php'), ...$this->files("examples/$name", 'proto')],
                 static fn(string $file): bool => \preg_match('~/(var|vendor|Generated|node_modules)/~', $file) !== 1,
@@ -113,10 +113,10 @@ final class Pages
     }
 
     /** @return list<string> relative to the root, sorted */
-    private function files(string $folder, string $extension): array
+    private function files(string $directory, string $extension): array
     {
         $found = [];
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator("$this->root/$folder", \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator("$this->root/$directory", \FilesystemIterator::SKIP_DOTS)) as $file) {
             $path = \substr($file->getPathname(), \strlen($this->root) + 1);
             if ($file->getExtension() === $extension && \preg_match('~/(out|node_modules|vendor|var|target)/~', $path) !== 1) {
                 $found[] = $path;

@@ -7,22 +7,22 @@ namespace Weft\Site;
 use Weft\Internal\ErrorDocumentation;
 use Weft\Version;
 
-/** Collects the pages in a folder, with the generated ones and the navigation, and has MkDocs make the site of them. */
+/** Collects the pages in a directory, with the generated ones and the navigation, and has MkDocs make the site of them. */
 final class Site
 {
-    /** Sections of the navigation by folder. The order within a section is that of the links on its index page; other pages follow. */
+    /** Sections of the navigation by directory. The order within a section is that of the links on its index page; other pages follow. */
     private const SECTIONS = [
         'Tutorials' => 'tutorials', 'Guides' => 'guides', 'Reference' => 'reference', 'Explanation' => 'explanation',
         'Migrating' => 'migrating', 'Errors' => 'errors', 'Benchmarks' => 'benchmarks', 'Examples' => 'examples',
     ];
-    /** Pages that belong to the section of another folder than theirs. */
+    /** Pages that belong to the section of another directory than theirs. */
     private const ELSEWHERE = ['architecture.md' => 'explanation', 'comparison.md' => 'migrating'];
 
     /** @var array<string, string> Markdown by place */
     private array $pages = [];
     private readonly PublicClasses $classes;
 
-    public function __construct(private readonly string $root, private readonly string $folder)
+    public function __construct(private readonly string $root, private readonly string $directory)
     {
         $this->classes = PublicClasses::of("$root/src");
         if ($this->classes->missing !== []) {
@@ -42,12 +42,12 @@ final class Site
         if (!isset($this->pages['examples/index.md'])) {
             $this->pages['examples/index.md'] = $this->list('Examples', 'Whole programs with their tests.', 'examples');
         }
-        self::remove("{$this->folder}/docs");
+        self::remove("{$this->directory}/docs");
         foreach ($this->pages as $place => $page) {
-            self::write("{$this->folder}/docs/$place", $page);
+            self::write("{$this->directory}/docs/$place", $page);
         }
         foreach (\glob("{$this->root}/site/assets/*") ?: [] as $asset) {
-            self::write("{$this->folder}/docs/assets/" . \basename($asset), (string) \file_get_contents($asset));
+            self::write("{$this->directory}/docs/assets/" . \basename($asset), (string) \file_get_contents($asset));
         }
     }
 
@@ -55,15 +55,15 @@ final class Site
     public function make(): int
     {
         $version = \implode('.', \array_slice(\explode('.', Version::LIBRARY), 0, 2));
-        $html = "{$this->folder}/html";
+        $html = "{$this->directory}/html";
         $settings = [
             'INHERIT' => "{$this->root}/mkdocs.yml",
-            'docs_dir' => "{$this->folder}/docs",
+            'docs_dir' => "{$this->directory}/docs",
             'site_dir' => "$html/$version",
             'nav' => $this->navigation(),
         ];
         // JSON is YAML.
-        self::write("{$this->folder}/mkdocs.yml", (string) \json_encode($settings, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
+        self::write("{$this->directory}/mkdocs.yml", (string) \json_encode($settings, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
         $mkdocs = (\getenv('WEFT_VAR') ?: "{$this->root}/var") . '/mkdocs/bin/mkdocs';
         if (!\is_file($mkdocs)) {
             \fwrite(\STDERR, "site/build: MkDocs is not there: scripts/setup docs installs it\n");
@@ -73,7 +73,7 @@ final class Site
         // The theme's advertisement of its successor.
         \putenv('NO_MKDOCS_2_WARNING=1');
         // With --quiet it would not count the warnings that --strict makes errors.
-        \exec(\escapeshellarg($mkdocs) . ' build --strict --config-file ' . \escapeshellarg("{$this->folder}/mkdocs.yml") . ' 2>&1', $lines, $code);
+        \exec(\escapeshellarg($mkdocs) . ' build --strict --config-file ' . \escapeshellarg("{$this->directory}/mkdocs.yml") . ' 2>&1', $lines, $code);
         foreach (\preg_grep('/^INFO /', $lines, \PREG_GREP_INVERT) ?: [] as $line) {
             \fwrite(\STDERR, "$line\n");
         }
@@ -85,7 +85,7 @@ final class Site
         return $code;
     }
 
-    /** The list of versions beside their folders, which the menu of versions reads, and a page that leads to the newest one. */
+    /** The list of versions beside their directories, which the menu of versions reads, and a page that leads to the newest one. */
     private function versions(string $html, string $newest): void
     {
         $versions = \array_map(basename(...), \glob("$html/*.*", \GLOB_ONLYDIR) ?: []);
@@ -99,11 +99,11 @@ final class Site
     private function navigation(): array
     {
         $navigation = [['Weft' => 'index.md']];
-        foreach (self::SECTIONS as $title => $folder) {
-            $entries = match ($folder) {
+        foreach (self::SECTIONS as $title => $directory) {
+            $entries = match ($directory) {
                 'errors' => $this->errorEntries(),
                 'reference' => [...$this->entries('reference'), ['API' => $this->entries('reference/api')]],
-                default => $this->entries($folder),
+                default => $this->entries($directory),
             };
             $entries === [] || $navigation[] = [$title => $entries];
         }
@@ -113,16 +113,16 @@ final class Site
     }
 
     /** @return list<array<string, string>> */
-    private function entries(string $folder): array
+    private function entries(string $directory): array
     {
         $places = [];
-        \preg_match_all('/\]\(([^)#\s]+\.md)/', $this->pages["$folder/index.md"] ?? '', $links);
+        \preg_match_all('/\]\(([^)#\s]+\.md)/', $this->pages["$directory/index.md"] ?? '', $links);
         foreach ($links[1] as $link) {
-            $places[] = \str_starts_with($link, '../') ? \substr($link, 3) : "$folder/$link";
+            $places[] = \str_starts_with($link, '../') ? \substr($link, 3) : "$directory/$link";
         }
-        $own = \array_filter(\array_keys($this->pages), static fn(string $place): bool => (\dirname($place) === $folder || (self::ELSEWHERE[$place] ?? '') === $folder));
+        $own = \array_filter(\array_keys($this->pages), static fn(string $place): bool => (\dirname($place) === $directory || (self::ELSEWHERE[$place] ?? '') === $directory));
         $ordered = \array_unique([...\array_intersect($places, $own), ...\array_values($own)]);
-        $index = "$folder/index.md";
+        $index = "$directory/index.md";
         $ordered = \array_values(\array_diff($ordered, [$index]));
         $entries = \array_map(fn(string $place): array => [$this->title($place) => $place], $ordered);
 
@@ -169,9 +169,9 @@ final class Site
         return $groups;
     }
 
-    private function list(string $title, string $text, string $folder): string
+    private function list(string $title, string $text, string $directory): string
     {
-        $places = \array_filter(\array_keys($this->pages), static fn(string $place): bool => \dirname($place) === $folder);
+        $places = \array_filter(\array_keys($this->pages), static fn(string $place): bool => \dirname($place) === $directory);
         $lines = \array_map(fn(string $place): string => '- ' . Markdown::link($this->title($place), \basename($place)), $places);
 
         return "# $title\n\n$text\n\n" . \implode("\n", $lines) . "\n";
@@ -198,10 +198,10 @@ final class Site
         \file_put_contents($file, $contents);
     }
 
-    private static function remove(string $folder): void
+    private static function remove(string $directory): void
     {
-        if (\is_dir($folder)) {
-            \exec('rm -rf ' . \escapeshellarg($folder));
+        if (\is_dir($directory)) {
+            \exec('rm -rf ' . \escapeshellarg($directory));
             \clearstatcache();
         }
     }

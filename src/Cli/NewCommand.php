@@ -17,7 +17,7 @@ final class NewCommand extends Command
 {
     protected function configure(): void
     {
-        $this->addArgument('folder', InputArgument::REQUIRED, 'Folder of the application; it is created and must be empty')
+        $this->addArgument('directory', InputArgument::REQUIRED, 'Directory of the application; it is created and must be empty')
             ->setHelp(<<<'TEXT'
                 The application needs no server: its queue and its tables are in one SQLite file.
 
@@ -29,14 +29,14 @@ final class NewCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        $folder = $input->getArgument('folder');
+        $directory = $input->getArgument('directory');
         $template = new ApplicationTemplate(\dirname(__DIR__, 2));
-        foreach ($template->writeTo($folder) as $file) {
+        foreach ($template->writeTo($directory) as $file) {
             $output->writeln("  $file", OutputInterface::OUTPUT_RAW);
         }
         $output->writeln([
             '',
-            "cd $folder",
+            "cd $directory",
             self::program() . ' run app.php --watch',
             'curl -i localhost:8080/greetings -d \'{"name": "Ada"}\'',
         ], OutputInterface::OUTPUT_RAW);
@@ -44,7 +44,7 @@ final class NewCommand extends Command
         return self::SUCCESS;
     }
 
-    /** How the user calls `weft` from the new folder. */
+    /** How the user calls `weft` from the new directory. */
     private static function program(): string
     {
         $argument = $_SERVER['argv'][0] ?? 'weft';

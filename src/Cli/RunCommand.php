@@ -32,7 +32,7 @@ final class RunCommand extends Command
             ->addArgument('arguments', InputArgument::IS_ARRAY, 'Arguments for the file, after --')
             ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
             ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file in the application\'s directory changes')
-            ->addOption('watch-folder', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file in this directory changes')
+            ->addOption('watch-directory', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file in this directory changes')
             ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many requests')
             ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker above this resident memory: bytes, or 256M, 1G')
             ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many seconds')
@@ -92,7 +92,7 @@ final class RunCommand extends Command
             startTimeout: Quantity::seconds('start-timeout', $given('start-timeout')),
             drainTimeout: Quantity::seconds('drain-timeout', $given('drain-timeout')),
             maxCrashes: Quantity::positive('max-crashes', $given('max-crashes')),
-            watch: self::folders($input, $file),
+            watch: self::directories($input, $file),
             metrics: $option('metrics'),
             pidFile: $option('pid-file'),
             environment: $environment,
@@ -100,17 +100,17 @@ final class RunCommand extends Command
     }
 
     /** @return list<string> */
-    private static function folders(InputInterface $input, string $application): array
+    private static function directories(InputInterface $input, string $application): array
     {
-        /** @var list<string> $folders */
-        $folders = $input->getOption('watch-folder');
-        foreach ($folders as $folder) {
-            if (!\is_dir($folder)) {
-                throw new InvalidOptionException("--watch-folder is \"$folder\": no such directory");
+        /** @var list<string> $directories */
+        $directories = $input->getOption('watch-directory');
+        foreach ($directories as $directory) {
+            if (!\is_dir($directory)) {
+                throw new InvalidOptionException("--watch-directory is \"$directory\": no such directory");
             }
         }
 
-        return $input->getOption('watch') ? [\dirname((string) \realpath($application)), ...$folders] : $folders;
+        return $input->getOption('watch') ? [\dirname((string) \realpath($application)), ...$directories] : $directories;
     }
 
     private static function complain(OutputInterface $output, string $message): void

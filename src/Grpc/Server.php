@@ -100,7 +100,7 @@ final class Server
      */
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
-        ServerTasks::preload(...Calls::FOLDERS);
+        ServerTasks::preload(...Calls::DIRECTORIES);
         $none = static fn(): never => throw new \LogicException('Requests that are not gRPC are answered by the extension');
         $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE_TIMEOUT, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);

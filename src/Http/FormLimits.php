@@ -7,14 +7,14 @@ namespace Weft\Http;
 /** Limits of a `multipart/form-data` form, whose body is also limited by `BodyLimits::$bytes`. */
 final class FormLimits
 {
-    public readonly string $folder;
+    public readonly string $directory;
 
     /**
      * @param int $parts number of values and files, at least 1; more are answered 413
      * @param int $headerBytes bytes of the head of each part, at least 1; more are answered 413
      * @param int $fieldBytes bytes of all values and names, at least 1, which are kept in memory; more are answered 413
      * @param int $fileBytes bytes of each file, at least 1; more are answered 413
-     * @param string|null $folder where files are kept until the request has ended; null is the system's for temporary files
+     * @param string|null $directory where files are kept until the request has ended; null is the system's for temporary files
      * @param int $files number of files, at least 1, fields in which none was chosen included; more are answered 413
      */
     public function __construct(
@@ -22,7 +22,7 @@ final class FormLimits
         public readonly int $headerBytes = 8_192,
         public readonly int $fieldBytes = 1_048_576,
         public readonly int $fileBytes = \PHP_INT_MAX,
-        ?string $folder = null,
+        ?string $directory = null,
         public readonly int $files = 20,
     ) {
         foreach (['parts' => $parts, 'files' => $files, 'headerBytes' => $headerBytes, 'fieldBytes' => $fieldBytes, 'fileBytes' => $fileBytes] as $name => $value) {
@@ -30,6 +30,6 @@ final class FormLimits
                 throw new \ValueError("$name must be greater than 0, got $value");
             }
         }
-        $this->folder = $folder ?? \sys_get_temp_dir();
+        $this->directory = $directory ?? \sys_get_temp_dir();
     }
 }

@@ -13,7 +13,7 @@ use Weft\Http\Internal\Routing\RequestTimer;
 use Weft\Http\Internal\Routing\Route;
 use Weft\Http\Internal\Routing\RouteList;
 use Weft\Http\Internal\Routing\RouteTable;
-use Weft\Http\Internal\StaticFolder;
+use Weft\Http\Internal\StaticDirectory;
 use Weft\Http\Internal\WebSocketRoute;
 use Weft\Native\HttpStaticDir;
 use Weft\Validation\Validator;
@@ -144,7 +144,7 @@ final class Router
      * accept that encoding get the sibling.
      *
      * @param string $path such as `/assets`; empty for all paths without another route
-     * @param string $folder resolved now; a symbolic link that changes later has no effect
+     * @param string $directory resolved now; a symbolic link that changes later has no effect
      * @param string|null $index the file served for a directory; null serves none
      * @param float $maxAge seconds a client may cache a file; with 0 it revalidates every time and gets 304
      * @param bool $immutable the content behind a name never changes
@@ -155,7 +155,7 @@ final class Router
      */
     public function static(
         string $path,
-        string $folder,
+        string $directory,
         ?string $index = 'index.html',
         float $maxAge = 0.0,
         bool $immutable = false,
@@ -167,13 +167,13 @@ final class Router
         }
         $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
         $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
-        $files = new StaticFolder(HttpStaticDir::open($folder, $hidden), $index, $headers);
+        $files = new StaticDirectory(HttpStaticDir::open($directory, $hidden), $index, $headers);
         $path = \rtrim($path, '/');
         $middleware = \array_values($middleware);
         if ($this->prefix() . $path !== '') {
-            $this->add(['GET'], $path, StaticFolder::toFolder(...), $middleware, isDocumented: false);
+            $this->add(['GET'], $path, StaticDirectory::toDirectory(...), $middleware, isDocumented: false);
         }
-        $this->add(['GET'], "$path/{" . StaticFolder::PATH . ':.*}', $files->answer(...), $middleware, isDocumented: false);
+        $this->add(['GET'], "$path/{" . StaticDirectory::PATH . ':.*}', $files->answer(...), $middleware, isDocumented: false);
 
         return $this;
     }

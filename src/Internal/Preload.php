@@ -20,17 +20,17 @@ final class Preload
     /** @var array<string, true> */
     private static array $loaded = [];
 
-    /** @param string ...$folders of `src`, such as `Http/Internal`; without subfolders */
-    public static function folders(string ...$folders): void
+    /** @param string ...$directories of `src`, such as `Http/Internal`; without subdirectories */
+    public static function directories(string ...$directories): void
     {
-        foreach ($folders as $folder) {
-            if (isset(self::$loaded[$folder])) {
+        foreach ($directories as $directory) {
+            if (isset(self::$loaded[$directory])) {
                 continue;
             }
-            self::$loaded[$folder] = true;
+            self::$loaded[$directory] = true;
             // A file whose name begins with a small letter holds functions.
-            foreach (\glob(self::SOURCES . "/$folder/[A-Z]*.php") ?: [] as $file) {
-                \class_exists('Weft\\' . \strtr($folder, '/', '\\') . '\\' . \basename($file, '.php'));
+            foreach (\glob(self::SOURCES . "/$directory/[A-Z]*.php") ?: [] as $file) {
+                \class_exists('Weft\\' . \strtr($directory, '/', '\\') . '\\' . \basename($file, '.php'));
             }
         }
     }

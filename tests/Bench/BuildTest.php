@@ -18,15 +18,15 @@ final class BuildTest extends TestCase
 
     public function testACrateThatCannotBeBuiltIsNamedWithWhatItNeeds(): void
     {
-        $folder = sys_get_temp_dir() . '/weft-build-' . bin2hex(random_bytes(6));
-        mkdir($folder);
+        $directory = sys_get_temp_dir() . '/weft-build-' . bin2hex(random_bytes(6));
+        mkdir($directory);
         try {
-            $failure = Build::failure(static fn () => Build::cargo($folder, "$folder/target"));
+            $failure = Build::failure(static fn () => Build::cargo($directory, "$directory/target"));
         } finally {
-            rmdir($folder);
+            rmdir($directory);
         }
 
-        self::assertMatchesRegularExpression("~^cargo build .* in $folder exited with code \d+: it needs cargo and what its Cargo.lock names$~", (string) $failure);
+        self::assertMatchesRegularExpression("~^cargo build .* in $directory exited with code \d+: it needs cargo and what its Cargo.lock names$~", (string) $failure);
     }
 
     public function testTheVersionOfACrateIsThatOfItsLockFile(): void

@@ -14,17 +14,17 @@ require_once __DIR__ . '/../../bench/autoload.php';
 
 final class CompareTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = sys_get_temp_dir() . '/weft-compare-' . bin2hex(random_bytes(4));
-        mkdir($this->folder);
+        $this->directory = sys_get_temp_dir() . '/weft-compare-' . bin2hex(random_bytes(4));
+        mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        exec('rm -rf ' . escapeshellarg($this->folder));
+        exec('rm -rf ' . escapeshellarg($this->directory));
     }
 
     /** Of four and four the lowest of the sixteen ratios may not be left out, of five and five the two lowest on each side may. */
@@ -115,10 +115,10 @@ final class CompareTest extends TestCase
         $this->file('old', [10, 10, 10]);
         $new = $this->http([10, 10]);
         $new['runs'][] = ['rps' => null, 'cpu_us_per_request' => null, 'failed' => 'no port'] + $new['runs'][0];
-        mkdir("{$this->folder}/new");
-        file_put_contents("{$this->folder}/new/http.json", json_encode($new));
+        mkdir("{$this->directory}/new");
+        file_put_contents("{$this->directory}/new/http.json", json_encode($new));
 
-        [$code, $output] = $this->compare("{$this->folder}/old", "{$this->folder}/new");
+        [$code, $output] = $this->compare("{$this->directory}/old", "{$this->directory}/new");
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString('FAILS NOW weft, hello, http/1.1, 64: 1 of 3 runs failed, before 0 of 3', $output);
@@ -183,12 +183,12 @@ final class CompareTest extends TestCase
     }
 
     /** @param list<float|int> $costs */
-    private function file(string $folder, array $costs): string
+    private function file(string $directory, array $costs): string
     {
-        @mkdir("{$this->folder}/$folder");
-        file_put_contents("{$this->folder}/$folder/http.json", json_encode($this->http($costs)));
+        @mkdir("{$this->directory}/$directory");
+        file_put_contents("{$this->directory}/$directory/http.json", json_encode($this->http($costs)));
 
-        return "{$this->folder}/$folder";
+        return "{$this->directory}/$directory";
     }
 
     /** @return array{int, string} */

@@ -17,11 +17,11 @@ final class CostsTest extends TestCase
 {
     public function testEveryBenchmarkSaysWhoTakesHowMuchOfTheProcessor(): void
     {
-        $folder = sys_get_temp_dir() . '/weft-costs-' . bin2hex(random_bytes(4));
-        mkdir($folder);
-        Results::write($folder);
-        $tables = array_map(self::withoutPadding(...), (new Costs(Sources::folder($folder)->load()))->tables());
-        exec('rm -rf ' . escapeshellarg($folder));
+        $directory = sys_get_temp_dir() . '/weft-costs-' . bin2hex(random_bytes(4));
+        mkdir($directory);
+        Results::write($directory);
+        $tables = array_map(self::withoutPadding(...), (new Costs(Sources::directory($directory)->load()))->tables());
+        exec('rm -rf ' . escapeshellarg($directory));
 
         // 4 s for 1,000 rows, of which the process has 40 %, the broker 30 % and the database 20 %.
         self::assertStringContainsString('| weft plain | 1,600 | 1,200 | 800 | 4,000 | 45 % |', $tables['bus-cpu']);

@@ -39,7 +39,7 @@ final class PagesTest extends TestCase
         Page::block(dirname(__DIR__, 2) . '/LICENSE', 'bench', '', true);
     }
 
-    public function testAFolderWithoutResultsIsRefused(): void
+    public function testADirectoryWithoutResultsIsRefused(): void
     {
         $program = dirname(__DIR__, 2) . '/bench/report/build';
         exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg($program) . ' --from=' . escapeshellarg(__DIR__) . ' 2>&1', $output, $code);

@@ -28,24 +28,24 @@ final class ReportTest extends TestCase
         'ceiling_rps', 'published_rps', 'published_error_percent', 'curve', 'series', 'x', 'x_label', 'y_label',
     ];
 
-    private static string $folder;
+    private static string $directory;
     private static Chromium $browser;
 
     public static function setUpBeforeClass(): void
     {
-        self::$folder = sys_get_temp_dir() . '/weft-report-' . bin2hex(random_bytes(4));
-        mkdir(self::$folder);
-        Results::write(self::$folder);
+        self::$directory = sys_get_temp_dir() . '/weft-report-' . bin2hex(random_bytes(4));
+        mkdir(self::$directory);
+        Results::write(self::$directory);
         self::$browser = new Chromium();
         $page = new HtmlPage(dirname(__DIR__, 2));
-        $page->write(Sources::folder(self::$folder), self::$folder . '/all.html');
-        $page->write(Sources::published(dirname(__DIR__, 2)), self::$folder . '/published.html');
+        $page->write(Sources::directory(self::$directory), self::$directory . '/all.html');
+        $page->write(Sources::published(dirname(__DIR__, 2)), self::$directory . '/published.html');
     }
 
     public static function tearDownAfterClass(): void
     {
         self::$browser->close();
-        exec('rm -rf ' . escapeshellarg(self::$folder));
+        exec('rm -rf ' . escapeshellarg(self::$directory));
     }
 
     /** @dataProvider pages */
@@ -79,9 +79,9 @@ final class ReportTest extends TestCase
 
     public function testABenchmarkWithoutResultsSaysHowToGetThem(): void
     {
-        unlink(self::$folder . '/grpc.json');
-        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder(self::$folder), self::$folder . '/some.html');
-        Results::write(self::$folder);
+        unlink(self::$directory . '/grpc.json');
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::directory(self::$directory), self::$directory . '/some.html');
+        Results::write(self::$directory);
         $this->open('some.html', self::DESKTOP, 'light');
 
         self::assertStringContainsString('No results yet: make bench-grpc', self::$browser->evaluate('document.querySelector("[data-benchmark=grpc]").textContent'));
@@ -133,16 +133,16 @@ final class ReportTest extends TestCase
 
     public function testAPageWithoutOneFinishedRunSaysWhatFailed(): void
     {
-        $folder = self::$folder . '/failed';
-        mkdir($folder);
-        Results::write($folder);
-        array_map(unlink(...), ["$folder/rinha.json", "$folder/grpc-bounds.json", "$folder/bus-noop.json"]);
-        foreach (glob("$folder/*.json") as $file) {
+        $directory = self::$directory . '/failed';
+        mkdir($directory);
+        Results::write($directory);
+        array_map(unlink(...), ["$directory/rinha.json", "$directory/grpc-bounds.json", "$directory/bus-noop.json"]);
+        foreach (glob("$directory/*.json") as $file) {
             $fields = json_decode((string) file_get_contents($file), true);
             $none = static fn (array $run): array => ['failed' => 'out of luck'] + array_intersect_key($run, array_flip(self::IDENTITY)) + array_map(static fn (): null => null, $run);
             file_put_contents($file, json_encode(['runs' => array_map($none, $fields['runs'])] + $fields));
         }
-        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder($folder), self::$folder . '/failed.html');
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::directory($directory), self::$directory . '/failed.html');
         $this->open('failed.html', self::DESKTOP, 'light');
 
         self::assertSame([], $this->complaints());
@@ -153,10 +153,10 @@ final class ReportTest extends TestCase
 
     public function testBoundsAloneHaveAPage(): void
     {
-        $folder = self::$folder . '/alone';
-        mkdir($folder);
-        copy(self::$folder . '/grpc-bounds.json', "$folder/grpc-bounds.json");
-        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder($folder), self::$folder . '/alone.html');
+        $directory = self::$directory . '/alone';
+        mkdir($directory);
+        copy(self::$directory . '/grpc-bounds.json', "$directory/grpc-bounds.json");
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::directory($directory), self::$directory . '/alone.html');
         $this->open('alone.html', self::DESKTOP, 'light');
 
         self::assertSame([], $this->complaints());
@@ -208,7 +208,7 @@ final class ReportTest extends TestCase
         $this->open('all.html', self::DESKTOP, 'light');
 
         $raw = json_decode(self::$browser->evaluate('document.querySelector("footer pre").textContent'), true);
-        self::assertEquals(json_decode((string) file_get_contents(self::$folder . '/bus.json'), true)['runs'], $raw['bus']['runs']);
+        self::assertEquals(json_decode((string) file_get_contents(self::$directory . '/bus.json'), true)['runs'], $raw['bus']['runs']);
     }
 
     /** Elements with text of their own whose contrast (WCAG 2.2, 1.4.3) is too low. */
@@ -243,7 +243,7 @@ final class ReportTest extends TestCase
         self::$browser->ask('Log.enable');
         self::$browser->ask('Emulation.setDeviceMetricsOverride', ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width === self::PHONE]);
         self::$browser->ask('Emulation.setEmulatedMedia', ['features' => [['name' => 'prefers-color-scheme', 'value' => $scheme]]]);
-        self::$browser->open('file://' . self::$folder . "/$page");
+        self::$browser->open('file://' . self::$directory . "/$page");
         $this->await('[...document.querySelectorAll(".chart")].every((chart) => chart.firstChild)');
     }
 

@@ -38,13 +38,13 @@ final class ScaleTest extends TestCase
         if (trim((string) shell_exec("command -v $tool")) === '') {
             self::markTestSkipped("$tool is not installed: scripts/setup bench");
         }
-        $folder = sys_get_temp_dir() . '/weft-scale-' . bin2hex(random_bytes(4));
-        mkdir($folder);
-        $environment = ServerPoints::environment($folder, 'postgres://nobody@127.0.0.1:1/nothing');
+        $directory = sys_get_temp_dir() . '/weft-scale-' . bin2hex(random_bytes(4));
+        mkdir($directory);
+        $environment = ServerPoints::environment($directory, 'postgres://nobody@127.0.0.1:1/nothing');
         [$point] = (new ServerPoints(dirname(__DIR__, 2), (string) getenv('WEFT_EXTENSION'), $environment, 1, [1]))->of($curve, 4);
 
-        $rate = ($point->measure)("$folder/log")[''];
-        exec('rm -rf ' . escapeshellarg($folder));
+        $rate = ($point->measure)("$directory/log")[''];
+        exec('rm -rf ' . escapeshellarg($directory));
 
         self::assertGreaterThan(0.0, $rate);
     }

@@ -78,25 +78,25 @@ final class SoakTest extends TestCase
     /** @return array{int, string, string, array<string, mixed>} */
     private static function soak(string $command, string $file): array
     {
-        $folder = \sys_get_temp_dir() . '/weft-soak-' . \bin2hex(\random_bytes(6));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-soak-' . \bin2hex(\random_bytes(6));
+        \mkdir($directory);
         try {
             $arguments = \explode(' ', $command);
             $process = \proc_open(
                 [\PHP_BINARY, '-d', 'extension=' . self::setting('WEFT_EXTENSION'), \dirname(__DIR__, 2) . "/bench/soak/{$arguments[0]}", ...\array_slice($arguments, 1)],
-                [1 => ['file', "{$folder}/output", 'w'], 2 => ['file', "{$folder}/errors", 'w']],
+                [1 => ['file', "{$directory}/output", 'w'], 2 => ['file', "{$directory}/errors", 'w']],
                 $pipes,
                 null,
-                ['WEFT_BENCH_OUT' => $folder] + \getenv(),
+                ['WEFT_BENCH_OUT' => $directory] + \getenv(),
             );
             self::assertIsResource($process);
             $code = self::await($process);
-            $result = \json_decode((string) @\file_get_contents("{$folder}/{$file}.json"), true) ?? [];
+            $result = \json_decode((string) @\file_get_contents("{$directory}/{$file}.json"), true) ?? [];
 
-            return [$code, (string) \file_get_contents("{$folder}/output"), (string) \file_get_contents("{$folder}/errors"), $result];
+            return [$code, (string) \file_get_contents("{$directory}/output"), (string) \file_get_contents("{$directory}/errors"), $result];
         } finally {
-            \array_map('unlink', \glob("{$folder}/*") ?: []);
-            \rmdir($folder);
+            \array_map('unlink', \glob("{$directory}/*") ?: []);
+            \rmdir($directory);
         }
     }
 

@@ -36,16 +36,16 @@ final class ClaimCheckTest extends BusTestCase
     use Servers;
     use TemporaryDatabase;
 
-    public function testABodyInAFolderIsForTheAccountThatHasWrittenItAlone(): void
+    public function testABodyInADirectoryIsForTheAccountThatHasWrittenItAlone(): void
     {
         $umask = \umask(0);
         try {
-            (new FilesystemStore($this->folder))->put('1', 'secret');
+            (new FilesystemStore($this->directory))->put('1', 'secret');
             self::assertSame(0, \umask(0), 'the mask of the process is as it was');
         } finally {
             \umask($umask);
         }
-        $files = \glob("{$this->folder}/claim-*") ?: [];
+        $files = \glob("{$this->directory}/claim-*") ?: [];
 
         self::assertCount(1, $files);
         self::assertSame('600', \decoct(\fileperms($files[0]) & 0o777));
@@ -80,7 +80,7 @@ final class ClaimCheckTest extends BusTestCase
     /** @return iterable<string, array{string}> */
     public static function stores(): iterable
     {
-        yield 'a folder' => ['folder'];
+        yield 'a directory' => ['directory'];
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
         yield 'MariaDB' => ['mariadb'];
@@ -112,7 +112,7 @@ final class ClaimCheckTest extends BusTestCase
     public function testAnotherBodyThanTheOneThatWasPutIsDeadLetteredAndSoIsAnIdWithTwoBodies(): void
     {
         $this->inRuntime(function (): void {
-            $store = $this->store('folder');
+            $store = $this->store('directory');
             $broker = new Memory();
             $bus = Bus::connect($broker, Database::connect($this->dsn()), new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($store, threshold: 0))))->handlers(new class {
                 #[CommandHandler]
@@ -140,7 +140,7 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
-            $sender = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('folder'), threshold: 0))));
+            $sender = Bus::connect($broker, options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('directory'), threshold: 0))));
             $receiver = Bus::connect($broker)->handlers(self::storing(static fn() => null));
             $receiver->queue(self::QUEUE)->declare();
             $sender->send(self::customer(7));
@@ -174,7 +174,7 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $seen = [];
-            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('folder'), threshold: 0))))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+            $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($this->store('directory'), threshold: 0))))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = $command->name;
                 $command->name === 'name_1' && throw new \DomainException('no');
             }));
@@ -194,7 +194,7 @@ final class ClaimCheckTest extends BusTestCase
     public function testAStoreThatIsAwayForAWhileDeadLettersNothing(bool $batch): void
     {
         $this->inRuntime(function () use ($batch): void {
-            $store = new class ($this->store('folder')) implements ClaimStore {
+            $store = new class ($this->store('directory')) implements ClaimStore {
                 public int $fails = 3;
 
                 public function __construct(private readonly ClaimStore $inner) {}
@@ -246,22 +246,22 @@ final class ClaimCheckTest extends BusTestCase
 
     public function testAnIdFromAMessageNamesNoOtherFile(): void
     {
-        $store = $this->store('folder');
-        \file_put_contents("{$this->folder}/secret", 'secret');
+        $store = $this->store('directory');
+        \file_put_contents("{$this->directory}/secret", 'secret');
 
         self::assertNull($store->get('../secret'));
-        self::assertNull($store->get("{$this->folder}/secret"));
+        self::assertNull($store->get("{$this->directory}/secret"));
         self::assertNull($store->get("a\0b"));
         $this->expectException(\ValueError::class);
-        new FilesystemStore("{$this->folder}/secret");
+        new FilesystemStore("{$this->directory}/secret");
     }
 
     private function store(string $name): ClaimStore
     {
-        if ($name === 'folder') {
-            \is_dir("{$this->folder}/claims") || \mkdir("{$this->folder}/claims");
+        if ($name === 'directory') {
+            \is_dir("{$this->directory}/claims") || \mkdir("{$this->directory}/claims");
 
-            return new FilesystemStore("{$this->folder}/claims");
+            return new FilesystemStore("{$this->directory}/claims");
         }
 
         return new DatabaseStore(match ($name) {

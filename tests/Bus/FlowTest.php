@@ -376,7 +376,7 @@ final class FlowTest extends BusTestCase
             };
             $files = [];
             for ($process = 1; $process <= 3; $process++) {
-                $this->startWriting($files[] = "{$this->folder}/calls.{$process}", 'limited.php', $dsn, '334');
+                $this->startWriting($files[] = "{$this->directory}/calls.{$process}", 'limited.php', $dsn, '334');
             }
             while (\min(\array_map(static fn(string $file): int => \count(self::times($file)), $files)) < 10) {
                 delay(0.05);

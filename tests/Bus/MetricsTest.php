@@ -23,8 +23,8 @@ final class MetricsTest extends TestCase
     protected function tearDown(): void
     {
         foreach (['orders', 'billing'] as $name) {
-            \array_map(\unlink(...), \glob("{$this->app->folder}/{$name}.db-weft/*") ?: []);
-            @\rmdir("{$this->app->folder}/{$name}.db-weft");
+            \array_map(\unlink(...), \glob("{$this->app->directory}/{$name}.db-weft/*") ?: []);
+            @\rmdir("{$this->app->directory}/{$name}.db-weft");
         }
     }
 
@@ -63,8 +63,8 @@ final class MetricsTest extends TestCase
             'weft_bus_handler_duration_seconds_count' => [['type' => 'Work'], '3'],
             'weft_bus_in_flight' => [['type' => 'Work'], '0'],
             'weft_bus_queue_messages' => [['queue' => 'orders.dead'], '1'],
-            'weft_bus_delayed_messages' => [['database' => "{$this->app->folder}/orders.db"], '1'],
-            'weft_bus_outbox_messages' => [['database' => "{$this->app->folder}/billing.db"], '0'],
+            'weft_bus_delayed_messages' => [['database' => "{$this->app->directory}/orders.db"], '1'],
+            'weft_bus_outbox_messages' => [['database' => "{$this->app->directory}/billing.db"], '0'],
         ];
         $missing = $expected;
         // What waits is looked up now and then.
@@ -74,7 +74,7 @@ final class MetricsTest extends TestCase
         }
 
         self::assertSame([], $missing, $page . $run->messages());
-        self::assertTrue(self::shows($page, 'weft_bus_delayed_messages', ['database' => "{$this->app->folder}/billing.db"], '0'), 'each database has a series of its own');
+        self::assertTrue(self::shows($page, 'weft_bus_delayed_messages', ['database' => "{$this->app->directory}/billing.db"], '0'), 'each database has a series of its own');
         foreach (\array_keys($expected) as $name) {
             self::assertMatchesRegularExpression('/^# HELP ' . \preg_replace('/_count$/', '', $name) . ' \S/m', $page);
         }

@@ -427,7 +427,7 @@ final class OrderTest extends BusTestCase
 
     public function testTheCommandsShowAndReleaseBlockedKeys(): void
     {
-        \putenv("WEFT_TEST_FILE={$this->folder}/ordered.db");
+        \putenv("WEFT_TEST_FILE={$this->directory}/ordered.db");
         $fixture = \dirname(__DIR__) . '/Cli/Fixtures/ordered.php';
         try {
             run(static function () use ($fixture): void {

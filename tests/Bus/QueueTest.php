@@ -116,7 +116,7 @@ final class QueueTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
-            $connect = fn(): Bus => Bus::connect('sqlite:' . $this->folder . '/queue.db', Database::connect('sqlite:' . $this->folder . '/queue.db'), new BusOptions(logger: $logger));
+            $connect = fn(): Bus => Bus::connect('sqlite:' . $this->directory . '/queue.db', Database::connect('sqlite:' . $this->directory . '/queue.db'), new BusOptions(logger: $logger));
             $operator = $connect();
             $worker = $connect()->handlers(self::storing(static fn() => null));
             $operator->queue(self::QUEUE)->declare();

@@ -301,7 +301,7 @@ final class RequestTest extends BusTestCase
             $this->consuming($bus, static fn() => self::assertSame('7 caused!', $bus->request(self::customer(7))));
         });
 
-        $bus = Bus::connect("sqlite:{$this->folder}/outside.db")->handlers(new class {
+        $bus = Bus::connect("sqlite:{$this->directory}/outside.db")->handlers(new class {
             #[QueryHandler]
             public function ask(ForgetCustomer $query): string
             {

@@ -237,8 +237,8 @@ final class SchemaTest extends BusTestCase
 
     public function testTheCommandFailsOnAnIncompatibleChangeAndSaysWhat(): void
     {
-        $lock = "{$this->folder}/weft-schema.json";
-        \putenv("WEFT_TEST_FILE={$this->folder}/cli.db");
+        $lock = "{$this->directory}/weft-schema.json";
+        \putenv("WEFT_TEST_FILE={$this->directory}/cli.db");
         $check = static fn(string ...$more): Weft => Weft::run(['schema:check', \dirname(__DIR__) . '/Cli/Fixtures/bus.php', "--lock={$lock}", ...$more]);
         try {
             $missing = $check();

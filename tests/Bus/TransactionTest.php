@@ -34,7 +34,7 @@ final class TransactionTest extends BusTestCase
     {
         yield 'broker elsewhere' => [static fn(): Transport => new Memory()];
         yield 'broker in the same database' => [static fn(Database $database): Transport => Sqlite::on($database)];
-        yield 'broker in another file' => [static fn(Database $database, string $folder): Transport => Sqlite::connect("sqlite://{$folder}/broker.db", $database)];
+        yield 'broker in another file' => [static fn(Database $database, string $directory): Transport => Sqlite::connect("sqlite://{$directory}/broker.db", $database)];
     }
 
     /** @dataProvider brokers */
@@ -190,7 +190,7 @@ final class TransactionTest extends BusTestCase
         $this->inRuntime(function (): void {
             $database = self::databaseAt($this->dsn());
             // Another way to write the same path.
-            $bus = Bus::connect("sqlite://{$this->folder}/../" . \basename($this->folder) . '/customers.db', $database, new BusOptions(retry: new Retry()))->handlers($this->inserting());
+            $bus = Bus::connect("sqlite://{$this->directory}/../" . \basename($this->directory) . '/customers.db', $database, new BusOptions(retry: new Retry()))->handlers($this->inserting());
             $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             // Only what the handler's own transaction deletes can see that its row is there.
@@ -262,7 +262,7 @@ final class TransactionTest extends BusTestCase
                 delay(0.01);
             }
             // Its lock file is all that says it lives.
-            \array_map('unlink', \glob("{$this->folder}/customers.db-weft/consumer-*"));
+            \array_map('unlink', \glob("{$this->directory}/customers.db-weft/consumer-*"));
             self::drain($second);
             $first->stop();
             $consuming->await();
@@ -279,7 +279,7 @@ final class TransactionTest extends BusTestCase
     {
         $this->inRuntime(function () use ($broker, $test): void {
             $database = self::databaseAt($this->dsn());
-            $bus = Bus::connect($broker($database, $this->folder), $database, new BusOptions(retry: new Retry()));
+            $bus = Bus::connect($broker($database, $this->directory), $database, new BusOptions(retry: new Retry()));
             try {
                 $test($bus, $database);
             } finally {

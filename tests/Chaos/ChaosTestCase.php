@@ -16,19 +16,19 @@ abstract class ChaosTestCase extends TestCase
 
     public function testNothingIsLostAndNothingHappensTwiceWhateverBreaks(): void
     {
-        $folder = \sys_get_temp_dir() . '/weft-chaos-' . \bin2hex(\random_bytes(4));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-chaos-' . \bin2hex(\random_bytes(4));
+        \mkdir($directory);
         $command = [\PHP_BINARY, '-d', 'extension=' . self::extension(), \dirname(__DIR__, 2) . '/bench/chaos/run'];
-        $command = [...$command, '--messages=20000', "--transport={$this->transport()}", "--out={$folder}/chaos.json"];
+        $command = [...$command, '--messages=20000', "--transport={$this->transport()}", "--out={$directory}/chaos.json"];
         // Servers of its own, whose data stays for the next run.
         $var = (\getenv('WEFT_VAR') ?: \dirname(__DIR__, 2) . '/var') . "/chaos-{$this->transport()}";
-        $process = \proc_open($command, [['file', '/dev/null', 'r'], ['file', "{$folder}/out", 'w'], ['file', "{$folder}/err", 'w']], $pipes, null, ['WEFT_VAR' => $var, 'WEFT_EXTENSION' => self::extension()] + \getenv());
+        $process = \proc_open($command, [['file', '/dev/null', 'r'], ['file', "{$directory}/out", 'w'], ['file', "{$directory}/err", 'w']], $pipes, null, ['WEFT_VAR' => $var, 'WEFT_EXTENSION' => self::extension()] + \getenv());
         self::assertIsResource($process);
         $code = \proc_close($process);
-        $told = \file_get_contents("{$folder}/out") . \file_get_contents("{$folder}/err");
-        $verdict = \json_decode((string) @\file_get_contents("{$folder}/chaos.json"), true);
-        \array_map('unlink', \glob("{$folder}/*") ?: []);
-        \rmdir($folder);
+        $told = \file_get_contents("{$directory}/out") . \file_get_contents("{$directory}/err");
+        $verdict = \json_decode((string) @\file_get_contents("{$directory}/chaos.json"), true);
+        \array_map('unlink', \glob("{$directory}/*") ?: []);
+        \rmdir($directory);
         self::assertIsArray($verdict, $told);
 
         self::assertSame([0, 0], [$verdict['lost'], $verdict['duplicate_effects']], $told);

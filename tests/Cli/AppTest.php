@@ -105,7 +105,7 @@ final class AppTest extends TestCase
         $run->signal(\SIGTERM);
 
         self::assertNotSame([], $run->waitForMatch('~drains, still running:\n(?:.*\n)*.*GET /slow/\{id\} from 127\.0\.0\.1:\d+ \(\d+\.\d{3} s old, .* waits for Weft\\\\delay\(\)~'));
-        \touch("{$this->app->folder}/go");
+        \touch("{$this->app->directory}/go");
         self::assertSame(0, $run->end());
     }
 
@@ -150,7 +150,7 @@ final class AppTest extends TestCase
 
     public function testAHandlerThatOutlivesTheGraceIsCancelledAndItsMessageStaysInTheQueue(): void
     {
-        $database = "{$this->app->folder}/bus.db";
+        $database = "{$this->app->directory}/bus.db";
         $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
         \file_put_contents($this->app->file, <<<PHP
             <?php
@@ -200,7 +200,7 @@ final class AppTest extends TestCase
 
     public function testTheEndpointTellsWhatBecomesOfMessagesByTypesThatTheProgramKnows(): void
     {
-        $database = "{$this->app->folder}/bus.db";
+        $database = "{$this->app->directory}/bus.db";
         $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
         \file_put_contents($this->app->file, <<<PHP
             <?php

@@ -4,27 +4,27 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
-/** A folder with an application for `weft run`, removed at the end. */
+/** A directory with an application for `weft run`, removed at the end. */
 final class Application
 {
-    public readonly string $folder;
+    public readonly string $directory;
     public readonly string $file;
 
     /** @param string $code the body of the main task */
     public function __construct(string $code)
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
-        $this->file = "$this->folder/app.php";
+        $this->directory = \sys_get_temp_dir() . '/weft-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
+        $this->file = "$this->directory/app.php";
         $this->write($code);
     }
 
     public function __destruct()
     {
-        foreach (\glob("$this->folder/*") ?: [] as $file) {
+        foreach (\glob("$this->directory/*") ?: [] as $file) {
             \unlink($file);
         }
-        \rmdir($this->folder);
+        \rmdir($this->directory);
     }
 
     /** An application that says it is ready and ends when it is told to. */
@@ -50,7 +50,7 @@ final class Application
             final class Handler
             {
                 public static function blocks(): void { while (true) { \\strlen('x'); } }
-                /** Waits for a file of that name in the folder of the application. */
+                /** Waits for a file of that name in the directory of the application. */
                 public static function waitsFor(string \$file): void { while (!\\is_file(__DIR__ . "/\$file")) { delay(0.07); } }
             }
             run(static function (): void {

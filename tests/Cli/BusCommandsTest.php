@@ -26,7 +26,7 @@ final class BusCommandsTest extends TestCase
 
     protected function setUp(): void
     {
-        \putenv("WEFT_TEST_FILE={$this->folder}/cli.db");
+        \putenv("WEFT_TEST_FILE={$this->directory}/cli.db");
     }
 
     protected function tearDown(): void
@@ -99,8 +99,8 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString('"name":"nobody"', $show);
         self::assertStringContainsString('weft-error-stack: ', $show);
 
-        \file_put_contents("{$this->folder}/body", '{"id":"2","name":"somebody","email":"e"}');
-        self::assertStringContainsString('+ {"id":"2","name":"somebody"', $this->weft('dead:edit', self::BUS, 'customers', $ids[2], "--body={$this->folder}/body"));
+        \file_put_contents("{$this->directory}/body", '{"id":"2","name":"somebody","email":"e"}');
+        self::assertStringContainsString('+ {"id":"2","name":"somebody"', $this->weft('dead:edit', self::BUS, 'customers', $ids[2], "--body={$this->directory}/body"));
         self::assertStringContainsString('2 would be retried', $this->weft('dead:retry', self::BUS, 'customers', '--error=DomainException', '--dry-run'));
         self::assertStringContainsString('2 of 2', $this->weft('dead:list', self::BUS, 'customers'), 'a dry run leaves them');
         self::assertSame("2 retried\n", $this->weft('dead:retry', self::BUS, 'customers', '--handler=::store', '--rate=100'));
@@ -128,10 +128,10 @@ final class BusCommandsTest extends TestCase
 
             return $id;
         });
-        \file_put_contents("{$this->folder}/body", $evil);
+        \file_put_contents("{$this->directory}/body", $evil);
 
         $outputs = [
-            $this->weft('dead:edit', self::BUS, 'customers', $id, "--body={$this->folder}/body"),
+            $this->weft('dead:edit', self::BUS, 'customers', $id, "--body={$this->directory}/body"),
             $this->weft('dead:list', self::BUS, 'customers'),
             $this->weft('dead:show', self::BUS, 'customers', $id),
             $this->weft('sagas:list', self::BUS),
@@ -188,8 +188,8 @@ final class BusCommandsTest extends TestCase
     #[DataProvider('noBuses')]
     public function testAFileThatReturnsNoBusIsRefused(string $code, string $returned): void
     {
-        \file_put_contents("{$this->folder}/nothing.php", "<?php {$code}");
-        $weft = Weft::run(['queues', "{$this->folder}/nothing.php", 'customers']);
+        \file_put_contents("{$this->directory}/nothing.php", "<?php {$code}");
+        $weft = Weft::run(['queues', "{$this->directory}/nothing.php", 'customers']);
 
         self::assertSame(1, $weft->exitCode);
         // The console breaks lines anywhere.

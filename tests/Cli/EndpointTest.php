@@ -31,12 +31,12 @@ final class EndpointTest extends TestCase
 
         self::assertSame([503, "0 of 1 workers are ready\n"], self::until(503, "http://$address/ready", '0 of 1'));
         self::assertSame(200, self::get("http://$address/live")[0]);
-        \touch("$app->folder/go");
+        \touch("$app->directory/go");
         $run->wait('is ready');
         self::assertSame([200, "1 of 1 workers are ready\n"], self::until(200, "http://$address/ready", '1 of 1'));
         $run->signal(\SIGTERM);
         self::assertSame([503, "0 of 1 workers are ready, stopping\n"], self::until(503, "http://$address/ready", 'stopping'));
-        \touch("$app->folder/end");
+        \touch("$app->directory/end");
         self::assertSame(0, $run->end());
     }
 
@@ -53,7 +53,7 @@ final class EndpointTest extends TestCase
     public function testSystemdHearsOfTheLifeOfTheService(): void
     {
         $app = Application::idle();
-        $path = "$app->folder/notify.sock";
+        $path = "$app->directory/notify.sock";
         $server = \stream_socket_server("udg://$path", $code, $error, \STREAM_SERVER_BIND);
         \stream_set_timeout($server, 60);
         $run = new Supervised($app->file, [], ['NOTIFY_SOCKET' => $path, 'WATCHDOG_USEC' => '400000']);

@@ -166,12 +166,12 @@ final class LifecycleTest extends TestCase
         $ready = "http://$found[1]/ready";
 
         $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: disk\n");
-        \touch("{$this->app->folder}/go");
+        \touch("{$this->app->directory}/go");
         $this->awaitReady($ready, 200, "1 of 1 workers are ready\n");
-        \touch("{$this->app->folder}/full");
+        \touch("{$this->app->directory}/full");
         $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: quota\n");
-        \unlink("{$this->app->folder}/full");
-        \touch("{$this->app->folder}/slow");
+        \unlink("{$this->app->directory}/full");
+        \touch("{$this->app->directory}/slow");
         $this->awaitReady($ready, 503, "0 of 1 workers are ready\nfailing: gateway\n");
         \proc_terminate($this->process);
         [$code, $told] = $this->end();
@@ -192,7 +192,7 @@ final class LifecycleTest extends TestCase
         $run->wait('is ready');
 
         $this->awaitReady($ready, 503, "0 of 2 workers are ready\nfailing: disk (worker 1)\nfailing: disk (worker 2)\n");
-        \touch("{$this->app->folder}/go");
+        \touch("{$this->app->directory}/go");
         $this->awaitReady($ready, 200, "2 of 2 workers are ready\n");
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end());

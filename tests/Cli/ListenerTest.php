@@ -131,7 +131,7 @@ final class ListenerTest extends TestCase
         $run->waitForOutput('working');
         $run->signal(\SIGHUP);
         $run->wait('reload finished');
-        \touch("$app->folder/go");
+        \touch("$app->directory/go");
 
         \stream_set_timeout($connection, self::DEADLINE);
         self::assertStringEndsWith("slow\n", (string) \stream_get_contents($connection));

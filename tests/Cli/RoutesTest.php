@@ -5,21 +5,21 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 
 /** `weft routes` and `weft openapi`. */
 final class RoutesTest extends TestCase
 {
-    private Folder $folder;
+    private Directory $directory;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
+        $this->directory = new Directory();
     }
 
     protected function tearDown(): void
     {
-        $this->folder->remove();
+        $this->directory->remove();
     }
 
     public function testTheRoutesOfAnApplicationAreListedWithTheirHandlersAndItDoesNotRun(): void
@@ -64,6 +64,6 @@ final class RoutesTest extends TestCase
 
     private function program(string $code): string
     {
-        return $this->folder->write(bin2hex(random_bytes(4)) . '.php', "<?php\n\nrequire_once '" . \dirname(__DIR__, 2) . "/autoload.php';\n$code\n");
+        return $this->directory->write(bin2hex(random_bytes(4)) . '.php', "<?php\n\nrequire_once '" . \dirname(__DIR__, 2) . "/autoload.php';\n$code\n");
     }
 }

@@ -206,7 +206,7 @@ final class RunTest extends TestCase
         $app = Application::idle();
         $run = new Supervised($app->file, ['--watch']);
         $run->wait('is ready');
-        \file_put_contents("$app->folder/data.sqlite", 'x');
+        \file_put_contents("$app->directory/data.sqlite", 'x');
         $run->signal(\SIGUSR1);
         $run->wait('bytes');
         // The kernel tells of changes in their order: once this one is known, the other was.

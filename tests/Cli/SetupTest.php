@@ -21,7 +21,7 @@ final class SetupTest extends TestCase
 
     protected function setUp(): void
     {
-        \putenv("WEFT_TEST_FILE={$this->folder}/cli.db");
+        \putenv("WEFT_TEST_FILE={$this->directory}/cli.db");
     }
 
     protected function tearDown(): void
@@ -33,7 +33,7 @@ final class SetupTest extends TestCase
     {
         $check = Weft::run(['setup', self::BUS, '--check']);
         self::assertSame(1, $check->exitCode, $check->errors);
-        self::assertStringContainsString('bus in ' . $this->folder . "/cli.db: found no tables, version 2 is needed\n", $check->output);
+        self::assertStringContainsString('bus in ' . $this->directory . "/cli.db: found no tables, version 2 is needed\n", $check->output);
         self::assertStringContainsString('sagas in ', $check->output);
         self::assertStringContainsString('transport in ', $check->output);
 

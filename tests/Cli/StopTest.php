@@ -18,7 +18,7 @@ final class StopTest extends TestCase
         $run->signal(\SIGTERM);
 
         self::assertNotSame([], $run->waitForMatch('/drains, still running:\n#\d+ .* waits for .*app\.php:\d+/'));
-        \touch("$app->folder/go");
+        \touch("$app->directory/go");
         self::assertSame(0, $run->end());
     }
 
@@ -64,7 +64,7 @@ final class StopTest extends TestCase
     public function testAStalePidFileIsTakenOverAndRemovedAtTheEnd(): void
     {
         $app = Application::idle();
-        $file = "$app->folder/weft.pid";
+        $file = "$app->directory/weft.pid";
         \file_put_contents($file, "1\n");
         $run = new Supervised($app->file, ["--pid-file=$file"]);
         $run->wait('is ready');
@@ -78,7 +78,7 @@ final class StopTest extends TestCase
     public function testAPidFileInUseIsRefused(): void
     {
         $app = Application::idle();
-        $file = "$app->folder/weft.pid";
+        $file = "$app->directory/weft.pid";
         $run = new Supervised($app->file, ["--pid-file=$file"]);
         $run->wait('is ready');
         $second = Weft::run(['run', "--pid-file=$file", $app->file]);

@@ -23,8 +23,8 @@ final class Weft
      */
     public static function run(array $arguments, ?array $php = null): self
     {
-        $folder = \sys_get_temp_dir();
-        [$out, $err] = [\tempnam($folder, 'weft'), \tempnam($folder, 'weft')];
+        $directory = \sys_get_temp_dir();
+        [$out, $err] = [\tempnam($directory, 'weft'), \tempnam($directory, 'weft')];
         try {
             $process = \proc_open(
                 ['timeout', (string) self::DEADLINE, ...self::command($arguments, $php)],

@@ -18,11 +18,11 @@ final class BackgroundServer
      * @param array<string, string> $environment
      * @param string $log receives what it prints
      */
-    public static function start(string $command, string $folder, array $environment, string $log): self
+    public static function start(string $command, string $directory, array $environment, string $log): self
     {
         $streams = [['file', '/dev/null', 'r'], ['file', $log, 'w'], ['file', $log, 'a']];
         // `env` for commands such as `DATABASE_URL=… php app.php`.
-        $process = \proc_open(['setsid', 'bash', '-eu', '-c', "exec env $command"], $streams, $pipes, $folder, $environment);
+        $process = \proc_open(['setsid', 'bash', '-eu', '-c', "exec env $command"], $streams, $pipes, $directory, $environment);
 
         return new self($process ?: throw new \RuntimeException("Cannot start $command"), $command, $log);
     }

@@ -8,7 +8,7 @@ namespace Weft\Tests\Documentation;
  * A page whose blocks are run in their order:
  *
  * - a block with a title is a file, which is written: ```` ```php title="app.php" ````;
- * - a block in `sh` is run by bash in the folder of the files. If the next block is in `text`, that is what it prints; `…` stands for anything;
+ * - a block in `sh` is run by bash in the directory of the files. If the next block is in `text`, that is what it prints; `…` stands for anything;
  * - `<!-- server -->` before a block in `sh`: it runs in the background until the next such block or the end of the page. The next block
  *   is run when it listens, or with `<!-- server: TEXT -->` when its output has TEXT;
  * - `<!-- log -->` before a block in `text`: the server prints these lines, in this order, perhaps with others in between;

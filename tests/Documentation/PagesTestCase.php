@@ -30,11 +30,11 @@ abstract class PagesTestCase extends TestCase
         (new Walkthrough($this->workspace, $page))->run();
     }
 
-    /** @return array<string, array{string}> pages of a folder of docs/ by name, without its index */
-    protected static function pages(string $folder, string $pattern = '*'): array
+    /** @return array<string, array{string}> pages of a directory of docs/ by name, without its index */
+    protected static function pages(string $directory, string $pattern = '*'): array
     {
         $pages = [];
-        foreach (\glob(\dirname(__DIR__, 2) . "/docs/$folder/$pattern.md") ?: [] as $file) {
+        foreach (\glob(\dirname(__DIR__, 2) . "/docs/$directory/$pattern.md") ?: [] as $file) {
             $name = \basename($file, '.md');
             if ($name !== 'index') {
                 $pages[$name] = [$file];

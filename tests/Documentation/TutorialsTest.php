@@ -6,7 +6,7 @@ namespace Weft\Tests\Documentation;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 
-/** Does what each chapter says, in a folder with the files of the chapters before it. */
+/** Does what each chapter says, in a directory with the files of the chapters before it. */
 final class TutorialsTest extends PagesTestCase
 {
     /** @return array<string, array{string}> */

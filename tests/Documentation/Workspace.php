@@ -12,13 +12,13 @@ use Weft\Tests\Timing;
 require_once __DIR__ . '/../../bench/autoload.php';
 
 /**
- * A folder in which the blocks of pages are run. It looks like a project that has required Weft with Composer, and `php` and `weft` have the
+ * A directory in which the blocks of pages are run. It looks like a project that has required Weft with Composer, and `php` and `weft` have the
  * extension. Addresses of pages are replaced by those of this machine, in files and commands, and back in what programs print.
  */
 final class Workspace
 {
-    /** The folder of the project, as pages say it. */
-    private const FOLDER = '/srv/app';
+    /** The directory of the project, as pages say it. */
+    private const DIRECTORY = '/srv/app';
     private const LIBRARIES = [
         'guzzle' => ['GuzzleHttp'],
         'doctrine' => ['Doctrine/DBAL', 'Doctrine/ORM'],
@@ -32,7 +32,7 @@ final class Workspace
     /** Programs that pages call by their path. */
     private const PROGRAMS = ['nginx' => '/usr/sbin/nginx', 'python-websockets' => '/usr/lib/python3/dist-packages/websockets/__init__.py'];
 
-    public readonly string $folder;
+    public readonly string $directory;
     private readonly Services $services;
     /** @var array<string, string> what a page says => what it is here */
     private array $addresses;
@@ -43,8 +43,8 @@ final class Workspace
     public function __construct(array $needs)
     {
         $this->services = new Services($needs);
-        $this->folder = \sys_get_temp_dir() . '/weft-docs-' . \bin2hex(\random_bytes(6));
-        $this->addresses = [self::FOLDER => $this->folder] + $this->services->addresses;
+        $this->directory = \sys_get_temp_dir() . '/weft-docs-' . \bin2hex(\random_bytes(6));
+        $this->addresses = [self::DIRECTORY => $this->directory] + $this->services->addresses;
         $this->makeProject(\array_merge(...\array_map(static fn(string $need): array => self::LIBRARIES[$need] ?? [], $needs)));
     }
 
@@ -73,11 +73,11 @@ final class Workspace
         foreach ($this->servers as $server) {
             $server->kill();
         }
-        foreach (\glob("{$this->folder}/*.pid") ?: [] as $file) {
+        foreach (\glob("{$this->directory}/*.pid") ?: [] as $file) {
             $pid = (int) \file_get_contents($file);
             $pid > 1 && @\posix_kill($pid, \SIGTERM);
         }
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
         $this->services->close();
     }
 
@@ -103,22 +103,22 @@ final class Workspace
     {
         $process = \proc_open(
             ['timeout', '--kill-after=5', (string) (int) (5 * Timing::DEADLINE), 'bash', '-eu', '-o', 'pipefail', '-c', \strtr($commands, $this->addresses)],
-            [['file', '/dev/null', 'r'], ['file', "{$this->folder}/.tools/output", 'w'], ['redirect', 1]],
+            [['file', '/dev/null', 'r'], ['file', "{$this->directory}/.tools/output", 'w'], ['redirect', 1]],
             $pipes,
-            $this->folder,
+            $this->directory,
             $this->environment(),
         );
         Assert::assertIsResource($process);
         $exit = \proc_close($process);
 
-        return [$exit, $this->asWritten((string) \file_get_contents("{$this->folder}/.tools/output"))];
+        return [$exit, $this->asWritten((string) \file_get_contents("{$this->directory}/.tools/output"))];
     }
 
     public function serve(string $command): BackgroundServer
     {
-        $log = "{$this->folder}/.tools/server-" . (\count($this->servers) + 1) . '.log';
+        $log = "{$this->directory}/.tools/server-" . (\count($this->servers) + 1) . '.log';
 
-        return $this->servers[] = BackgroundServer::start(\strtr(\trim($command), $this->addresses), $this->folder, $this->environment(), $log);
+        return $this->servers[] = BackgroundServer::start(\strtr(\trim($command), $this->addresses), $this->directory, $this->environment(), $log);
     }
 
     /** What a program has printed, as the page would have it. */
@@ -139,7 +139,7 @@ final class Workspace
         Assert::assertTrue($exit === 0 && $output === '', "$place: $output");
     }
 
-    /** @param list<string> $libraries folders of Debian's packages, where Composer would have installed them */
+    /** @param list<string> $libraries directories of Debian's packages, where Composer would have installed them */
     private function makeProject(array $libraries): void
     {
         $root = \dirname(__DIR__, 2);
@@ -169,13 +169,13 @@ final class Workspace
         $this->put('.tools/ini/weft.ini', 'extension=' . Weft::library() . "\ndisplay_errors=stderr\nlog_errors=0\n");
         $this->put('.tools/.curlrc', "silent\nshow-error\nmax-time = 60\n");
         // Debian's, which has the libraries that scripts/setup installs.
-        \symlink('/usr/bin/python3', "{$this->folder}/.tools/python3");
-        \symlink("{$this->folder}/vendor/bin/weft", "{$this->folder}/.tools/weft");
+        \symlink('/usr/bin/python3', "{$this->directory}/.tools/python3");
+        \symlink("{$this->directory}/vendor/bin/weft", "{$this->directory}/.tools/weft");
     }
 
     private function put(string $name, string $contents): void
     {
-        $path = "{$this->folder}/$name";
+        $path = "{$this->directory}/$name";
         \is_dir(\dirname($path)) || \mkdir(\dirname($path), recursive: true);
         \file_put_contents($path, $contents);
         \str_starts_with($contents, '#!') && \chmod($path, 0o755);
@@ -191,9 +191,9 @@ final class Workspace
         );
 
         return [
-            'PATH' => "{$this->folder}/.tools:" . \getenv('PATH'),
-            'PHP_INI_SCAN_DIR' => ":{$this->folder}/.tools/ini",
-            'CURL_HOME' => "{$this->folder}/.tools",
+            'PATH' => "{$this->directory}/.tools:" . \getenv('PATH'),
+            'PHP_INI_SCAN_DIR' => ":{$this->directory}/.tools/ini",
+            'CURL_HOME' => "{$this->directory}/.tools",
             'NO_COLOR' => '1',
         ] + $environment;
     }

@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Cli\Weft;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -20,21 +20,21 @@ final class ApiTest extends TestCase
 
     private int $port;
     private ?Supervised $api = null;
-    private Folder $folder;
+    private Directory $directory;
     private string|false $temporary;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
+        $this->directory = new Directory();
         $this->temporary = \getenv('TMPDIR');
-        \putenv("TMPDIR={$this->folder->path}");
+        \putenv("TMPDIR={$this->directory->path}");
     }
 
     protected function tearDown(): void
     {
         $this->api?->signal(\SIGTERM);
         $this->api?->end();
-        $this->folder->remove();
+        $this->directory->remove();
         \putenv($this->temporary === false ? 'TMPDIR' : "TMPDIR={$this->temporary}");
     }
 
@@ -44,24 +44,24 @@ final class ApiTest extends TestCase
             self::markTestSkipped('openapi-typescript is not installed: scripts/openapi-tools');
         }
         $this->open();
-        $folder = new Folder();
+        $directory = new Directory();
         try {
-            \file_put_contents("$folder->path/openapi.json", Weft::run(['openapi', self::PROGRAM])->output);
-            \copy(__DIR__ . '/api-client.ts', "$folder->path/client.ts");
-            \file_put_contents("$folder->path/package.json", '{"type": "module"}');
-            \symlink((string) \realpath(self::TOOLS . '/node_modules'), "$folder->path/node_modules");
-            $bin = "$folder->path/node_modules/.bin";
+            \file_put_contents("$directory->path/openapi.json", Weft::run(['openapi', self::PROGRAM])->output);
+            \copy(__DIR__ . '/api-client.ts', "$directory->path/client.ts");
+            \file_put_contents("$directory->path/package.json", '{"type": "module"}');
+            \symlink((string) \realpath(self::TOOLS . '/node_modules'), "$directory->path/node_modules");
+            $bin = "$directory->path/node_modules/.bin";
 
-            self::command("$bin/openapi-typescript $folder->path/openapi.json -o $folder->path/api.ts");
-            self::command("$bin/tsc --strict --module nodenext --target es2022 --lib es2023,dom --skipLibCheck $folder->path/node.d.ts $folder->path/client.ts", $folder->path);
-            $result = \json_decode(self::command("node $folder->path/client.js http://127.0.0.1:$this->port token-of-the-test"), true, flags: \JSON_THROW_ON_ERROR);
+            self::command("$bin/openapi-typescript $directory->path/openapi.json -o $directory->path/api.ts");
+            self::command("$bin/tsc --strict --module nodenext --target es2022 --lib es2023,dom --skipLibCheck $directory->path/node.d.ts $directory->path/client.ts", $directory->path);
+            $result = \json_decode(self::command("node $directory->path/client.js http://127.0.0.1:$this->port token-of-the-test"), true, flags: \JSON_THROW_ON_ERROR);
 
             self::assertSame([
                 'status' => 201, 'id' => 1, 'email' => null, 'title' => 'Weaving', 'published' => '2026-01-02T03:04:05.000000+00:00', 'count' => 1,
                 'pointers' => ['#/title', '#/pages'], 'removed' => 204, 'missing' => 'There is no book 1',
             ], $result);
         } finally {
-            $folder->remove();
+            $directory->remove();
         }
     }
 
@@ -106,7 +106,7 @@ final class ApiTest extends TestCase
     private function open(): void
     {
         $this->port = Port::free();
-        $environment = ['PORT' => (string) $this->port, 'TOKEN' => 'token-of-the-test', 'PASSWORD' => 'password-of-the-test', 'WEFT_ENV' => 'development', 'TMPDIR' => $this->folder->path];
+        $environment = ['PORT' => (string) $this->port, 'TOKEN' => 'token-of-the-test', 'PASSWORD' => 'password-of-the-test', 'WEFT_ENV' => 'development', 'TMPDIR' => $this->directory->path];
         $this->api = new Supervised(self::PROGRAM, ['--workers=1'], $environment);
         $this->api->wait('is ready');
     }
@@ -120,9 +120,9 @@ final class ApiTest extends TestCase
         return [(int) \substr($head, 9, 3), $head, $body];
     }
 
-    private static function command(string $command, ?string $folder = null): string
+    private static function command(string $command, ?string $directory = null): string
     {
-        $folder === null || \file_put_contents("$folder/node.d.ts", 'declare const process: { argv: string[] };');
+        $directory === null || \file_put_contents("$directory/node.d.ts", 'declare const process: { argv: string[] };');
         \exec("$command 2>&1", $output, $code);
         self::assertSame(0, $code, "$command:\n" . \implode("\n", $output));
 

@@ -24,7 +24,7 @@ final class CustomersTest extends TestCase
 
     protected function tearDown(): void
     {
-        // Its data, and its temporary folder, where the lock of a run with servers is.
+        // Its data, and its temporary directory, where the lock of a run with servers is.
         \exec('rm -rf ' . \escapeshellarg($this->file) . '*');
     }
 

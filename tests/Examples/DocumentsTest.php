@@ -20,17 +20,17 @@ require_once __DIR__ . '/../../site/autoload.php';
  */
 final class DocumentsTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-docs-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-docs-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     public static function pages(): iterable
@@ -107,9 +107,9 @@ final class DocumentsTest extends TestCase
     public function testTheServerOfGettingStartedAnswers(): void
     {
         $port = Port::free();
-        $file = "{$this->folder}/app.php";
+        $file = "{$this->directory}/app.php";
         \file_put_contents($file, $this->source(\str_replace('8080', (string) $port, self::programs('tutorials/getting-started')[0])));
-        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
+        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->directory}/log", $port);
         try {
             self::assertSame('{"n":12,"square":144}', \file_get_contents("http://127.0.0.1:{$port}/square/12"));
             self::assertSame("Hello\n", \file_get_contents("http://127.0.0.1:{$port}/"));
@@ -156,7 +156,7 @@ final class DocumentsTest extends TestCase
 
     public function testTheWorkerOfGettingStartedHandlesEachCommandOnce(): void
     {
-        $database = "sqlite:{$this->folder}/greetings.db";
+        $database = "sqlite:{$this->directory}/greetings.db";
         $send = <<<'PHP'
             $db->execute('CREATE TABLE greetings (name TEXT)');
             $bus->queue('greetings')->declare();
@@ -186,8 +186,8 @@ final class DocumentsTest extends TestCase
     public function testTheGrpcServiceOfGettingStartedIsCalled(): void
     {
         \preg_match('/^```proto\n(.*?)^```$/ms', (string) \file_get_contents(self::root() . '/docs/tutorials/getting-started.md'), $proto);
-        \file_put_contents("{$this->folder}/greeter.proto", $proto[1]);
-        \exec('cd ' . \escapeshellarg($this->folder) . ' && ' . \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' ' . \escapeshellarg(self::root() . '/bin/weft') . ' proto:generate greeter.proto --out=. 2>&1', $output, $code);
+        \file_put_contents("{$this->directory}/greeter.proto", $proto[1]);
+        \exec('cd ' . \escapeshellarg($this->directory) . ' && ' . \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' ' . \escapeshellarg(self::root() . '/bin/weft') . ' proto:generate greeter.proto --out=. 2>&1', $output, $code);
         self::assertSame(0, $code, \implode("\n", $output));
         $client = <<<'PHP'
             spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");
@@ -210,12 +210,12 @@ final class DocumentsTest extends TestCase
     private function serve(int $program, \Closure $test, string $before = ''): void
     {
         $port = Port::free();
-        $file = "{$this->folder}/app.php";
-        $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->folder}/"], self::programs('tutorials/getting-started')[$program]);
+        $file = "{$this->directory}/app.php";
+        $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->directory}/"], self::programs('tutorials/getting-started')[$program]);
         \file_put_contents($file, $this->source("{$before}\n{$source}"));
-        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
+        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->directory}/log", $port);
         try {
-            $test("http://127.0.0.1:{$port}", "{$this->folder}/log");
+            $test("http://127.0.0.1:{$port}", "{$this->directory}/log");
         } finally {
             $server->stop();
         }
@@ -237,9 +237,9 @@ final class DocumentsTest extends TestCase
      */
     private function execute(string $name, string $program, array $arguments): array
     {
-        \file_put_contents("{$this->folder}/{$name}", $this->source($program));
+        \file_put_contents("{$this->directory}/{$name}", $this->source($program));
         $process = \proc_open(
-            [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), '-d', 'display_errors=1', ...$arguments, "{$this->folder}/{$name}"],
+            [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), '-d', 'display_errors=1', ...$arguments, "{$this->directory}/{$name}"],
             [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]],
             $pipes,
         );

@@ -16,14 +16,14 @@ final class ShopTest extends TestCase
 {
     private const DEADLINE = 60.0;
 
-    private string $folder;
+    private string $directory;
     private int $port;
     private ?Supervised $shop = null;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-shop-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-shop-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
         $this->port = Port::free();
     }
 
@@ -31,7 +31,7 @@ final class ShopTest extends TestCase
     {
         $this->shop?->signal(\SIGTERM);
         $this->shop?->end();
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     public function testAnOrderIsTakenStoredAndCounted(): void
@@ -84,7 +84,7 @@ final class ShopTest extends TestCase
         }
         self::assertGreaterThan(200, $accepted);
 
-        $rows = fn(): int => (int) (new \PDO("sqlite:{$this->folder}/weft-shop.sqlite"))->query('SELECT count(*) FROM orders')->fetchColumn();
+        $rows = fn(): int => (int) (new \PDO("sqlite:{$this->directory}/weft-shop.sqlite"))->query('SELECT count(*) FROM orders')->fetchColumn();
         $this->awaitSold(static fn(array $sold): bool => ($sold['book'] ?? 0) >= $accepted && $sold['book'] === $rows());
         \usleep(300_000);
         $sold = $this->sold()['book'];
@@ -96,7 +96,7 @@ final class ShopTest extends TestCase
     private function open(int $workers = 1): void
     {
         $application = \dirname(__DIR__, 2) . '/examples/shop/app.php';
-        $this->shop = new Supervised($application, ["--workers={$workers}"], ['TMPDIR' => $this->folder, 'PORT' => (string) $this->port, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
+        $this->shop = new Supervised($application, ["--workers={$workers}"], ['TMPDIR' => $this->directory, 'PORT' => (string) $this->port, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
         for ($i = 0; $i < $workers; ++$i) {
             $this->shop->wait('is ready');
         }

@@ -194,18 +194,18 @@ final class ClientFaultTest extends GrpcTestCase
 
     public function testACertificateOfAnAuthorityIsRefusedInWords(): void
     {
-        $folder = sys_get_temp_dir() . '/weft-tls-' . bin2hex(random_bytes(6));
-        mkdir($folder);
+        $directory = sys_get_temp_dir() . '/weft-tls-' . bin2hex(random_bytes(6));
+        mkdir($directory);
         try {
-            exec("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $folder/key.pem -out $folder/cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>&1", $output, $code);
+            exec("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $directory/key.pem -out $directory/cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>&1", $output, $code);
             self::assertSame(0, $code, implode("\n", $output));
-            $server = $this->serve(arguments: ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/cert.pem', '$folder/key.pem'))", address: 'localhost:0');
+            $server = $this->serve(arguments: ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$directory/cert.pem', '$directory/key.pem'))", address: 'localhost:0');
             $address = 'localhost' . strrchr($server->address, ':');
-            $client = new UsersClient(Http2Channel::connect($address, new Tls("$folder/cert.pem")));
+            $client = new UsersClient(Http2Channel::connect($address, new Tls("$directory/cert.pem")));
 
             $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
         } finally {
-            exec('rm -rf ' . escapeshellarg($folder));
+            exec('rm -rf ' . escapeshellarg($directory));
         }
 
         self::assertSame("cannot connect to $address: the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE", $failure->getMessage());

@@ -37,10 +37,10 @@ final class ClientInteropTest extends TestCase
     {
         self::$certificates = new Certificates();
         self::$certificates->issue('server', 'interop.test');
-        $folder = self::$certificates->folder;
+        $directory = self::$certificates->directory;
         self::$channels = [
             'plain text' => Http2Channel::connect(self::start()),
-            'TLS' => Http2Channel::connect(self::start('-use_tls', "-tls_cert_file=$folder/server.crt", "-tls_key_file=$folder/server.key"), new Tls("$folder/ca.crt", serverName: 'interop.test')),
+            'TLS' => Http2Channel::connect(self::start('-use_tls', "-tls_cert_file=$directory/server.crt", "-tls_key_file=$directory/server.key"), new Tls("$directory/ca.crt", serverName: 'interop.test')),
         ];
     }
 

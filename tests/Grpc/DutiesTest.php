@@ -90,23 +90,23 @@ final class DutiesTest extends GrpcTestCase
     {
         $certificates = new Certificates();
         array_map(static fn(string $name) => $certificates->issue($name, 'users.test'), ['before', 'after', 'client']);
-        $folder = $certificates->folder;
+        $directory = $certificates->directory;
         $server = $this->serve(
             '"get" => static function () { global $app; $app->reloadCertificates(); return new User(7); }, "list" => static function () { yield new User(1); gate("last"); yield new User(2); }',
-            ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/before.crt', '$folder/before.key'), '$folder/ca.crt')",
+            ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$directory/before.crt', '$directory/before.key'), '$directory/ca.crt')",
         );
         $proto = ['-import-path', \dirname(__DIR__, 2) . '/examples/users', '-proto', 'users.proto'];
-        $secure = ['-cacert', "$folder/ca.crt", '-authority', 'users.test', ...$proto];
-        $shown = ['-cert', "$folder/client.crt", '-key', "$folder/client.key"];
+        $secure = ['-cacert', "$directory/ca.crt", '-authority', 'users.test', ...$proto];
+        $shown = ['-cert', "$directory/client.crt", '-key', "$directory/client.key"];
         $call = static fn(array $options, string $method): array => Tool::run('grpcurl', [...$options, $server->address, $method]);
 
         $open = proc_open([Tool::path('grpcurl'), ...$secure, ...$shown, $server->address, 'api.Users/List'], [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
         self::assertStringContainsString('{', (string) fgets($pipes[1]));
-        self::assertSame('before', self::subject($server, $folder));
-        rename("$folder/after.crt", "$folder/before.crt");
-        rename("$folder/after.key", "$folder/before.key");
+        self::assertSame('before', self::subject($server, $directory));
+        rename("$directory/after.crt", "$directory/before.crt");
+        rename("$directory/after.key", "$directory/before.key");
         [$exit, $output] = $call([...$secure, ...$shown], 'api.Users/Get');
-        $subject = self::subject($server, $folder);
+        $subject = self::subject($server, $directory);
         $server->open('last');
         $list = (string) stream_get_contents($pipes[1]);
         $ended = proc_close($open);
@@ -120,11 +120,11 @@ final class DutiesTest extends GrpcTestCase
         self::assertNotSame(0, $refused);
     }
 
-    private static function subject(GrpcProcess $server, string $folder): string
+    private static function subject(GrpcProcess $server, string $directory): string
     {
         $context = stream_context_create(['ssl' => [
             'verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true, 'alpn_protocols' => 'h2',
-            'local_cert' => "$folder/client.crt", 'local_pk' => "$folder/client.key",
+            'local_cert' => "$directory/client.crt", 'local_pk' => "$directory/client.key",
         ]]);
         $socket = stream_socket_client("tls://$server->address", $code, $message, Timing::DEADLINE, STREAM_CLIENT_CONNECT, $context);
         self::assertIsResource($socket, (string) $message);

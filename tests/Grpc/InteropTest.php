@@ -22,9 +22,9 @@ final class InteropTest extends TestCase
     {
         self::$certificates = new Certificates();
         self::$certificates->issue('server', 'interop.test');
-        $folder = self::$certificates->folder;
+        $directory = self::$certificates->directory;
         self::$plain = GrpcProcess::launch([__DIR__ . '/Interop/server.php']);
-        self::$secure = GrpcProcess::launch([__DIR__ . '/Interop/server.php', "$folder/server.crt", "$folder/server.key"]);
+        self::$secure = GrpcProcess::launch([__DIR__ . '/Interop/server.php', "$directory/server.crt", "$directory/server.key"]);
     }
 
     public static function tearDownAfterClass(): void
@@ -49,7 +49,7 @@ final class InteropTest extends TestCase
     #[DataProvider('cases')]
     public function testTheClientOfGrpcGoIsContentOverTlsWith(string $case, string ...$arguments): void
     {
-        $tls = ['--use_tls', '--use_test_ca', '--ca_file=' . self::$certificates->folder . '/ca.crt', '--server_host_override=interop.test'];
+        $tls = ['--use_tls', '--use_test_ca', '--ca_file=' . self::$certificates->directory . '/ca.crt', '--server_host_override=interop.test'];
 
         self::assertContent(self::$secure, $case, ...$tls, ...$arguments);
     }

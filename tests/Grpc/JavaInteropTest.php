@@ -32,7 +32,7 @@ final class JavaInteropTest extends TestCase
     {
         [$host, $port] = explode(':', (string) self::$server?->address);
         $class = 'io.grpc.testing.integration.TestServiceClient';
-        $command = ['timeout', '60', 'java', '-XX:TieredStopAtLevel=1', '-cp', Tool::folder('grpc-java') . '/*', $class, "--server_host=$host", "--server_port=$port", '--use_tls=false', "--test_case=$case"];
+        $command = ['timeout', '60', 'java', '-XX:TieredStopAtLevel=1', '-cp', Tool::directory('grpc-java') . '/*', $class, "--server_host=$host", "--server_port=$port", '--use_tls=false', "--test_case=$case"];
 
         exec(implode(' ', array_map(escapeshellarg(...), $command)) . ' 2>&1', $output, $code);
 

@@ -30,7 +30,7 @@ final class Tool
     }
 
     /** What is no program: modules, archives. */
-    public static function folder(string $name): string
+    public static function directory(string $name): string
     {
         return \dirname(self::installed("$name-*/done", $name));
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 
 /** The client that pages use, from npm, in Node: over HTTP/1.1. */
 final class WebClientTest extends GrpcTestCase
@@ -32,10 +32,10 @@ final class WebClientTest extends GrpcTestCase
             },
             PHP);
 
-        // Its XMLHttpRequest keeps a storage in the temporary folder.
-        $folder = new Folder();
-        exec(implode(' ', array_map(escapeshellarg(...), ['env', "TMPDIR=$folder->path", 'timeout', '300', 'node', __DIR__ . '/Web/client.js', Tool::folder('grpc-web'), $server->address, $format])) . ' 2>&1', $output, $code);
-        $folder->remove();
+        // Its XMLHttpRequest keeps a storage in the temporary directory.
+        $directory = new Directory();
+        exec(implode(' ', array_map(escapeshellarg(...), ['env', "TMPDIR=$directory->path", 'timeout', '300', 'node', __DIR__ . '/Web/client.js', Tool::directory('grpc-web'), $server->address, $format])) . ' 2>&1', $output, $code);
+        $directory->remove();
 
         self::assertSame(0, $code, implode("\n", $output));
         $results = json_decode(implode("\n", $output), true);

@@ -63,8 +63,8 @@ final class Catalogue
     public function rust(): array
     {
         $jobs = [];
-        foreach ($this->rustPrograms() as $name => [$program, $folder]) {
-            $jobs[] = new RustJob("cargo test $name", $folder, [$program], $this->times->of("cargo test $name", 60.0));
+        foreach ($this->rustPrograms() as $name => [$program, $directory]) {
+            $jobs[] = new RustJob("cargo test $name", $directory, [$program], $this->times->of("cargo test $name", 60.0));
         }
         $documentation = ['cargo', 'test', '--locked', '--package', 'weft-core', '--doc'];
         $jobs[] = new RustJob('cargo test --doc', $this->root, $documentation, $this->times->of('cargo test --doc', 20.0));
@@ -83,7 +83,7 @@ final class Catalogue
         return new ProgramJob('the extension loads', [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), '--ri', 'weft']);
     }
 
-    /** @return array<string, array{string, string}> program and folder by name */
+    /** @return array<string, array{string, string}> program and directory by name */
     private function rustPrograms(): array
     {
         $command = 'cargo test --locked --package weft-core --no-run --message-format=json-render-diagnostics';

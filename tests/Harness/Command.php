@@ -10,7 +10,7 @@ final class Command
     private const USAGE = <<<'TEXT'
         usage: scripts/test [rust] [protobuf] [php]     all when none is named
                scripts/test quick                       the suite "quick" of phpunit.xml.dist, without servers
-               scripts/test PATH...                     test files and folders of PHP
+               scripts/test PATH...                     test files and directories of PHP
 
         WEFT_EXTENSION names the extension (target/debug/libweft.so), WEFT_TEST_LANES how many jobs run at a time.
 

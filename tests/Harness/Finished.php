@@ -11,7 +11,7 @@ final class Finished
         public readonly Job $job,
         public readonly Result $result,
         public readonly float $seconds,
-        public readonly string $folder,
+        public readonly string $directory,
     ) {
     }
 }

@@ -7,7 +7,7 @@ namespace Weft\Tests\Harness;
 /**
  * Stands before every test of a PHPUnit process: a server that an earlier test left down is reported once and started
  * again, so the tests that follow do not fail for it. It also notes which test runs and why tests were skipped, for
- * whoever started the process and set `WEFT_TEST_FOLDER`.
+ * whoever started the process and set `WEFT_TEST_DIRECTORY`.
  */
 final class Guard
 {
@@ -15,7 +15,7 @@ final class Guard
 
     private ?string $previous = null;
 
-    public function __construct(private readonly ?Servers $servers, private readonly ?string $folder)
+    public function __construct(private readonly ?Servers $servers, private readonly ?string $directory)
     {
     }
 
@@ -34,7 +34,7 @@ final class Guard
             $this->servers?->start();
         }
         $this->previous = $test;
-        $this->folder === null || \file_put_contents("{$this->folder}/progress", $test);
+        $this->directory === null || \file_put_contents("{$this->directory}/progress", $test);
     }
 
     public function skipped(string $test, string $reason): void
@@ -44,17 +44,17 @@ final class Guard
 
     private static function fromEnvironment(): self
     {
-        $folder = \getenv('WEFT_TEST_FOLDER') ?: null;
+        $directory = \getenv('WEFT_TEST_DIRECTORY') ?: null;
         $file = \getenv('WEFT_TEST_SERVERS') ?: (\getenv('WEFT_VAR') ?: \dirname(__DIR__, 2) . '/var') . '/services/env';
 
-        return new self(\is_file($file) ? new Servers($file) : null, $folder);
+        return new self(\is_file($file) ? new Servers($file) : null, $directory);
     }
 
     private function report(string $incident): void
     {
         \fwrite(\STDERR, "\n$incident; it is started again\n");
         $this->append('incidents', $incident);
-        if ($this->folder === null) {
+        if ($this->directory === null) {
             // PHPUnit run by hand: its own result does not tell.
             \register_shutdown_function(static fn () => exit(1));
         }
@@ -62,6 +62,6 @@ final class Guard
 
     private function append(string $file, string $line): void
     {
-        $this->folder === null || \file_put_contents("{$this->folder}/$file", \strtr($line, "\n", ' ') . "\n", \FILE_APPEND);
+        $this->directory === null || \file_put_contents("{$this->directory}/$file", \strtr($line, "\n", ' ') . "\n", \FILE_APPEND);
     }
 }

@@ -20,14 +20,14 @@ abstract class Job
     }
 
     /**
-     * @param string $folder of this run of the job, for its reports
+     * @param string $directory of this run of the job, for its reports
      *
      * @return list<string>
      */
-    abstract public function command(string $folder): array;
+    abstract public function command(string $directory): array;
 
-    /** Reads what the ended process left in its folder and in `$folder/output`. */
-    abstract public function result(string $folder, int $code): Result;
+    /** Reads what the ended process left in its directory and in `$directory/output`. */
+    abstract public function result(string $directory, int $code): Result;
 
     public function workingDirectory(): ?string
     {

@@ -16,13 +16,13 @@ final class Lane
     private ?Process $starting = null;
     private ?Process $process = null;
     private ?Job $job = null;
-    private string $folder = '';
+    private string $directory = '';
     private string $temporary = '';
     private ?Servers $servers = null;
 
     /**
-     * @param string $reports   where each job's folder goes
-     * @param string $scratch   of the run: what jobs write to the temporary folder goes below it
+     * @param string $reports   where each job's directory goes
+     * @param string $scratch   of the run: what jobs write to the temporary directory goes below it
      * @param string|null $var  of the servers; null for a lane without
      */
     public function __construct(
@@ -51,12 +51,12 @@ final class Lane
     public function start(Job $job): void
     {
         $this->job = $job;
-        $this->folder = "{$this->reports}/" . \trim((string) \preg_replace('/[^\w.]+/', '-', $job->name), '-');
+        $this->directory = "{$this->reports}/" . \trim((string) \preg_replace('/[^\w.]+/', '-', $job->name), '-');
         $this->temporary = "{$this->scratch}/" . \bin2hex(\random_bytes(3));
-        @\mkdir($this->folder);
+        @\mkdir($this->directory);
         \mkdir($this->temporary, 0o755);
-        $environment = ['TMPDIR' => $this->temporary, 'WEFT_TEST_FOLDER' => $this->folder] + $this->serverEnvironment();
-        $this->process = new Process($job->command($this->folder), "{$this->folder}/output", $environment, $job->workingDirectory());
+        $environment = ['TMPDIR' => $this->temporary, 'WEFT_TEST_DIRECTORY' => $this->directory] + $this->serverEnvironment();
+        $this->process = new Process($job->command($this->directory), "{$this->directory}/output", $environment, $job->workingDirectory());
     }
 
     /** @return Finished|null when a job has ended */
@@ -71,10 +71,10 @@ final class Lane
         if ($code === null && !$late) {
             return null;
         }
-        $result = $late ? $this->hung($this->job, $this->process) : $this->job->result($this->folder, (int) $code);
+        $result = $late ? $this->hung($this->job, $this->process) : $this->job->result($this->directory, (int) $code);
         $this->collectIncidents($this->job, $result);
         $this->collectLeftovers($this->job, $this->process, $result);
-        $finished = new Finished($this->job, $result, $this->process->seconds(), $this->folder);
+        $finished = new Finished($this->job, $result, $this->process->seconds(), $this->directory);
         $this->job = $this->process = null;
 
         return $finished;
@@ -112,15 +112,15 @@ final class Lane
     {
         $process->end();
         $result = new Result();
-        $last = (string) @\file_get_contents("{$this->folder}/progress");
-        $result->fail(\sprintf('%s: ended after its deadline of %.0f s%s', $job->name, $job->deadline, $last === '' ? '' : ", in $last"), Output::tail("{$this->folder}/output"));
+        $last = (string) @\file_get_contents("{$this->directory}/progress");
+        $result->fail(\sprintf('%s: ended after its deadline of %.0f s%s', $job->name, $job->deadline, $last === '' ? '' : ", in $last"), Output::tail("{$this->directory}/output"));
 
         return $result;
     }
 
     private function collectIncidents(Job $job, Result $result): void
     {
-        foreach (\array_filter(\explode("\n", (string) @\file_get_contents("{$this->folder}/incidents"))) as $incident) {
+        foreach (\array_filter(\explode("\n", (string) @\file_get_contents("{$this->directory}/incidents"))) as $incident) {
             $result->fail("{$job->name}: $incident");
         }
         $down = $this->servers?->down() ?? [];
@@ -142,13 +142,13 @@ final class Lane
         }
         $files = \array_diff(\scandir($this->temporary) ?: [], ['.', '..']);
         if ($files !== []) {
-            $result->fail("{$job->name}: left files in the temporary folder", \implode("\n", $files));
+            $result->fail("{$job->name}: left files in the temporary directory", \implode("\n", $files));
         }
         self::remove($this->temporary);
     }
 
-    public static function remove(string $folder): void
+    public static function remove(string $directory): void
     {
-        \exec('rm -rf -- ' . \escapeshellarg($folder));
+        \exec('rm -rf -- ' . \escapeshellarg($directory));
     }
 }

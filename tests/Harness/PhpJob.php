@@ -23,31 +23,31 @@ final class PhpJob extends Job
         parent::__construct($files[0] . $others . ($label === '' ? '' : " ($label)"), $expected, $deadline ?? \max(600.0, 6 * $expected));
     }
 
-    public function command(string $folder): array
+    public function command(string $directory): array
     {
         $extension = (string) \getenv('WEFT_EXTENSION');
-        \file_put_contents("$folder/phpunit.xml", $this->configuration());
+        \file_put_contents("$directory/phpunit.xml", $this->configuration());
 
         return [
             \PHP_BINARY, ...$this->options, '-d', "extension=$extension", '-d', 'zend.assertions=1', self::program($this->root),
-            '--configuration', "$folder/phpunit.xml", '--do-not-cache-result', '--colors=never', '--log-junit', "$folder/junit.xml",
+            '--configuration', "$directory/phpunit.xml", '--do-not-cache-result', '--colors=never', '--log-junit', "$directory/junit.xml",
         ];
     }
 
-    public function result(string $folder, int $code): Result
+    public function result(string $directory, int $code): Result
     {
-        $report = @\simplexml_load_file("$folder/junit.xml");
-        $last = (string) @\file_get_contents("$folder/progress");
+        $report = @\simplexml_load_file("$directory/junit.xml");
+        $last = (string) @\file_get_contents("$directory/progress");
         if ($report === false) {
             $result = new Result();
-            $result->fail("{$this->name}: PHPUnit ended with exit code $code before its report was written, in $last", Output::tail("$folder/output"));
+            $result->fail("{$this->name}: PHPUnit ended with exit code $code before its report was written, in $last", Output::tail("$directory/output"));
 
             return $result;
         }
         $result = $this->counts($report);
-        $result->skips = \array_filter(\explode("\n", (string) @\file_get_contents("$folder/skips")));
+        $result->skips = \array_filter(\explode("\n", (string) @\file_get_contents("$directory/skips")));
         if ($result->failed === 0 && $code !== 0 || $result->passed + $result->failed + $result->skipped === 0) {
-            $result->fail("{$this->name}: PHPUnit ended with exit code $code and {$result->passed} passed tests", Output::tail("$folder/output"));
+            $result->fail("{$this->name}: PHPUnit ended with exit code $code and {$result->passed} passed tests", Output::tail("$directory/output"));
         }
 
         return $result;
@@ -59,9 +59,9 @@ final class PhpJob extends Job
         if (\is_executable("$root/vendor/bin/phpunit")) {
             return "$root/vendor/bin/phpunit";
         }
-        foreach (\explode(':', (string) \getenv('PATH')) as $folder) {
-            if (\is_executable("$folder/phpunit")) {
-                return "$folder/phpunit";
+        foreach (\explode(':', (string) \getenv('PATH')) as $directory) {
+            if (\is_executable("$directory/phpunit")) {
+                return "$directory/phpunit";
             }
         }
         throw new \RuntimeException('PHPUnit is not installed: scripts/setup test');
@@ -140,8 +140,8 @@ final class PhpJob extends Job
             $source->setAttribute($restriction, 'true');
         }
         $include = $source->appendChild($document->createElement('include'));
-        foreach (['src', 'tests', 'bench/src', 'examples'] as $folder) {
-            $include->appendChild($document->createElement('directory', "{$this->root}/$folder"));
+        foreach (['src', 'tests', 'bench/src', 'examples'] as $directory) {
+            $include->appendChild($document->createElement('directory', "{$this->root}/$directory"));
         }
     }
 }

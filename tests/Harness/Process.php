@@ -83,11 +83,11 @@ final class Process
     public function leftovers(): array
     {
         $found = [];
-        foreach (\glob('/proc/[0-9]*', \GLOB_ONLYDIR | \GLOB_NOSORT) ?: [] as $folder) {
-            $environment = @\file_get_contents("$folder/environ");
+        foreach (\glob('/proc/[0-9]*', \GLOB_ONLYDIR | \GLOB_NOSORT) ?: [] as $directory) {
+            $environment = @\file_get_contents("$directory/environ");
             if ($environment !== false && \str_contains("\0$environment", "\0" . self::MARK . "={$this->mark}\0")) {
-                $command = \strtr((string) @\file_get_contents("$folder/cmdline"), "\0", ' ');
-                $found[(int) \basename($folder)] = \trim($command);
+                $command = \strtr((string) @\file_get_contents("$directory/cmdline"), "\0", ' ');
+                $found[(int) \basename($directory)] = \trim($command);
             }
         }
         unset($found[$this->code === null ? $this->pid : 0]);

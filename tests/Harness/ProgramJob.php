@@ -14,15 +14,15 @@ final class ProgramJob extends Job
         parent::__construct($name, \INF, $deadline);
     }
 
-    public function command(string $folder): array
+    public function command(string $directory): array
     {
         return $this->command;
     }
 
-    public function result(string $folder, int $code): Result
+    public function result(string $directory, int $code): Result
     {
         $result = new Result($code === 0 ? 1 : 0);
-        $code === 0 || $result->fail("{$this->name}: exit code $code", Output::tail("$folder/output"));
+        $code === 0 || $result->fail("{$this->name}: exit code $code", Output::tail("$directory/output"));
 
         return $result;
     }

@@ -12,15 +12,15 @@ final class ProtobufJob extends Job
         parent::__construct('scripts/protobuf-conformance', $expected, 600.0);
     }
 
-    public function command(string $folder): array
+    public function command(string $directory): array
     {
         return ["{$this->root}/scripts/protobuf-conformance"];
     }
 
     /** The text format, which Weft does not have, is a suite of its own: its skipped tests are not counted. */
-    public function result(string $folder, int $code): Result
+    public function result(string $directory, int $code): Result
     {
-        $output = (string) \file_get_contents("$folder/output");
+        $output = (string) \file_get_contents("$directory/output");
         $result = new Result();
         \preg_match_all('/^CONFORMANCE SUITE (?:PASSED|FAILED): ([1-9]\d*) successes, (\d+) skipped,.* (\d+) unexpected failures/m', $output, $suites, \PREG_SET_ORDER);
         foreach ($suites as [, $passed, $skipped, $failed]) {
@@ -33,7 +33,7 @@ final class ProtobufJob extends Job
             $result->failures["protobuf conformance: $name"] = $message;
         }
         if ($result->passed === 0 || $code !== 0 && $result->failed === 0) {
-            $result->fail("{$this->name} ended with exit code $code and {$result->passed} passed tests", Output::tail("$folder/output"));
+            $result->fail("{$this->name} ended with exit code $code and {$result->passed} passed tests", Output::tail("$directory/output"));
         }
 
         return $result;

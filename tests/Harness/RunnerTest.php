@@ -9,19 +9,19 @@ use PHPUnit\Framework\TestCase;
 /** What `scripts/test` makes of tests that fail, crash, hang and leave things behind. */
 final class RunnerTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
     /** @var list<string> */
     private array $printed = [];
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-harness-' . \bin2hex(\random_bytes(4));
-        \mkdir("{$this->folder}/scratch", 0o755, true);
+        $this->directory = \sys_get_temp_dir() . '/weft-harness-' . \bin2hex(\random_bytes(4));
+        \mkdir("{$this->directory}/scratch", 0o755, true);
     }
 
     protected function tearDown(): void
     {
-        Lane::remove($this->folder);
+        Lane::remove($this->directory);
     }
 
     public function testAServerThatATestHasKilledIsReportedOnceAndTheTestsAfterItPass(): void
@@ -75,7 +75,7 @@ final class RunnerTest extends TestCase
 
         self::assertSame('1 passed, 2 failed, 0 skipped', $result->summary());
         self::assertSame(['sleep 600', 'left-behind'], \array_values($result->failures));
-        self::assertSame([], \array_diff((array) \scandir("{$this->folder}/scratch"), ['.', '..']));
+        self::assertSame([], \array_diff((array) \scandir("{$this->directory}/scratch"), ['.', '..']));
     }
 
     public function testJobsShareTheLanesTheLongestFirst(): void
@@ -114,6 +114,6 @@ final class RunnerTest extends TestCase
 
     private function lane(int $number): Lane
     {
-        return new Lane(\dirname(__DIR__, 2), $number, $this->folder, "{$this->folder}/scratch", null);
+        return new Lane(\dirname(__DIR__, 2), $number, $this->directory, "{$this->directory}/scratch", null);
     }
 }

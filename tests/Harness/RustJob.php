@@ -8,24 +8,24 @@ namespace Weft\Tests\Harness;
 final class RustJob extends Job
 {
     /** @param list<string> $command */
-    public function __construct(string $name, private readonly string $folder, private readonly array $command, float $expected)
+    public function __construct(string $name, private readonly string $directory, private readonly array $command, float $expected)
     {
         parent::__construct($name, $expected, \max(600.0, 6 * $expected));
     }
 
-    public function command(string $folder): array
+    public function command(string $directory): array
     {
         return $this->command;
     }
 
     public function workingDirectory(): string
     {
-        return $this->folder;
+        return $this->directory;
     }
 
-    public function result(string $folder, int $code): Result
+    public function result(string $directory, int $code): Result
     {
-        $output = (string) \file_get_contents("$folder/output");
+        $output = (string) \file_get_contents("$directory/output");
         $result = new Result();
         \preg_match_all('/^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;/m', $output, $counts, \PREG_SET_ORDER);
         foreach ($counts as [, $passed, $failed, $ignored]) {
@@ -42,7 +42,7 @@ final class RustJob extends Job
             $result->skips[] = "{$this->name}: {$one[1]}: " . ($one[2] ?? 'ignored');
         }
         if ($counts === [] || $code !== 0 && $result->failed === 0) {
-            $result->fail("{$this->name}: the program ended with exit code $code and " . \count($counts) . ' results', Output::tail("$folder/output"));
+            $result->fail("{$this->name}: the program ended with exit code $code and " . \count($counts) . ' results', Output::tail("$directory/output"));
         }
 
         return $result;

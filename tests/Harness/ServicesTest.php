@@ -9,26 +9,26 @@ use PHPUnit\Framework\TestCase;
 
 final class ServicesTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-services-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder, 0o700);
+        $this->directory = \sys_get_temp_dir() . '/weft-services-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory, 0o700);
     }
 
     protected function tearDown(): void
     {
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     /** The data of RabbitMQ belongs to a node of one name. */
-    public function testANodeKeepsItsNameWhenItsFolderIsMoved(): void
+    public function testANodeKeepsItsNameWhenItsDirectoryIsMoved(): void
     {
         $name = $this->node('before');
         self::assertMatchesRegularExpression('/^weft-\d+@localhost$/', $name);
 
-        \rename("{$this->folder}/before", "{$this->folder}/after");
+        \rename("{$this->directory}/before", "{$this->directory}/after");
 
         self::assertSame($name, $this->node('after'));
         self::assertNotSame($name, $this->node('another'));
@@ -64,20 +64,20 @@ final class ServicesTest extends TestCase
     }
 
     /** @return array<string, int> */
-    private function ports(string $folder): array
+    private function ports(string $directory): array
     {
-        return \array_map(intval(...), \parse_ini_file("{$this->folder}/$folder/services/ports"));
+        return \array_map(intval(...), \parse_ini_file("{$this->directory}/$directory/services/ports"));
     }
 
-    private function node(string $folder): string
+    private function node(string $directory): string
     {
-        return \trim($this->services($folder, 'node'));
+        return \trim($this->services($directory, 'node'));
     }
 
-    private function services(string $folder, string $command): string
+    private function services(string $directory, string $command): string
     {
         $script = \dirname(__DIR__, 2) . '/scripts/services';
-        \exec('WEFT_VAR=' . \escapeshellarg("{$this->folder}/$folder") . ' ' . \escapeshellarg($script) . " $command 2>&1", $output, $code);
+        \exec('WEFT_VAR=' . \escapeshellarg("{$this->directory}/$directory") . ' ' . \escapeshellarg($script) . " $command 2>&1", $output, $code);
         self::assertSame(0, $code, \implode("\n", $output));
 
         return \implode("\n", $output);

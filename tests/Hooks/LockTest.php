@@ -101,13 +101,13 @@ final class LockTest extends TestCase
 
     public function testTwoRequestsOfOneSessionTakeTurns(): void
     {
-        $folder = \sys_get_temp_dir() . '/weft-lock-sessions-' . \bin2hex(\random_bytes(4));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-lock-sessions-' . \bin2hex(\random_bytes(4));
+        \mkdir($directory);
         try {
-            $counts = run(static fn(): array => all(\array_map(static fn(): \Closure => static fn(): int => (new Realm())->run(static function () use ($folder): int {
+            $counts = run(static fn(): array => all(\array_map(static fn(): \Closure => static fn(): int => (new Realm())->run(static function () use ($directory): int {
                 \ini_set('session.use_cookies', '0');
                 \ini_set('session.cache_limiter', '');
-                \session_save_path($folder);
+                \session_save_path($directory);
                 \session_id('one');
                 \session_start();
                 $count = $_SESSION['count'] = ($_SESSION['count'] ?? 0) + 1;
@@ -117,7 +117,7 @@ final class LockTest extends TestCase
                 return $count;
             }), \range(1, 5))));
         } finally {
-            \exec('rm -rf ' . \escapeshellarg($folder));
+            \exec('rm -rf ' . \escapeshellarg($directory));
         }
 
         \sort($counts);

@@ -41,16 +41,16 @@ final class MailTest extends TestCase
 
     public function testMailsAreSentSideBySideOnConnectionsThatTurnToTls(): void
     {
-        $folder = $this->certificates->folder;
+        $directory = $this->certificates->directory;
         $tls = \is_file(\ini_get('extension_dir') . '/openssl.so') ? ['-d', 'extension=openssl'] : [];
-        $server = Program::launch([...$tls, __DIR__ . '/Support/mail-server.php', $folder, (string) self::TASKS]);
+        $server = Program::launch([...$tls, __DIR__ . '/Support/mail-server.php', $directory, (string) self::TASKS]);
         $port = (int) \substr((string) \strrchr($server->address, ':'), 1);
 
-        all(\array_map(static fn(int $number): \Closure => static function () use ($folder, $port, $number): void {
+        all(\array_map(static fn(int $number): \Closure => static function () use ($directory, $port, $number): void {
             $transport = new EsmtpTransport('localhost', $port, false);
             $stream = $transport->getStream();
             \assert($stream instanceof SocketStream);
-            $stream->setStreamOptions(['ssl' => ['cafile' => "$folder/ca.crt"]]);
+            $stream->setStreamOptions(['ssl' => ['cafile' => "$directory/ca.crt"]]);
             $transport->send((new Email())->from('app@example.org')->to('ada@example.org')->subject('Hello')->text("mail $number"));
         }, \range(1, self::TASKS)));
         $mails = \explode("\n", \trim($server->output()));

@@ -13,7 +13,7 @@ final class NameTest extends TestCase
 {
     private const ADDRESS = '127.0.0.153';
 
-    private static string $folder;
+    private static string $directory;
     /** @var resource|null */
     private static $server;
 
@@ -22,10 +22,10 @@ final class NameTest extends TestCase
         if (\posix_geteuid() !== 0) {
             self::markTestSkipped('Another resolv.conf can be mounted by root only');
         }
-        self::$folder = \sys_get_temp_dir() . '/weft-names-' . \bin2hex(\random_bytes(4));
-        \mkdir(self::$folder);
-        \file_put_contents(self::$folder . '/resolv.conf', 'nameserver ' . self::ADDRESS . "\noptions timeout:30 attempts:1\n");
-        \file_put_contents(self::$folder . '/nsswitch.conf', "hosts: files dns\n");
+        self::$directory = \sys_get_temp_dir() . '/weft-names-' . \bin2hex(\random_bytes(4));
+        \mkdir(self::$directory);
+        \file_put_contents(self::$directory . '/resolv.conf', 'nameserver ' . self::ADDRESS . "\noptions timeout:30 attempts:1\n");
+        \file_put_contents(self::$directory . '/nsswitch.conf', "hosts: files dns\n");
         self::$server = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/name-server.php', self::ADDRESS], [1 => ['pipe', 'w']], $pipes) ?: null;
         if (self::$server === null || \fgets($pipes[1]) !== "ready\n") {
             self::markTestSkipped('A name server cannot listen on ' . self::ADDRESS . ':53 here');
@@ -38,8 +38,8 @@ final class NameTest extends TestCase
             \proc_terminate(self::$server);
             \proc_close(self::$server);
         }
-        if (isset(self::$folder)) {
-            \exec('rm -rf ' . \escapeshellarg(self::$folder));
+        if (isset(self::$directory)) {
+            \exec('rm -rf ' . \escapeshellarg(self::$directory));
         }
     }
 
@@ -76,9 +76,9 @@ final class NameTest extends TestCase
 
     private function withNameServer(string $code): string
     {
-        $file = self::$folder . '/program.php';
+        $file = self::$directory . '/program.php';
         \file_put_contents($file, "<?php require '" . \dirname(__DIR__, 2) . "/autoload.php'; use function Weft\\{all, run, timeout}; run(function () { $code });");
-        $mount = 'mount --bind ' . self::$folder . '/resolv.conf /etc/resolv.conf && mount --bind ' . self::$folder . '/nsswitch.conf /etc/nsswitch.conf';
+        $mount = 'mount --bind ' . self::$directory . '/resolv.conf /etc/resolv.conf && mount --bind ' . self::$directory . '/nsswitch.conf /etc/nsswitch.conf';
         $command = \implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-n', '-d', 'extension=' . \Weft\Tests\Cli\Weft::library(), $file]));
         \exec('timeout 120 unshare --mount sh -c ' . \escapeshellarg("$mount && exec $command") . ' 2>&1', $output, $status);
         $output = \implode("\n", $output);

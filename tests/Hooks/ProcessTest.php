@@ -16,17 +16,17 @@ use function Weft\timeout;
 /** Child processes of tasks. */
 final class ProcessTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-children-' . \bin2hex(\random_bytes(4));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-children-' . \bin2hex(\random_bytes(4));
+        \mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     /**
@@ -39,7 +39,7 @@ final class ProcessTest extends TestCase
     #[DataProvider('calls')]
     public function testOtherTasksContinueWhileAChildIsWaitedFor(\Closure $call, mixed $expected): void
     {
-        $command = "touch {$this->folder}/\$\$; while [ \$(ls {$this->folder} | wc -l) -lt 10 ]; do sleep 0.01; done;";
+        $command = "touch {$this->directory}/\$\$; while [ \$(ls {$this->directory} | wc -l) -lt 10 ]; do sleep 0.01; done;";
 
         $results = run(static fn(): array => timeout(Timing::DEADLINE, static fn(): array => all(\array_fill(0, 10, static fn(): mixed => $call($command)))));
 
@@ -95,7 +95,7 @@ final class ProcessTest extends TestCase
     #[DataProvider('cancelled')]
     public function testTheChildOfACancelledTaskIsEnded(\Closure $call): void
     {
-        $file = "{$this->folder}/pid";
+        $file = "{$this->directory}/pid";
         try {
             run(static fn(): mixed => timeout(0.3, static fn(): mixed => $call("echo \$\$ > $file; exec sleep 600")));
             self::fail('It was not cancelled');

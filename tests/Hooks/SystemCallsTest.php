@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 use Weft\Tests\Runtime\Subprocess;
 
 /** What a wait costs in system calls: two tasks send a line to and fro, and each waits for the other's. */
@@ -67,16 +67,16 @@ final class SystemCallsTest extends TestCase
     private static function systemCalls(int $rounds, string $program = self::PROGRAM): array
     {
         \is_executable('/usr/bin/strace') || self::markTestSkipped('strace is not installed');
-        $folder = new Folder();
+        $directory = new Directory();
         try {
-            $program = Subprocess::run("const ROUNDS = $rounds;" . $program, under: ['/usr/bin/strace', '-c', '-o', "$folder->path/counts"]);
+            $program = Subprocess::run("const ROUNDS = $rounds;" . $program, under: ['/usr/bin/strace', '-c', '-o', "$directory->path/counts"]);
             if (\str_contains($program->errors, 'ptrace')) {
                 self::markTestSkipped("the system allows no tracing: $program->errors");
             }
             self::assertSame(0, $program->exitCode, $program->errors);
-            \preg_match_all('/^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$/m', (string) \file_get_contents("$folder->path/counts"), $lines);
+            \preg_match_all('/^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$/m', (string) \file_get_contents("$directory->path/counts"), $lines);
         } finally {
-            $folder->remove();
+            $directory->remove();
         }
 
         return \array_diff_key(\array_map(intval(...), \array_combine($lines[2], $lines[1])), ['total' => 0]);

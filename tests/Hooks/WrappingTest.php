@@ -6,7 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 use Weft\Tests\Runtime\Subprocess;
 
 /** Calls of libraries are wrapped whatever compiles, loads or inherits the functions. */
@@ -68,15 +68,15 @@ final class WrappingTest extends TestCase
     public function testXdebug(string $mode, array $files = []): void
     {
         is_file(ini_get('extension_dir') . '/xdebug.so') || self::markTestSkipped('xdebug is not installed');
-        $folder = new Folder();
+        $directory = new Directory();
         try {
-            $program = self::program('class Database extends PDO {}' . self::PROGRAM, 'zend_extension=xdebug', "xdebug.mode=$mode", 'xdebug.start_with_request=' . ($files === [] ? 'no' : 'yes'), 'xdebug.use_compression=0', "xdebug.output_dir=$folder->path", 'xdebug.log_level=0');
+            $program = self::program('class Database extends PDO {}' . self::PROGRAM, 'zend_extension=xdebug', "xdebug.mode=$mode", 'xdebug.start_with_request=' . ($files === [] ? 'no' : 'yes'), 'xdebug.use_compression=0', "xdebug.output_dir=$directory->path", 'xdebug.log_level=0');
 
             self::assertSame("PDO::query()\n1\n", $program->output, $program->errors);
             self::assertSame('', $program->errors);
-            self::assertSame($files, array_map(static fn(string $name): string => explode('.', $name)[0], $folder->names()));
+            self::assertSame($files, array_map(static fn(string $name): string => explode('.', $name)[0], $directory->names()));
         } finally {
-            $folder->remove();
+            $directory->remove();
         }
     }
 

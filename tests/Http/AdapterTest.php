@@ -18,12 +18,12 @@ final class AdapterTest extends HttpTestCase
         };
         PHP;
 
-    private ?Folder $folder = null;
+    private ?Directory $directory = null;
 
     protected function tearDown(): void
     {
         parent::tearDown();
-        $this->folder?->remove();
+        $this->directory?->remove();
     }
 
     public function testAPsr7ApplicationSeesTheWholeRequestAndItsAnswerIsSent(): void
@@ -132,10 +132,10 @@ final class AdapterTest extends HttpTestCase
 
     public function testALumenApplicationAnswers(): void
     {
-        $this->folder = new Folder();
-        $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . str_replace('FOLDER', var_export($this->folder->path, true), <<<'PHP'
-            // It makes a folder for its storage there.
-            $lumen = new Laravel\Lumen\Application(FOLDER);
+        $this->directory = new Directory();
+        $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . str_replace('DIRECTORY', var_export($this->directory->path, true), <<<'PHP'
+            // It makes a directory for its storage there.
+            $lumen = new Laravel\Lumen\Application(DIRECTORY);
             $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->query("q"), $request->file("photo")?->getClientOriginalName()], 201); });
             $routes->fallback(new Weft\Http\SymfonyHandler($lumen->handle(...)));
             PHP), ', limits: new Limits(inFlight: 1)');

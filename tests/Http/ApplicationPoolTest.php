@@ -286,11 +286,11 @@ final class ApplicationPoolTest extends HttpTestCase
     public function testASessionIsClosedWhenItsRequestFails(): void
     {
         $server = $this->serve(<<<'PHP'
-            $GLOBALS['folder'] = sys_get_temp_dir() . '/weft-sessions-' . getmypid();
-            mkdir($GLOBALS['folder']);
-            register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
+            $GLOBALS['directory'] = sys_get_temp_dir() . '/weft-sessions-' . getmypid();
+            mkdir($GLOBALS['directory']);
+            register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['directory'] . '/*')), rmdir($GLOBALS['directory'])]);
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
-                ini_set('session.save_path', $GLOBALS['folder']);
+                ini_set('session.save_path', $GLOBALS['directory']);
                 return static function () {
                     session_start();
                     $_SESSION['hits'] = ($_SESSION['hits'] ?? 0) + 1;

@@ -22,12 +22,12 @@ final class AutobahnTest extends HttpTestCase
                 }
             }, messageBytes: 17 << 20, origins: ["*"], compress: true);
             PHP);
-        $folder = new Folder();
+        $directory = new Directory();
         $leftOut = implode(' ', array_map(static fn(string $cases): string => '-x ' . escapeshellarg($cases), self::LEFT_OUT));
 
-        exec("timeout 300 $tool -m fuzzingclient $leftOut -o $folder->path $server->address 2>&1", $output);
-        $reports = json_decode((string) @file_get_contents("$folder->path/index.json"), true) ?? [];
-        $folder->remove();
+        exec("timeout 300 $tool -m fuzzingclient $leftOut -o $directory->path $server->address 2>&1", $output);
+        $reports = json_decode((string) @file_get_contents("$directory->path/index.json"), true) ?? [];
+        $directory->remove();
 
         $cases = array_merge(...array_values($reports));
         self::assertGreaterThan(240, \count($cases), implode("\n", $output));

@@ -14,7 +14,7 @@ final class BrowserTest extends HttpTestCase
     private const ROUTES = <<<'PHP'
         $routes->use(new Compression(minBytes: 0));
         $routes->get("/", static fn() => Response::html(PAGE))
-            ->static("/assets", FOLDER)
+            ->static("/assets", DIRECTORY)
             ->post("/result", static function (Request $r) { fwrite(STDERR, "result " . base64_encode($r->body()) . "\n"); return Response::noContent(); })
             ->get("/protocol", static fn(Request $r) => Response::text($r->protocol() . " " . (str_contains($r->header("accept-encoding") ?? "", "zstd") ? "zstd" : "no zstd")))
             ->get("/events", static fn(Request $r) => Response::events(static function () use ($r) {
@@ -81,18 +81,18 @@ final class BrowserTest extends HttpTestCase
     public function testABrowserUnderstandsEverything(bool $isSecured, string $protocol): void
     {
         $browser = self::browser();
-        $folder = new Folder();
-        $folder->write('a.txt', 'abc');
+        $directory = new Directory();
+        $directory->write('a.txt', 'abc');
         $certificates = new Certificates();
         $certificates->issue('a', 'localhost');
-        $routes = strtr(self::ROUTES, ['PAGE' => var_export(self::PAGE, true), 'FOLDER' => var_export($folder->path, true)]);
+        $routes = strtr(self::ROUTES, ['PAGE' => var_export(self::PAGE, true), 'DIRECTORY' => var_export($directory->path, true)]);
         $server = $this->serve($routes, $isSecured ? ", tls: new Tls({$certificates->php('a')})" : '');
         $url = ($isSecured ? 'https' : 'http') . "://$server->address/";
 
         try {
-            $result = self::visit($browser, $url, $server, $folder);
+            $result = self::visit($browser, $url, $server, $directory);
         } finally {
-            $folder->remove();
+            $directory->remove();
             $certificates->remove();
         }
 
@@ -112,21 +112,21 @@ final class BrowserTest extends HttpTestCase
     }
 
     /** @return array<string, mixed> what the page has found out */
-    private static function visit(string $browser, string $url, ServerProcess $server, Folder $folder): array
+    private static function visit(string $browser, string $url, ServerProcess $server, Directory $directory): array
     {
-        $options = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--ignore-certificate-errors', '--remote-debugging-port=0', "--user-data-dir=$folder->path/profile"];
+        $options = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--ignore-certificate-errors', '--remote-debugging-port=0', "--user-data-dir=$directory->path/profile"];
         // A session of its own, so that all its processes can be ended.
-        $process = proc_open(['setsid', '-w', $browser, ...$options, $url], [1 => ['file', '/dev/null', 'w'], 2 => ['file', "$folder->path/browser.log", 'w']], $pipes, null, ['TMPDIR' => $folder->path] + getenv());
+        $process = proc_open(['setsid', '-w', $browser, ...$options, $url], [1 => ['file', '/dev/null', 'w'], 2 => ['file', "$directory->path/browser.log", 'w']], $pipes, null, ['TMPDIR' => $directory->path] + getenv());
         try {
             $deadline = microtime(true) + self::DEADLINE;
             while (preg_match('/^result (\S+)$/m', $server->log(), $found) !== 1) {
                 if (microtime(true) > $deadline) {
-                    self::fail("The browser has sent nothing.\n{$server->log()}\n" . file_get_contents("$folder->path/browser.log"));
+                    self::fail("The browser has sent nothing.\n{$server->log()}\n" . file_get_contents("$directory->path/browser.log"));
                 }
                 usleep(20_000);
             }
         } finally {
-            self::end($process, $folder->path);
+            self::end($process, $directory->path);
         }
 
         return json_decode((string) base64_decode($found[1], true), true, flags: \JSON_THROW_ON_ERROR);
@@ -137,13 +137,13 @@ final class BrowserTest extends HttpTestCase
      *
      * @param resource $process
      */
-    private static function end($process, string $folder): void
+    private static function end($process, string $directory): void
     {
         // setsid starts a child only if it leads a group itself; otherwise it becomes the browser.
         $pid = proc_get_status($process)['pid'];
         $sessions = [(string) $pid, ...explode(' ', trim((string) @file_get_contents("/proc/$pid/task/$pid/children")))];
         $deadline = microtime(true) + self::DEADLINE;
-        while (($pids = self::processes($sessions, $folder)) !== []) {
+        while (($pids = self::processes($sessions, $directory)) !== []) {
             if (microtime(true) > $deadline) {
                 self::fail('Processes of the browser outlive SIGKILL: ' . implode(', ', $pids));
             }
@@ -157,19 +157,19 @@ final class BrowserTest extends HttpTestCase
     }
 
     /**
-     * The browser's processes: those of its session, and those that name the test's folder.
+     * The browser's processes: those of its session, and those that name the test's directory.
      *
      * @param list<string> $sessions
      * @return list<int>
      */
-    private static function processes(array $sessions, string $folder): array
+    private static function processes(array $sessions, string $directory): array
     {
         $pids = [];
         foreach (glob('/proc/[0-9]*') ?: [] as $path) {
             $pid = (int) basename($path);
             // The fields after the command's name: state, parent, group, session.
             $status = explode(' ', (string) preg_replace('/^.*\) /s', '', (string) @file_get_contents("$path/stat")));
-            $isOurs = \in_array($status[3] ?? '', $sessions, true) || str_contains((string) @file_get_contents("$path/cmdline"), $folder);
+            $isOurs = \in_array($status[3] ?? '', $sessions, true) || str_contains((string) @file_get_contents("$path/cmdline"), $directory);
             if ($isOurs && $status[0] !== 'Z') {
                 $pids[] = $pid;
             }

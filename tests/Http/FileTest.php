@@ -13,18 +13,18 @@ final class FileTest extends HttpTestCase
     private const MODIFIED = 784_111_777;
     private const DATE = 'Sun, 06 Nov 1994 08:49:37 GMT';
 
-    private Folder $folder;
+    private Directory $directory;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
-        $this->folder->write('a.txt', self::TEXT, self::MODIFIED);
+        $this->directory = new Directory();
+        $this->directory->write('a.txt', self::TEXT, self::MODIFIED);
     }
 
     protected function tearDown(): void
     {
         parent::tearDown();
-        $this->folder->remove();
+        $this->directory->remove();
     }
 
     public function testAFileIsSentWithWhatIsKnownOfIt(): void
@@ -62,7 +62,7 @@ final class FileTest extends HttpTestCase
         $certificates = new Certificates();
         $certificates->issue('a', 'a.test');
         $bytes = random_bytes(3_000_000);
-        $file = $this->folder->write('large.bin', $bytes);
+        $file = $this->directory->write('large.bin', $bytes);
         $server = $this->serve($this->routes(), $isSecured ? ", tls: new Tls({$certificates->php('a')})" : '');
         $scheme = $isSecured ? 'https' : 'http';
         $fetch = static function (string ...$arguments) use ($server, $protocol, $scheme): string {
@@ -168,7 +168,7 @@ final class FileTest extends HttpTestCase
 
     public function testFieldsOfTheHandlerReplaceThoseOfTheFile(): void
     {
-        $path = var_export("{$this->folder->path}/a.txt", true);
+        $path = var_export("{$this->directory->path}/a.txt", true);
         $server = $this->serve("\$routes->get('/', static fn() => Response::file($path, 'application/x-thing', download: 'Bericht \"ä\".txt')->withHeader('etag', '\"v1\"'));");
 
         $response = $server->get('/');
@@ -180,7 +180,7 @@ final class FileTest extends HttpTestCase
 
     public function testAnotherStatusOrMethodHasNeitherRangesNorConditions(): void
     {
-        $path = var_export("{$this->folder->path}/a.txt", true);
+        $path = var_export("{$this->directory->path}/a.txt", true);
         $server = $this->serve("\$routes->get('/', static fn() => Response::file($path)->withStatus(404))->post('/', static fn() => Response::file($path));");
 
         $response = $server->get('/', '-H', 'Range: bytes=0-1', '-H', 'If-None-Match: *');
@@ -191,21 +191,21 @@ final class FileTest extends HttpTestCase
 
     public function testWhatIsNoFileIs404AndTheClientIsNotToldWhere(): void
     {
-        posix_mkfifo("{$this->folder->path}/pipe", 0o600);
-        mkdir("{$this->folder->path}/folder");
+        posix_mkfifo("{$this->directory->path}/pipe", 0o600);
+        mkdir("{$this->directory->path}/directory");
         $server = $this->server();
 
-        foreach (['missing.txt', 'folder', 'pipe', 'a.txt%00', str_repeat('x', 300)] as $name) {
+        foreach (['missing.txt', 'directory', 'pipe', 'a.txt%00', str_repeat('x', 300)] as $name) {
             $response = $server->get("/$name");
             self::assertStatus(404, $response);
-            self::assertStringNotContainsString($this->folder->path, $response);
+            self::assertStringNotContainsString($this->directory->path, $response);
         }
         self::assertSame('', $server->log());
     }
 
     public function testAnEmptyFileIsSentAndHasNoRanges(): void
     {
-        $this->folder->write('empty.html', '');
+        $this->directory->write('empty.html', '');
         $server = $this->server();
 
         $response = $server->get('/empty.html');
@@ -216,7 +216,7 @@ final class FileTest extends HttpTestCase
 
     public function testAFileOfManyGigabytesIsNeverInMemory(): void
     {
-        $file = fopen("{$this->folder->path}/sparse.bin", 'w');
+        $file = fopen("{$this->directory->path}/sparse.bin", 'w');
         ftruncate($file, 8 << 30);
         $server = $this->server();
         $before = $server->resident();
@@ -233,7 +233,7 @@ final class FileTest extends HttpTestCase
 
     public function testAFileThatBecomesShorterBreaksTheAnswerOff(): void
     {
-        $path = $this->folder->write('shrinks.bin', str_repeat('x', 20_000_000));
+        $path = $this->directory->write('shrinks.bin', str_repeat('x', 20_000_000));
         $server = $this->server();
         $socket = $server->connect();
         fwrite($socket, "GET /shrinks.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -248,13 +248,13 @@ final class FileTest extends HttpTestCase
     public function testAFileThatIsReplacedWhileItIsSentIsSentAsItWas(): void
     {
         $bytes = random_bytes(10_000_000);
-        $path = $this->folder->write('old.bin', $bytes);
+        $path = $this->directory->write('old.bin', $bytes);
         $server = $this->server();
         $socket = $server->connect();
         fwrite($socket, "GET /old.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         $first = fread($socket, 1);
 
-        rename($this->folder->write('new.bin', 'new'), $path);
+        rename($this->directory->write('new.bin', 'new'), $path);
 
         self::assertTrue(self::bodyOf($first . ServerProcess::readAll($socket)) === $bytes);
     }
@@ -266,6 +266,6 @@ final class FileTest extends HttpTestCase
 
     private function routes(): string
     {
-        return '$routes->get("/{name}", static fn(string $name) => Response::file(' . var_export("{$this->folder->path}/", true) . ' . $name));';
+        return '$routes->get("/{name}", static fn(string $name) => Response::file(' . var_export("{$this->directory->path}/", true) . ' . $name));';
     }
 }

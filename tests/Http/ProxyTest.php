@@ -47,12 +47,12 @@ final class ProxyTest extends HttpTestCase
 
     public function testAProxyOnAUnixSocketIsTrustedAsSuch(): void
     {
-        $folder = new Folder();
-        $server = $this->serve(self::TELL, ', proxies: new Weft\Http\TrustedProxies(["unix"])', "unix:$folder->path/socket");
+        $directory = new Directory();
+        $server = $this->serve(self::TELL, ', proxies: new Weft\Http\TrustedProxies(["unix"])', "unix:$directory->path/socket");
 
         self::assertSame(['203.0.113.9', true, 'https', 'example.org'], self::told($server->get('/', ...self::SPOOFED)));
         $server->stop();
-        $folder->remove();
+        $directory->remove();
     }
 
     public function testApplicationsSeeTheClientOfAProxyInTheirServerParameters(): void

@@ -18,7 +18,7 @@ final class RandomInputTest extends HttpTestCase
         });
         $routes->get("/names/{a}/{b:.*}", static fn(string $a, string $b) => Response::text(base64_encode($a . $b)));
         $routes->get("/file", static fn() => Response::file(FILE));
-        $routes->static("/files", FOLDER);
+        $routes->static("/files", DIRECTORY);
         PHP;
 
     private \Random\Randomizer $random;
@@ -28,9 +28,9 @@ final class RandomInputTest extends HttpTestCase
     public function testRandomFieldsAreReadOrRefused(string $request, array $pieces): void
     {
         $this->random = new \Random\Randomizer(new \Random\Engine\Mt19937(5));
-        $folder = new Folder();
-        $file = $folder->write('a.txt', 'contents');
-        $server = $this->serve(strtr(self::ROUTES, ['FILE' => var_export($file, true), 'FOLDER' => var_export($folder->path, true)]));
+        $directory = new Directory();
+        $file = $directory->write('a.txt', 'contents');
+        $server = $this->serve(strtr(self::ROUTES, ['FILE' => var_export($file, true), 'DIRECTORY' => var_export($directory->path, true)]));
         try {
             for ($round = 0; $round < self::ROUNDS; $round++) {
                 $input = $this->input($pieces);
@@ -41,7 +41,7 @@ final class RandomInputTest extends HttpTestCase
             self::assertSame([], preg_grep('/^$|warning HTTP server refused \d+ × \w+, last from /', explode("\n", $server->log()), PREG_GREP_INVERT));
             self::assertSame('contents', self::bodyOf($server->get('/file')));
         } finally {
-            $folder->remove();
+            $directory->remove();
         }
     }
 

@@ -14,16 +14,16 @@ require_once __DIR__ . '/../../bench/autoload.php';
 /** Classic PHP files, served concurrently by one process. */
 final class RealmHandlerTest extends TestCase
 {
-    private static string $folder;
+    private static string $directory;
     private static string $address;
     private static Supervised $server;
 
     public static function setUpBeforeClass(): void
     {
-        self::$folder = \sys_get_temp_dir() . '/weft-realms-' . \bin2hex(\random_bytes(6));
-        \mkdir(self::$folder . '/sessions', recursive: true);
+        self::$directory = \sys_get_temp_dir() . '/weft-realms-' . \bin2hex(\random_bytes(6));
+        \mkdir(self::$directory . '/sessions', recursive: true);
         self::$address = '127.0.0.1:' . Port::free();
-        self::$server = new Supervised(__DIR__ . '/Fixtures/realms/app.php', [], ['LISTEN' => self::$address, 'SESSIONS' => self::$folder . '/sessions']);
+        self::$server = new Supervised(__DIR__ . '/Fixtures/realms/app.php', [], ['LISTEN' => self::$address, 'SESSIONS' => self::$directory . '/sessions']);
         self::$server->wait('is ready');
     }
 
@@ -31,7 +31,7 @@ final class RealmHandlerTest extends TestCase
     {
         self::$server->signal(\SIGTERM);
         self::$server->end();
-        \exec('rm -rf ' . \escapeshellarg(self::$folder));
+        \exec('rm -rf ' . \escapeshellarg(self::$directory));
     }
 
     public function testASessionIsKeptFromRequestToRequest(): void
@@ -66,10 +66,10 @@ final class RealmHandlerTest extends TestCase
     {
         $body = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\ncontents\r\n--b--\r\n";
 
-        [, , $body] = self::request('/?upload=' . \rawurlencode(self::$folder . '/moved'), ['Content-Type: multipart/form-data; boundary=b'], 'POST', $body);
+        [, , $body] = self::request('/?upload=' . \rawurlencode(self::$directory . '/moved'), ['Content-Type: multipart/form-data; boundary=b'], 'POST', $body);
 
         self::assertSame('a.txt 8 text/plain moved', $body);
-        self::assertSame('contents', \file_get_contents(self::$folder . '/moved'));
+        self::assertSame('contents', \file_get_contents(self::$directory . '/moved'));
     }
 
     public function testAnExceptionIsA500AndTheNextRequestIsServed(): void

@@ -43,30 +43,30 @@ final class SessionTest extends HttpTestCase
         $routes->get("/plain", static fn() => Response::text("plain"))
             ->get("/see", static fn(Request $request) => $request->session()->values())
             ->post("/set/{name}/{value}", static function (Request $request, string $name, string $value): void { $request->session()->set($name, $value); })
-            ->post("/slow/{name}", static function (Request $request, string $name): void { $request->session()->values(); touch("FOLDER/at-$name"); gate($name); $request->session()->set($name, 1); })
+            ->post("/slow/{name}", static function (Request $request, string $name): void { $request->session()->values(); touch("DIRECTORY/at-$name"); gate($name); $request->session()->set($name, 1); })
             ->post("/remove/{name}", static function (Request $request, string $name): void { $request->session()->remove($name); })
             ->post("/login", static function (Request $request): void { $request->session()->renew()->set("user", 7); })
             ->post("/fail", static function (Request $request): void { $request->session()->set("failures", 1); throw new HttpException(401, "no"); })
             ->post("/logout", static function (Request $request): void { $request->session()->destroy(); });
         PHP;
 
-    private Folder $folder;
+    private Directory $directory;
     private ?EmptyDatabase $database = null;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
+        $this->directory = new Directory();
     }
 
     protected function tearDown(): void
     {
         parent::tearDown();
-        $redis = (int) @file_get_contents("{$this->folder->path}/redis.pid");
+        $redis = (int) @file_get_contents("{$this->directory->path}/redis.pid");
         $redis > 0 && posix_kill($redis, SIGTERM);
         while ($redis > 0 && posix_kill($redis, 0)) {
             usleep(5_000);
         }
-        $this->folder->remove();
+        $this->directory->remove();
         $this->database?->drop();
     }
 
@@ -171,16 +171,16 @@ final class SessionTest extends HttpTestCase
         $server = $this->withSessions($this->prepared('file'));
         $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
 
-        $files = glob("{$this->folder->path}/sessions/*");
+        $files = glob("{$this->directory->path}/sessions/*");
 
         self::assertCount(1, $files);
         self::assertSame(0o600, fileperms($files[0]) & 0o777);
         self::assertStringNotContainsString(substr($cookie, 8), $files[0] . file_get_contents($files[0]));
-        $store = new FileStore("{$this->folder->path}/sessions");
+        $store = new FileStore("{$this->directory->path}/sessions");
         $store->write(str_repeat('a', 64), 'old', 0, 0.001);
         usleep(2_000);
         $store->prune();
-        self::assertCount(1, glob("{$this->folder->path}/sessions/*"));
+        self::assertCount(1, glob("{$this->directory->path}/sessions/*"));
     }
 
     public function testARouteOutsideOfSessionsSaysSo(): void
@@ -193,7 +193,7 @@ final class SessionTest extends HttpTestCase
 
     public function testWrongArgumentsAreRefused(): void
     {
-        $store = new FileStore($this->folder->path);
+        $store = new FileStore($this->directory->path);
         foreach ([['idle' => 0.0], ['lifetime' => -1.0], ['idle' => NAN], ['cookie' => 'a b'], ['cookie' => '__Host-a', 'secure' => false]] as $arguments) {
             try {
                 new Sessions($store, ...$arguments);
@@ -225,7 +225,7 @@ final class SessionTest extends HttpTestCase
             return $this->redis($store);
         }
         if ($store === 'file') {
-            return "new Weft\\Http\\Sessions\\FileStore('{$this->folder->path}/sessions')";
+            return "new Weft\\Http\\Sessions\\FileStore('{$this->directory->path}/sessions')";
         }
         $this->database = new EmptyDatabase($store);
 
@@ -241,8 +241,8 @@ final class SessionTest extends HttpTestCase
         if ($binary === '') {
             self::markTestSkipped('redis-server is not installed');
         }
-        $socket = "{$this->folder->path}/redis.sock";
-        exec("$binary --port 0 --unixsocket $socket --daemonize yes --save '' --dir {$this->folder->path} --pidfile {$this->folder->path}/redis.pid --logfile {$this->folder->path}/redis.log");
+        $socket = "{$this->directory->path}/redis.sock";
+        exec("$binary --port 0 --unixsocket $socket --daemonize yes --save '' --dir {$this->directory->path} --pidfile {$this->directory->path}/redis.pid --logfile {$this->directory->path}/redis.log");
         for ($deadline = microtime(true) + 60.0; @stream_socket_client("unix://$socket") === false && microtime(true) < $deadline;) {
             usleep(5_000);
         }
@@ -260,13 +260,13 @@ final class SessionTest extends HttpTestCase
         // Debian's phpredis needs igbinary.
         $extensions = str_contains($store, 'new Redis(') ? array_filter(['igbinary', 'redis'], extension_loaded(...)) : [];
 
-        return $this->serve("\$routes->use(new Weft\\Http\\Sessions($store, secure: false$options));" . str_replace('FOLDER', $this->folder->path, self::ROUTES), extensions: array_values($extensions));
+        return $this->serve("\$routes->use(new Weft\\Http\\Sessions($store, secure: false$options));" . str_replace('DIRECTORY', $this->directory->path, self::ROUTES), extensions: array_values($extensions));
     }
 
     /** Waits until the request has read its session. */
     private function awaitArrival(string $name): void
     {
-        for ($deadline = microtime(true) + 60.0; !is_file("{$this->folder->path}/at-$name") && microtime(true) < $deadline;) {
+        for ($deadline = microtime(true) + 60.0; !is_file("{$this->directory->path}/at-$name") && microtime(true) < $deadline;) {
             usleep(2_000);
             clearstatcache();
         }

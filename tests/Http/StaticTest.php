@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
-/** `Router::static()`: what of a folder may be seen, and nothing else. */
+/** `Router::static()`: what of a directory may be seen, and nothing else. */
 final class StaticTest extends HttpTestCase
 {
     private const ESCAPES = [
@@ -15,33 +15,33 @@ final class StaticTest extends HttpTestCase
         '/assets/%c0%ae%c0%ae/secret.txt', '/assets/%ff', '/assets/..', '/assets/%2e%2e', '/assets/css/..', '/assets/.',
     ];
 
-    private Folder $folder;
+    private Directory $directory;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
-        $this->folder->write('secret.txt', 'secret');
-        $this->folder->write('public-secret.txt', 'secret');
-        $this->folder->write('public/index.html', '<h1>top</h1>');
-        $this->folder->write('public/css/site.css', 'body {}');
-        $this->folder->write('public/sub/index.html', '<h1>sub</h1>');
-        $this->folder->write('public/bare/a.txt', 'a');
-        $this->folder->write('public/with space ä.txt', 'space');
-        $this->folder->write('public/.env', 'secret');
-        $this->folder->write('public/.git/config', 'secret');
-        symlink("{$this->folder->path}/secret.txt", "{$this->folder->path}/public/out.txt");
-        symlink('../secret.txt', "{$this->folder->path}/public/up.txt");
-        symlink($this->folder->path, "{$this->folder->path}/public/away");
-        symlink("{$this->folder->path}/public/css/site.css", "{$this->folder->path}/public/in.css");
+        $this->directory = new Directory();
+        $this->directory->write('secret.txt', 'secret');
+        $this->directory->write('public-secret.txt', 'secret');
+        $this->directory->write('public/index.html', '<h1>top</h1>');
+        $this->directory->write('public/css/site.css', 'body {}');
+        $this->directory->write('public/sub/index.html', '<h1>sub</h1>');
+        $this->directory->write('public/bare/a.txt', 'a');
+        $this->directory->write('public/with space ä.txt', 'space');
+        $this->directory->write('public/.env', 'secret');
+        $this->directory->write('public/.git/config', 'secret');
+        symlink("{$this->directory->path}/secret.txt", "{$this->directory->path}/public/out.txt");
+        symlink('../secret.txt', "{$this->directory->path}/public/up.txt");
+        symlink($this->directory->path, "{$this->directory->path}/public/away");
+        symlink("{$this->directory->path}/public/css/site.css", "{$this->directory->path}/public/in.css");
     }
 
     protected function tearDown(): void
     {
         parent::tearDown();
-        $this->folder->remove();
+        $this->directory->remove();
     }
 
-    public function testFilesFoldersAndTheirIndexAreFound(): void
+    public function testFilesDirectoriesAndTheirIndexAreFound(): void
     {
         $server = $this->server();
 
@@ -57,7 +57,7 @@ final class StaticTest extends HttpTestCase
         self::assertStatus(405, $server->get('/assets/css/site.css', '-X', 'POST'));
     }
 
-    public function testNoPathLeadsOutOfTheFolder(): void
+    public function testNoPathLeadsOutOfTheDirectory(): void
     {
         $server = $this->server();
         foreach (self::ESCAPES as $path) {
@@ -76,10 +76,10 @@ final class StaticTest extends HttpTestCase
         self::assertStatus(404, $server->get('/assets/..', '--path-as-is'));
     }
 
-    public function testAFolderWithoutItsSlashIsSentThereWithoutLeavingTheHost(): void
+    public function testADirectoryWithoutItsSlashIsSentThereWithoutLeavingTheHost(): void
     {
-        $server = $this->serve('$routes->static("", ' . var_export("{$this->folder->path}/public", true) . ');');
-        mkdir("{$this->folder->path}/public/example.com", 0o777, true);
+        $server = $this->serve('$routes->static("", ' . var_export("{$this->directory->path}/public", true) . ');');
+        mkdir("{$this->directory->path}/public/example.com", 0o777, true);
 
         self::assertStringContainsString("location: ./sub/?a=1\r\n", $server->get('/sub?a=1'));
         $response = $server->exchange("GET //example.com HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -98,9 +98,9 @@ final class StaticTest extends HttpTestCase
 
     public function testAClientGetsTheSiblingItHasACodingFor(): void
     {
-        $this->folder->write('public/app.js', str_repeat('let a;', 100));
-        $this->folder->write('public/app.js.gz', (string) gzencode('gzip'));
-        $this->folder->write('public/app.js.br', 'brotli');
+        $this->directory->write('public/app.js', str_repeat('let a;', 100));
+        $this->directory->write('public/app.js.gz', (string) gzencode('gzip'));
+        $this->directory->write('public/app.js.br', 'brotli');
         $server = $this->server();
         $cases = ['gzip, br' => 'br', 'gzip' => 'gzip', 'br;q=0.1, gzip;q=0.9' => 'gzip', 'br;q=0, gzip;q=0, *' => '', 'identity' => '', 'zstd' => '', 'br;q=0.5, identity' => ''];
 
@@ -127,23 +127,23 @@ final class StaticTest extends HttpTestCase
         self::assertStatus(304, $server->get('/assets/app.js', '-H', 'Accept-Encoding: gzip', '-H', "If-None-Match: {$tag('gzip')}"));
     }
 
-    public function testASiblingThatIsALinkOutOfTheFolderIsNotSent(): void
+    public function testASiblingThatIsALinkOutOfTheDirectoryIsNotSent(): void
     {
-        symlink("{$this->folder->path}/secret.txt", "{$this->folder->path}/public/css/site.css.gz");
+        symlink("{$this->directory->path}/secret.txt", "{$this->directory->path}/public/css/site.css.gz");
 
         self::assertSame('body {}', self::bodyOf($this->server()->get('/assets/css/site.css', '-H', 'Accept-Encoding: gzip')));
     }
 
     public function testRoutesBesideItStay(): void
     {
-        $server = $this->serve('$routes->static("", ' . var_export("{$this->folder->path}/public", true) . ', index: null)->get("/css/site.css", static fn() => Response::text("mine"))->post("/{x}", static fn(string $x) => Response::text($x));');
+        $server = $this->serve('$routes->static("", ' . var_export("{$this->directory->path}/public", true) . ', index: null)->get("/css/site.css", static fn() => Response::text("mine"))->post("/{x}", static fn(string $x) => Response::text($x));');
 
         self::assertSame('mine', self::bodyOf($server->get('/css/site.css')));
         self::assertSame('a', self::bodyOf($server->get('/a', '-d', '')));
         self::assertStatus(404, $server->get('/'));
     }
 
-    public function testAFolderThatIsNotThereIsRefusedAtOnce(): void
+    public function testADirectoryThatIsNotThereIsRefusedAtOnce(): void
     {
         $this->expectExceptionMessageMatches('/^the directory \/nowhere cannot be used: No such file/');
 
@@ -152,6 +152,6 @@ final class StaticTest extends HttpTestCase
 
     private function server(string $more = ''): ServerProcess
     {
-        return $this->serve('$routes->static("/assets", ' . var_export("{$this->folder->path}/public", true) . "$more);");
+        return $this->serve('$routes->static("/assets", ' . var_export("{$this->directory->path}/public", true) . "$more);");
     }
 }

@@ -45,10 +45,10 @@ final class TlsTest extends HttpTestCase
     public function testAClientCertificateIsAskedForAndShown(): void
     {
         $this->certificates->issue('client', 'client.test');
-        $folder = $this->certificates->folder;
-        $server = $this->secured("{$this->certificates->php('a')}, clientCaFile: '$folder/ca.crt'");
+        $directory = $this->certificates->directory;
+        $server = $this->secured("{$this->certificates->php('a')}, clientCaFile: '$directory/ca.crt'");
 
-        self::assertMatchesRegularExpression('/^https2[1-9]\d\d$/', $this->fetch($server, 'a.test', '/', '--cert', "$folder/client.crt", '--key', "$folder/client.key"));
+        self::assertMatchesRegularExpression('/^https2[1-9]\d\d$/', $this->fetch($server, 'a.test', '/', '--cert', "$directory/client.crt", '--key', "$directory/client.key"));
         // Whether curl reads the alert or finds the connection closed is a race of its own.
         self::assertMatchesRegularExpression('/^curl: .*(certificate required|errno|SSL|reset by peer|Broken pipe)/', $this->fetch($server, 'a.test', '/'));
     }
@@ -59,8 +59,8 @@ final class TlsTest extends HttpTestCase
         $before = $this->subjectShownBy($server);
         $open = $this->connected($server);
         fwrite($open, "GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n");
-        rename("{$this->certificates->folder}/b.crt", "{$this->certificates->folder}/a.crt");
-        rename("{$this->certificates->folder}/b.key", "{$this->certificates->folder}/a.key");
+        rename("{$this->certificates->directory}/b.crt", "{$this->certificates->directory}/a.crt");
+        rename("{$this->certificates->directory}/b.key", "{$this->certificates->directory}/a.key");
 
         self::assertSame('reloaded', $this->fetch($server, 'a.test', '/reload', '--insecure'));
 
@@ -71,9 +71,9 @@ final class TlsTest extends HttpTestCase
     public function testAReloadThatFailsKeepsTheOldCertificate(): void
     {
         $server = $this->secured($this->certificates->php('a'));
-        file_put_contents("{$this->certificates->folder}/a.key", 'no key');
+        file_put_contents("{$this->certificates->directory}/a.key", 'no key');
 
-        self::assertStringContainsString("{$this->certificates->folder}/a.key", $this->fetch($server, 'a.test', '/reload'));
+        self::assertStringContainsString("{$this->certificates->directory}/a.key", $this->fetch($server, 'a.test', '/reload'));
         self::assertSame('https20', $this->fetch($server, 'a.test', '/'));
     }
 
@@ -93,7 +93,7 @@ final class TlsTest extends HttpTestCase
     private function fetch(ServerProcess $server, string $host, string $path, string ...$arguments): string
     {
         [, $port] = explode(':', $server->address);
-        $command = ['curl', '-sS', '--max-time', (string) Timing::DEADLINE, '--resolve', "$host:$port:127.0.0.1", '--cacert', "{$this->certificates->folder}/ca.crt", ...$arguments, "https://$host:$port$path"];
+        $command = ['curl', '-sS', '--max-time', (string) Timing::DEADLINE, '--resolve', "$host:$port:127.0.0.1", '--cacert', "{$this->certificates->directory}/ca.crt", ...$arguments, "https://$host:$port$path"];
         $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
         $output = stream_get_contents($pipes[1]) . stream_get_contents($pipes[2]);
         proc_close($process);

@@ -12,23 +12,23 @@ final class UploadTest extends HttpTestCase
 {
     private const ECHO = <<<'PHP'
         $routes->post("/", static function (Request $r) {
-            $files = array_map(static fn($u) => [$u->field, $u->name, $u->type, $u->size, sha1_file($u->path()), decoct(fileperms($u->path()) & 0777)], $r->uploads(new FormLimits(parts: 20, fieldBytes: 100_000, fileBytes: 30_000_000, folder: FOLDER)));
+            $files = array_map(static fn($u) => [$u->field, $u->name, $u->type, $u->size, sha1_file($u->path()), decoct(fileperms($u->path()) & 0777)], $r->uploads(new FormLimits(parts: 20, fieldBytes: 100_000, fileBytes: 30_000_000, directory: DIRECTORY)));
             return Response::json([$r->form(), $files]);
         });
         PHP;
 
-    private Folder $folder;
+    private Directory $directory;
 
     protected function setUp(): void
     {
-        $this->folder = new Folder();
-        mkdir("{$this->folder->path}/uploads");
+        $this->directory = new Directory();
+        mkdir("{$this->directory->path}/uploads");
     }
 
     protected function tearDown(): void
     {
         parent::tearDown();
-        $this->folder->remove();
+        $this->directory->remove();
     }
 
     public function testValuesAndFilesOfEverySizeArrive(): void
@@ -38,7 +38,7 @@ final class UploadTest extends HttpTestCase
         $expected = [];
         foreach ([0, 1, 65_535, 262_144, 262_145, 5_000_000] as $size) {
             $bytes = $size === 0 ? '' : random_bytes($size);
-            $path = $this->folder->write("f$size.bin", $bytes);
+            $path = $this->directory->write("f$size.bin", $bytes);
             array_push($arguments, '-F', "file[$size]=@$path;type=image/x-$size");
             $expected[] = ["file[$size]", "f$size.bin", "image/x-$size", $size, sha1($bytes), '600'];
         }
@@ -53,7 +53,7 @@ final class UploadTest extends HttpTestCase
     public function testFilesOfAFormTakeNoDescriptorsAndThereAreTwentyOfThemAtMost(): void
     {
         $server = $this->serve('$routes->post("/", static function (Request $r) { $open = static fn() => count(scandir("/proc/self/fd")); $before = $open(); $uploads = $r->uploads(); return Response::json([count($uploads), $open() - $before, $uploads[19]->contents()]); });');
-        $path = $this->folder->write('small.txt', 'small');
+        $path = $this->directory->write('small.txt', 'small');
         $files = array_merge(...array_map(static fn(int $index): array => ['-F', "file[$index]=@$path"], range(1, 20)));
 
         self::assertSame('[20,0,"small"]', self::bodyOf($server->get('/', ...$files)));
@@ -69,16 +69,16 @@ final class UploadTest extends HttpTestCase
 
     public function testAnUploadIsKeptWhereItIsMovedAndDeletedWhereItIsNot(): void
     {
-        $to = "{$this->folder->path}/kept.txt";
+        $to = "{$this->directory->path}/kept.txt";
         $server = $this->serve(strtr(<<<'PHP'
             $routes->post("/", static function (Request $r) {
-                $upload = $r->upload("f", new FormLimits(folder: FOLDER));
+                $upload = $r->upload("f", new FormLimits(directory: DIRECTORY));
                 $contents = $upload->contents();
                 $upload->moveTo(TO);
                 return Response::json([$contents, $upload->path(), $upload->contents(), $r->upload("none")]);
-            })->post("/nowhere", static fn(Request $r) => $r->upload("f", new FormLimits(folder: FOLDER))->moveTo("/nowhere/x"))
-              ->post("/throws", static function (Request $r) { $r->uploads(new FormLimits(folder: FOLDER)); throw new HttpException(409); });
-            PHP, ['TO' => var_export($to, true), 'FOLDER' => var_export("{$this->folder->path}/uploads", true)]));
+            })->post("/nowhere", static fn(Request $r) => $r->upload("f", new FormLimits(directory: DIRECTORY))->moveTo("/nowhere/x"))
+              ->post("/throws", static function (Request $r) { $r->uploads(new FormLimits(directory: DIRECTORY)); throw new HttpException(409); });
+            PHP, ['TO' => var_export($to, true), 'DIRECTORY' => var_export("{$this->directory->path}/uploads", true)]));
 
         $response = $server->get('/', '-F', 'f=first;filename=a.txt', '-F', 'f=hello;filename=b.txt');
         self::assertSame(['hello', $to, 'hello', null], json_decode(self::bodyOf($response), true), $response);
@@ -92,11 +92,11 @@ final class UploadTest extends HttpTestCase
 
     public function testAMoveToAnotherFileSystemCopies(): void
     {
-        if (!is_writable('/dev/shm') || stat('/dev/shm')['dev'] === stat($this->folder->path)['dev']) {
+        if (!is_writable('/dev/shm') || stat('/dev/shm')['dev'] === stat($this->directory->path)['dev']) {
             self::markTestSkipped('/dev/shm is no other file system');
         }
         $to = '/dev/shm/weft-' . bin2hex(random_bytes(8));
-        $server = $this->serve('$routes->post("/", static function (Request $r) { $r->upload("f", new FormLimits(folder: ' . var_export("{$this->folder->path}/uploads", true) . '))->moveTo(' . var_export($to, true) . '); return Response::noContent(); });');
+        $server = $this->serve('$routes->post("/", static function (Request $r) { $r->upload("f", new FormLimits(directory: ' . var_export("{$this->directory->path}/uploads", true) . '))->moveTo(' . var_export($to, true) . '); return Response::noContent(); });');
 
         try {
             self::assertStatus(204, $server->get('/', '-F', 'f=hello;filename=a.txt'));
@@ -159,7 +159,7 @@ final class UploadTest extends HttpTestCase
     public function testAFileOverTheLimitIsRefusedWhileItArrives(): void
     {
         $server = $this->server();
-        $path = $this->folder->write('huge.bin', str_repeat('x', 31_000_000));
+        $path = $this->directory->write('huge.bin', str_repeat('x', 31_000_000));
 
         $response = $server->get('/', '-H', 'Expect:', '-F', "f=@$path");
 
@@ -184,7 +184,7 @@ final class UploadTest extends HttpTestCase
     public function testUploadsAreNotInMemory(): void
     {
         $server = $this->server();
-        $path = $this->folder->write('large.bin', str_repeat('x', 29_000_000));
+        $path = $this->directory->write('large.bin', str_repeat('x', 29_000_000));
         $server->get('/', '-F', "f=@$path");
         $before = $server->resident();
 
@@ -195,9 +195,9 @@ final class UploadTest extends HttpTestCase
         self::assertLessThan($before + 8_192, $server->resident());
     }
 
-    public function testAFolderThatIsFullOrMissingIsNamedInTheLogAndNotInTheAnswer(): void
+    public function testADirectoryThatIsFullOrMissingIsNamedInTheLogAndNotInTheAnswer(): void
     {
-        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::json($r->form(new FormLimits(folder: "/nowhere"))));');
+        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::json($r->form(new FormLimits(directory: "/nowhere"))));');
 
         $response = $server->get('/', '-F', 'f=x;filename=a');
 
@@ -236,7 +236,7 @@ final class UploadTest extends HttpTestCase
 
     private function server(): ServerProcess
     {
-        return $this->serve(str_replace('FOLDER', var_export("{$this->folder->path}/uploads", true), self::ECHO), ', limits: new Limits(body: new BodyLimits(bytes: 100_000_000))');
+        return $this->serve(str_replace('DIRECTORY', var_export("{$this->directory->path}/uploads", true), self::ECHO), ', limits: new Limits(body: new BodyLimits(bytes: 100_000_000))');
     }
 
     private static function post(string $body, string $type = 'multipart/form-data; boundary=XX'): string
@@ -247,6 +247,6 @@ final class UploadTest extends HttpTestCase
     /** @return list<string> */
     private function uploads(): array
     {
-        return array_values(array_diff((array) scandir("{$this->folder->path}/uploads"), ['.', '..']));
+        return array_values(array_diff((array) scandir("{$this->directory->path}/uploads"), ['.', '..']));
     }
 }

@@ -134,7 +134,7 @@ final class ProtobufTest extends TestCase
     /** The message's class is declared by hand, so that it runs PHP code when the extension meets it. */
     private function withAClassOfItsOwn(string $code): Subprocess
     {
-        $folder = var_export(dirname(__DIR__, 2), true);
+        $directory = var_export(dirname(__DIR__, 2), true);
 
         return Subprocess::run(<<<PHP
             final class Hook { public static ?Closure \$run = null; }

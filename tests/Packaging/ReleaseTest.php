@@ -15,19 +15,19 @@ require_once __DIR__ . '/../../bench/autoload.php';
 /** What `scripts/release` packs, from the extension that this process has loaded. */
 final class ReleaseTest extends TestCase
 {
-    private static string $folder;
+    private static string $directory;
     private static string $root;
 
     public static function setUpBeforeClass(): void
     {
         self::$root = \dirname(__DIR__, 2);
-        self::$folder = \sys_get_temp_dir() . '/weft-release-' . \bin2hex(\random_bytes(6));
-        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$folder . '/first']);
+        self::$directory = \sys_get_temp_dir() . '/weft-release-' . \bin2hex(\random_bytes(6));
+        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/first']);
     }
 
     public static function tearDownAfterClass(): void
     {
-        \exec('rm -rf ' . \escapeshellarg(self::$folder));
+        \exec('rm -rf ' . \escapeshellarg(self::$directory));
     }
 
     public function testTheArchivesAreNamedAsPieAndPeopleLookForThem(): void
@@ -36,10 +36,10 @@ final class ReleaseTest extends TestCase
         $machine = \php_uname('m');
 
         // https://github.com/php/pie/blob/main/docs/extension-maintainers.md, "Pre-packaged binary"
-        self::assertFileExists(self::$folder . '/first/php_weft-' . Version::LIBRARY . "_php$php-$machine-linux-glibc" . (\PHP_ZTS ? '-zts' : '') . '.tgz');
-        self::assertFileExists(self::$folder . '/first/weft-' . Version::LIBRARY . "-php$php-nts-linux-$machine-gnu.tgz");
-        self::assertFileExists(self::$folder . '/first/weft-ext-' . Version::LIBRARY . '.tgz');
-        self::command(['sh', '-c', 'cd ' . self::$folder . '/first && sha256sum --check --strict SHA256SUMS']);
+        self::assertFileExists(self::$directory . '/first/php_weft-' . Version::LIBRARY . "_php$php-$machine-linux-glibc" . (\PHP_ZTS ? '-zts' : '') . '.tgz');
+        self::assertFileExists(self::$directory . '/first/weft-' . Version::LIBRARY . "-php$php-nts-linux-$machine-gnu.tgz");
+        self::assertFileExists(self::$directory . '/first/weft-ext-' . Version::LIBRARY . '.tgz');
+        self::command(['sh', '-c', 'cd ' . self::$directory . '/first && sha256sum --check --strict SHA256SUMS']);
     }
 
     public function testTheArchiveForPieHasTheExtensionAtItsRoot(): void
@@ -70,9 +70,9 @@ final class ReleaseTest extends TestCase
         if (\shell_exec('command -v phpize autoconf') === null) {
             self::markTestSkipped('phpize or autoconf is missing');
         }
-        $source = self::$folder . '/source';
+        $source = self::$directory . '/source';
         \mkdir($source);
-        self::command(['tar', '-xzf', ...\glob(self::$folder . '/first/weft-ext-*.tgz'), '--strip-components=1', '-C', $source]);
+        self::command(['tar', '-xzf', ...\glob(self::$directory . '/first/weft-ext-*.tgz'), '--strip-components=1', '-C', $source]);
         self::command(['sh', '-c', "cd $source && phpize && ./configure --enable-weft"]);
 
         $plan = self::command(['make', '-C', $source, '--dry-run']);
@@ -84,17 +84,17 @@ final class ReleaseTest extends TestCase
 
     public function testTheSameCommitGivesTheSameBytes(): void
     {
-        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$folder . '/second']);
+        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/second']);
 
-        self::assertFileEquals(self::$folder . '/first/SHA256SUMS', self::$folder . '/second/SHA256SUMS');
+        self::assertFileEquals(self::$directory . '/first/SHA256SUMS', self::$directory . '/second/SHA256SUMS');
     }
 
     public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
     {
-        $place = self::$folder . '/opt';
+        $place = self::$directory . '/opt';
         \mkdir($place);
-        self::command(['tar', '-xzf', ...\glob(self::$folder . '/first/weft-[0-9]*.tgz'), '--strip-components=1', '-C', $place]);
-        $target = self::$folder . '/root';
+        self::command(['tar', '-xzf', ...\glob(self::$directory . '/first/weft-[0-9]*.tgz'), '--strip-components=1', '-C', $place]);
+        $target = self::$directory . '/root';
 
         $installed = self::command(['env', "DESTDIR=$target", "$place/install"]);
 
@@ -102,8 +102,8 @@ final class ReleaseTest extends TestCase
         $extension = \glob("$target" . \PHP_EXTENSION_DIR . '/weft.so')[0] ?? self::fail('no extension');
 
         $address = '127.0.0.1:' . Port::free();
-        self::command([\PHP_BINARY, '-d', "extension=$extension", "$place/bin/weft", 'new', self::$folder . '/app']);
-        $server = \proc_open([\PHP_BINARY, '-d', "extension=$extension", self::$folder . '/app/app.php'], [2 => ['file', self::$folder . '/log', 'w']], $pipes, null, ['LISTEN' => $address] + \getenv());
+        self::command([\PHP_BINARY, '-d', "extension=$extension", "$place/bin/weft", 'new', self::$directory . '/app']);
+        $server = \proc_open([\PHP_BINARY, '-d', "extension=$extension", self::$directory . '/app/app.php'], [2 => ['file', self::$directory . '/log', 'w']], $pipes, null, ['LISTEN' => $address] + \getenv());
         try {
             Timing::until(static fn(): bool => \str_starts_with((string) @\file_get_contents("http://$address/"), 'POST /greetings'), 'an answer');
         } finally {
@@ -117,7 +117,7 @@ final class ReleaseTest extends TestCase
 
     public function testADebianPackageHasTheExtensionAndItsIniFile(): void
     {
-        $packages = \glob(self::$folder . '/first/*.deb') ?: [];
+        $packages = \glob(self::$directory . '/first/*.deb') ?: [];
         if ($packages === []) {
             self::markTestSkipped('dpkg-deb is missing');
         }
@@ -129,7 +129,7 @@ final class ReleaseTest extends TestCase
 
     public function testAnExtensionForAnotherPhpIsRefused(): void
     {
-        $place = self::$folder . '/refused';
+        $place = self::$directory . '/refused';
         \mkdir($place);
         self::command(['cp', self::$root . '/packaging/install', self::$root . '/packaging/weft.ini', $place]);
         \file_put_contents("$place/weft.so", 'not a library');
@@ -144,7 +144,7 @@ final class ReleaseTest extends TestCase
     /** @return list<string> */
     private static function namesIn(string $pattern): array
     {
-        return \explode("\n", \trim(self::command(['tar', '-tzf', ...\glob(self::$folder . "/first/$pattern")])));
+        return \explode("\n", \trim(self::command(['tar', '-tzf', ...\glob(self::$directory . "/first/$pattern")])));
     }
 
     /** @param list<string> $command */

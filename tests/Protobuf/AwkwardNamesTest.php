@@ -23,19 +23,19 @@ use Weft\Protobuf\WellKnown\NullValue;
 final class AwkwardNamesTest extends TestCase
 {
     private const ROOT = __DIR__ . '/../..';
-    private static string $folder;
+    private static string $directory;
 
     public static function setUpBeforeClass(): void
     {
-        self::$folder = sys_get_temp_dir() . '/weft-awkward-' . bin2hex(random_bytes(8));
-        self::generate(self::$folder);
+        self::$directory = sys_get_temp_dir() . '/weft-awkward-' . bin2hex(random_bytes(8));
+        self::generate(self::$directory);
         spl_autoload_register([self::class, 'load']);
     }
 
     public static function tearDownAfterClass(): void
     {
         spl_autoload_unregister([self::class, 'load']);
-        exec('rm -rf ' . escapeshellarg(self::$folder));
+        exec('rm -rf ' . escapeshellarg(self::$directory));
     }
 
     public function testEveryClassThatIsGeneratedCanBeLoaded(): void
@@ -53,9 +53,9 @@ final class AwkwardNamesTest extends TestCase
 
     public function testTheSameFilesGiveTheSameBytes(): void
     {
-        $again = self::$folder . '-again';
+        $again = self::$directory . '-again';
         self::generate($again);
-        exec('diff -r ' . escapeshellarg(self::$folder) . ' ' . escapeshellarg($again) . ' 2>&1', $differences);
+        exec('diff -r ' . escapeshellarg(self::$directory) . ' ' . escapeshellarg($again) . ' 2>&1', $differences);
         exec('rm -rf ' . escapeshellarg($again));
 
         self::assertSame([], $differences);
@@ -155,7 +155,7 @@ final class AwkwardNamesTest extends TestCase
 
     public static function load(string $class): void
     {
-        $file = self::$folder . '/' . strtr($class, '\\', '/') . '.php';
+        $file = self::$directory . '/' . strtr($class, '\\', '/') . '.php';
         if (is_file($file)) {
             require $file;
         }
@@ -165,8 +165,8 @@ final class AwkwardNamesTest extends TestCase
     private static function classes(): array
     {
         $classes = [];
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::$folder, \FilesystemIterator::SKIP_DOTS)) as $file) {
-            $classes[] = strtr(substr((string) $file, \strlen(self::$folder) + 1, -4), '/', '\\');
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::$directory, \FilesystemIterator::SKIP_DOTS)) as $file) {
+            $classes[] = strtr(substr((string) $file, \strlen(self::$directory) + 1, -4), '/', '\\');
         }
 
         return $classes;

@@ -11,25 +11,25 @@ use PHPUnit\Framework\TestCase;
 final class GeneratorTest extends TestCase
 {
     private const ROOT = __DIR__ . '/../..';
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = sys_get_temp_dir() . '/weft-generator-' . bin2hex(random_bytes(8));
-        mkdir($this->folder);
+        $this->directory = sys_get_temp_dir() . '/weft-generator-' . bin2hex(random_bytes(8));
+        mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        exec('rm -rf ' . escapeshellarg($this->folder));
+        exec('rm -rf ' . escapeshellarg($this->directory));
     }
 
     public function testTheGeneratedClassesOfTheTestsAreWhatTheGeneratorWrites(): void
     {
         [$code, $output] = $this->generate(['users.proto', 'everything.proto', 'legacy.proto'], __DIR__ . '/Fixtures', 'Weft\Tests\Protobuf\Generated');
 
-        self::assertSame([0, "15 classes in {$this->folder}/out\n"], [$code, $output]);
-        exec('diff -r ' . escapeshellarg("{$this->folder}/out") . ' ' . escapeshellarg(__DIR__ . '/Generated') . ' 2>&1', $differences);
+        self::assertSame([0, "15 classes in {$this->directory}/out\n"], [$code, $output]);
+        exec('diff -r ' . escapeshellarg("{$this->directory}/out") . ' ' . escapeshellarg(__DIR__ . '/Generated') . ' 2>&1', $differences);
         self::assertSame([], $differences);
     }
 
@@ -91,33 +91,33 @@ final class GeneratorTest extends TestCase
     #[DataProvider('refused')]
     public function testAFileThatNoClassesCanBeMadeOfIsNamedWithTheSymbol(string $proto, string $problem): void
     {
-        file_put_contents("{$this->folder}/bad.proto", $proto);
-        [$code, $output] = $this->generate(['bad.proto'], $this->folder);
+        file_put_contents("{$this->directory}/bad.proto", $proto);
+        [$code, $output] = $this->generate(['bad.proto'], $this->directory);
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString($problem, $output);
-        self::assertDirectoryDoesNotExist("{$this->folder}/out");
+        self::assertDirectoryDoesNotExist("{$this->directory}/out");
     }
 
     public function testClassesThatAnAutoloaderWouldNotFindAreNamedWithWhatToDo(): void
     {
-        file_put_contents("{$this->folder}/api.proto", 'syntax = "proto3"; package api; message User {}');
-        [$code, $output] = $this->generate(['api.proto'], $this->folder, 'App\Generated');
+        file_put_contents("{$this->directory}/api.proto", 'syntax = "proto3"; package api; message User {}');
+        [$code, $output] = $this->generate(['api.proto'], $this->directory, 'App\Generated');
 
         self::assertSame(0, $code, $output);
         self::assertSame(<<<TEXT
-            2 classes in {$this->folder}/out
+            2 classes in {$this->directory}/out
             The classes of api.proto are in Api, not in App\Generated: with option php_namespace = "App\\\\Generated\\\\Api"; they would be
 
             TEXT, $output);
-        self::assertFileExists("{$this->folder}/out/Api/User.php");
+        self::assertFileExists("{$this->directory}/out/Api/User.php");
     }
 
     public function testTwoClassesOfTheSamePathAreRefused(): void
     {
-        file_put_contents("{$this->folder}/a.proto", 'syntax = "proto3"; package api; message User {}');
-        file_put_contents("{$this->folder}/b.proto", 'syntax = "proto3"; package b; option php_namespace = "App\\\\Api"; message User {}');
-        [$code, $output] = $this->generate(['a.proto', 'b.proto'], $this->folder, 'App');
+        file_put_contents("{$this->directory}/a.proto", 'syntax = "proto3"; package api; message User {}');
+        file_put_contents("{$this->directory}/b.proto", 'syntax = "proto3"; package b; option php_namespace = "App\\\\Api"; message User {}');
+        [$code, $output] = $this->generate(['a.proto', 'b.proto'], $this->directory, 'App');
 
         self::assertSame([1, "b.proto: two classes would both be written to Api/User.php; give the files php_namespace options below App\n"], [$code, $output]);
     }
@@ -132,7 +132,7 @@ final class GeneratorTest extends TestCase
     public function testAProtocWithoutTheFilesOfGoogleSaysWhichPackageHasThem(): void
     {
         // A protoc away from its ../include does not find them, as Debian's does not without libprotobuf-dev.
-        $protoc = "{$this->folder}/protoc";
+        $protoc = "{$this->directory}/protoc";
         copy(trim((string) shell_exec('command -v protoc')), $protoc);
         chmod($protoc, 0o755);
 
@@ -145,15 +145,15 @@ final class GeneratorTest extends TestCase
 
     public function testThePluginOfProtocWritesTheSameFilesAsTheCommand(): void
     {
-        $plugin = "{$this->folder}/plugin";
+        $plugin = "{$this->directory}/plugin";
         file_put_contents($plugin, "#!/bin/sh\nexec " . implode(' ', array_map(escapeshellarg(...), [...self::php(), self::ROOT . '/bin/protoc-gen-weft'])) . "\n");
         chmod($plugin, 0o755);
-        mkdir("{$this->folder}/out");
-        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out={$this->folder}/out users.proto 2>&1", $output, $code);
+        mkdir("{$this->directory}/out");
+        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out={$this->directory}/out users.proto 2>&1", $output, $code);
 
         self::assertSame([0, []], [$code, $output]);
-        self::assertFileEquals(__DIR__ . '/Generated/Api/Users.php', "{$this->folder}/out/Weft/Tests/Protobuf/Generated/Api/Users.php");
-        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out=nope=1:{$this->folder}/out users.proto 2>&1", $refusal, $code);
+        self::assertFileEquals(__DIR__ . '/Generated/Api/Users.php', "{$this->directory}/out/Weft/Tests/Protobuf/Generated/Api/Users.php");
+        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out=nope=1:{$this->directory}/out users.proto 2>&1", $refusal, $code);
         self::assertSame([1, ['--weft_out: unknown option "nope=1"; there is psr4=NAMESPACE']], [$code, $refusal]);
     }
 
@@ -171,10 +171,10 @@ final class GeneratorTest extends TestCase
      *
      * @return array{int, string} exit code and output
      */
-    private function generate(array $files, string $folder, string $psr4 = '', string $protoc = 'protoc'): array
+    private function generate(array $files, string $directory, string $psr4 = '', string $protoc = 'protoc'): array
     {
-        $command = [...self::php(), self::ROOT . '/bin/weft', 'proto:generate', ...$files, '--out', "{$this->folder}/out", '--psr4', $psr4];
-        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes, $folder, ['PROTOC' => $protoc] + getenv());
+        $command = [...self::php(), self::ROOT . '/bin/weft', 'proto:generate', ...$files, '--out', "{$this->directory}/out", '--psr4', $psr4];
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes, $directory, ['PROTOC' => $protoc] + getenv());
         self::assertNotFalse($process);
         $output = (string) stream_get_contents($pipes[1]);
 

@@ -17,17 +17,17 @@ final class OtherImplementationsTest extends TestCase
     private const FIXTURES = __DIR__ . '/Fixtures';
     private const CLASSES = ['everything.Everything' => Everything::class, 'legacy.Legacy' => Legacy::class];
 
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = sys_get_temp_dir() . '/weft-protobuf-' . bin2hex(random_bytes(8));
-        mkdir($this->folder);
+        $this->directory = sys_get_temp_dir() . '/weft-protobuf-' . bin2hex(random_bytes(8));
+        mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        $this->execute(['rm', '-rf', $this->folder]);
+        $this->execute(['rm', '-rf', $this->directory]);
     }
 
     public function testRandomMessagesOfPythonComeBackWithTheSameBytesAndTheSameJson(): void
@@ -36,9 +36,9 @@ final class OtherImplementationsTest extends TestCase
         if (!is_executable($python)) {
             self::markTestSkipped('scripts/protobuf-conformance installs the Python that this compares with');
         }
-        $this->execute([$python, '-m', 'grpc_tools.protoc', '-I' . self::FIXTURES, "--python_out={$this->folder}", 'everything.proto', 'legacy.proto']);
+        $this->execute([$python, '-m', 'grpc_tools.protoc', '-I' . self::FIXTURES, "--python_out={$this->directory}", 'everything.proto', 'legacy.proto']);
         $seed = random_int(0, 1_000_000);
-        $lines = explode("\n", trim($this->execute([$python, self::FIXTURES . '/random_messages.py', $this->folder, (string) $seed, '1500'])));
+        $lines = explode("\n", trim($this->execute([$python, self::FIXTURES . '/random_messages.py', $this->directory, (string) $seed, '1500'])));
         self::assertCount(1500, $lines);
         Codec::encode(new \Weft\Protobuf\WellKnown\Timestamp);
         foreach ($lines as $i => $line) {
@@ -57,10 +57,10 @@ final class OtherImplementationsTest extends TestCase
             self::markTestSkipped('the PHP library of google/protobuf is not installed (Debian: php-google-protobuf)');
         }
         $proto = str_replace('Weft\\\\Tests\\\\Protobuf\\\\Generated\\\\Api', 'GoogleGenerated', (string) file_get_contents(self::FIXTURES . '/users.proto'));
-        file_put_contents("{$this->folder}/google_users.proto", $proto);
-        $this->execute(['protoc', "-I{$this->folder}", "--php_out={$this->folder}", 'google_users.proto']);
+        file_put_contents("{$this->directory}/google_users.proto", $proto);
+        $this->execute(['protoc', "-I{$this->directory}", "--php_out={$this->directory}", 'google_users.proto']);
         $load = function (string $class): void {
-            foreach ([$this->folder, '/usr/share/php'] as $root) {
+            foreach ([$this->directory, '/usr/share/php'] as $root) {
                 if (is_file($file = "{$root}/" . strtr($class, '\\', '/') . '.php')) {
                     require $file;
                 }

@@ -97,11 +97,11 @@ final class RealmTest extends TestCase
 
     public function testSessionsAreSeparate(): void
     {
-        $folder = \sys_get_temp_dir() . '/weft-sessions-' . \bin2hex(\random_bytes(4));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-sessions-' . \bin2hex(\random_bytes(4));
+        \mkdir($directory);
         try {
             $seen = self::inTwoRealms(<<<PHP
-                ini_set('session.save_path', '$folder');
+                ini_set('session.save_path', '$directory');
                 session_id("session\$n");
                 session_start();
                 \$_SESSION['user'] = \$n;
@@ -116,7 +116,7 @@ final class RealmTest extends TestCase
                 return [\$first, session_id(), \$_SESSION, headers_list() !== []];
                 PHP, 'session_id()');
         } finally {
-            \exec('rm -rf ' . \escapeshellarg($folder));
+            \exec('rm -rf ' . \escapeshellarg($directory));
         }
 
         foreach ([1, 2] as $n) {

@@ -84,10 +84,10 @@ final class Subprocess
      */
     private static function extensions(array $names): array
     {
-        $folder = ini_get('extension_dir');
+        $directory = ini_get('extension_dir');
         $arguments = [];
         foreach ($names as $name) {
-            if (is_file("$folder/$name.so")) {
+            if (is_file("$directory/$name.so")) {
                 array_push($arguments, '-d', ($name === 'opcache' ? 'zend_' : '') . "extension=$name");
             }
         }

@@ -160,7 +160,7 @@ final class ReferenceTest extends TestCase
             \preg_match_all('/\]\(([^)#\s]+)(?:#([^)\s]+))?\)/', $page, $links, \PREG_SET_ORDER);
             foreach ($links as $link) {
                 if (\str_starts_with($link[1], '../')) {
-                    // The folder of the generated pages is not there.
+                    // The directory of the generated pages is not there.
                     self::assertFileExists(self::ROOT . '/docs/reference/' . \substr($link[1], 3), $file);
                 } else {
                     self::assertArrayHasKey($link[1], self::$pages, $file);

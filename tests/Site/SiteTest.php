@@ -21,7 +21,7 @@ final class SiteTest extends TestCase
             $text = (string) \preg_replace('/^```.*?^```$|`[^`\n]*`(?!\]\()/ms', '', (string) \file_get_contents($file));
             \preg_match_all('/\]\(([^)#\s]+)(?:#[^)\s]*)?\)/', $text, $found);
             foreach ($found[1] as $link) {
-                // The reference is generated into this folder.
+                // The reference is generated into this directory.
                 if (!\str_contains($link, ':') && !\str_contains($link, 'reference/api') && !\str_starts_with($link, 'api/')) {
                     self::assertFileExists(\dirname($file) . "/$link", \substr($file, \strlen(self::ROOT) + 1));
                     $links++;
@@ -60,28 +60,28 @@ final class SiteTest extends TestCase
         if (!\is_file("$tools/mkdocs/version") || !\is_file("$tools/site-check/versions")) {
             self::markTestSkipped('MkDocs or the driver of the browser is not installed: scripts/setup docs');
         }
-        $folder = \sys_get_temp_dir() . '/weft-site-' . \bin2hex(\random_bytes(6));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-site-' . \bin2hex(\random_bytes(6));
+        \mkdir($directory);
         try {
             foreach (['mkdocs', 'site-check'] as $tool) {
-                \symlink((string) \realpath("$tools/$tool"), "$folder/$tool");
+                \symlink((string) \realpath("$tools/$tool"), "$directory/$tool");
             }
-            [$code, $output] = self::execute($folder, \PHP_BINARY . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' site/build');
+            [$code, $output] = self::execute($directory, \PHP_BINARY . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' site/build');
             self::assertSame(0, $code, $output);
-            self::assertFileExists("$folder/site/html/versions.json");
+            self::assertFileExists("$directory/site/html/versions.json");
 
-            [$code, $output] = self::execute($folder, "node site/check.mjs '' errors/pool-exhausted/");
+            [$code, $output] = self::execute($directory, "node site/check.mjs '' errors/pool-exhausted/");
             self::assertSame(0, $code, $output);
-            self::assertCount(14, \glob("$folder/site/screenshots/*.png") ?: [], $output);
+            self::assertCount(14, \glob("$directory/site/screenshots/*.png") ?: [], $output);
         } finally {
-            \exec('rm -rf ' . \escapeshellarg($folder));
+            \exec('rm -rf ' . \escapeshellarg($directory));
         }
     }
 
     /** @return array{int, string} exit code and output */
-    private static function execute(string $folder, string $command): array
+    private static function execute(string $directory, string $command): array
     {
-        \exec('cd ' . \escapeshellarg(self::ROOT) . ' && WEFT_VAR=' . \escapeshellarg($folder) . ' TMPDIR=' . \escapeshellarg($folder) . " $command 2>&1", $lines, $code);
+        \exec('cd ' . \escapeshellarg(self::ROOT) . ' && WEFT_VAR=' . \escapeshellarg($directory) . ' TMPDIR=' . \escapeshellarg($directory) . " $command 2>&1", $lines, $code);
 
         return [$code, \implode("\n", $lines)];
     }

@@ -20,18 +20,18 @@ final class CachingSha2Test extends TestCase
     private $server = null;
     private string $port = '';
     /** Of the server's keys, which the first server makes: that takes longer than all tests together. */
-    private static string $folder = '';
+    private static string $directory = '';
 
     public static function setUpBeforeClass(): void
     {
-        self::$folder = \sys_get_temp_dir() . '/weft-login-' . \bin2hex(\random_bytes(6));
-        \mkdir(self::$folder);
+        self::$directory = \sys_get_temp_dir() . '/weft-login-' . \bin2hex(\random_bytes(6));
+        \mkdir(self::$directory);
     }
 
     public static function tearDownAfterClass(): void
     {
-        \array_map(\unlink(...), (array) \glob(self::$folder . '/*'));
-        \rmdir(self::$folder);
+        \array_map(\unlink(...), (array) \glob(self::$directory . '/*'));
+        \rmdir(self::$directory);
     }
 
     protected function tearDown(): void
@@ -45,7 +45,7 @@ final class CachingSha2Test extends TestCase
 
     private function serve(string $way, string $password = 'secret'): void
     {
-        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, self::$folder], [['pipe', 'r'], ['pipe', 'w'], ['file', '/dev/null', 'w']], $pipes);
+        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, self::$directory], [['pipe', 'r'], ['pipe', 'w'], ['file', '/dev/null', 'w']], $pipes);
         self::assertIsResource($process);
         $this->server = $process;
         $this->port = \trim((string) \fgets($pipes[1]));
@@ -53,7 +53,7 @@ final class CachingSha2Test extends TestCase
 
     private function connect(string $options, string $password = 'secret'): Database
     {
-        $options = \strtr($options, ['KEY' => self::$folder . '/key.pem', 'CERTIFICATE' => self::$folder . '/certificate.pem']);
+        $options = \strtr($options, ['KEY' => self::$directory . '/key.pem', 'CERTIFICATE' => self::$directory . '/certificate.pem']);
 
         return Database::connect('mysql://app:' . \rawurlencode($password) . "@127.0.0.1:{$this->port}/app?connect_timeout=5&{$options}");
     }

@@ -166,7 +166,7 @@ class SqliteTest extends SqlConformance
     {
         \file_put_contents($this->file . '.txt', \str_repeat('no database ', 1_000));
         try {
-            foreach (['/no/such/folder/a.db' => 'does not exist', '/proc/weft.db' => 'cannot be created', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
+            foreach (['/no/such/directory/a.db' => 'does not exist', '/proc/weft.db' => 'cannot be created', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
                 $error = self::thrown(FileNotOpenedException::class, static fn () => Database::connect("sqlite://{$file}"));
                 self::assertStringContainsString($file, $error->getMessage());
                 self::assertStringContainsString($reason, $error->getMessage());

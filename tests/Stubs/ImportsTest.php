@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 /** A class that was renamed leaves imports behind in programs that no test of its own area runs. */
 final class ImportsTest extends TestCase
 {
-    private const FOLDERS = ['src', 'bench', 'examples', 'bin'];
+    private const DIRECTORIES = ['src', 'bench', 'examples', 'bin'];
 
     public function testEveryImportOfTheLibraryNamesSomethingThatIsThere(): void
     {
@@ -40,8 +40,8 @@ final class ImportsTest extends TestCase
     private static function imports(): iterable
     {
         $root = \dirname(__DIR__, 2);
-        foreach (self::FOLDERS as $folder) {
-            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator("{$root}/{$folder}", \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (self::DIRECTORIES as $directory) {
+            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator("{$root}/{$directory}", \FilesystemIterator::SKIP_DOTS)) as $file) {
                 $text = $file->isFile() && $file->getSize() < 1_000_000 ? (string) \file_get_contents($file->getPathname()) : '';
                 if (!\str_starts_with($text, '<?php') && !\str_starts_with($text, '#!/usr/bin/env php')) {
                     continue;

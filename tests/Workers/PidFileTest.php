@@ -10,114 +10,114 @@ use Weft\Workers\SupervisorException;
 
 final class PidFileTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = sys_get_temp_dir() . '/weft-pid-' . bin2hex(random_bytes(8));
-        mkdir($this->folder, 0o700);
+        $this->directory = sys_get_temp_dir() . '/weft-pid-' . bin2hex(random_bytes(8));
+        mkdir($this->directory, 0o700);
     }
 
     protected function tearDown(): void
     {
-        foreach (array_diff((array) scandir($this->folder), ['.', '..']) as $name) {
-            is_dir("$this->folder/$name") ? rmdir("$this->folder/$name") : unlink("$this->folder/$name");
+        foreach (array_diff((array) scandir($this->directory), ['.', '..']) as $name) {
+            is_dir("$this->directory/$name") ? rmdir("$this->directory/$name") : unlink("$this->directory/$name");
         }
-        rmdir($this->folder);
+        rmdir($this->directory);
     }
 
     public function testAFileIsMadeHeldAndRemoved(): void
     {
-        $file = PidFile::take("$this->folder/pid");
+        $file = PidFile::take("$this->directory/pid");
 
-        self::assertSame(getmypid() . "\n", file_get_contents("$this->folder/pid"));
+        self::assertSame(getmypid() . "\n", file_get_contents("$this->directory/pid"));
         $this->assertRefused('is in use by a running supervisor with pid ' . getmypid());
         $file->remove();
-        self::assertFileDoesNotExist("$this->folder/pid");
+        self::assertFileDoesNotExist("$this->directory/pid");
     }
 
     public function testWhatAKilledSupervisorHasLeftIsTakenOver(): void
     {
-        file_put_contents("$this->folder/pid", "12345678901234567890\n");
+        file_put_contents("$this->directory/pid", "12345678901234567890\n");
 
-        $file = PidFile::take("$this->folder/pid");
+        $file = PidFile::take("$this->directory/pid");
 
-        self::assertSame(getmypid() . "\n", file_get_contents("$this->folder/pid"));
+        self::assertSame(getmypid() . "\n", file_get_contents("$this->directory/pid"));
         $file->remove();
     }
 
     public function testALinkIsNotFollowed(): void
     {
-        file_put_contents("$this->folder/target", 'precious');
-        symlink("$this->folder/target", "$this->folder/pid");
+        file_put_contents("$this->directory/target", 'precious');
+        symlink("$this->directory/target", "$this->directory/pid");
 
         $this->assertRefused('is a symbolic link');
-        self::assertSame('precious', file_get_contents("$this->folder/target"));
+        self::assertSame('precious', file_get_contents("$this->directory/target"));
     }
 
     public function testALinkToNothingMakesNothing(): void
     {
-        symlink("$this->folder/target", "$this->folder/pid");
+        symlink("$this->directory/target", "$this->directory/pid");
 
         $this->assertRefused('is a symbolic link');
-        self::assertFileDoesNotExist("$this->folder/target");
+        self::assertFileDoesNotExist("$this->directory/target");
     }
 
     public function testASecondNameOfAFileIsNotWrittenTo(): void
     {
-        file_put_contents("$this->folder/target", 'precious');
-        link("$this->folder/target", "$this->folder/pid");
+        file_put_contents("$this->directory/target", 'precious');
+        link("$this->directory/target", "$this->directory/pid");
 
         $this->assertRefused('is a hard link');
-        self::assertSame('precious', file_get_contents("$this->folder/target"));
+        self::assertSame('precious', file_get_contents("$this->directory/target"));
     }
 
-    public function testAFolderIsRefused(): void
+    public function testADirectoryIsRefused(): void
     {
-        mkdir("$this->folder/pid");
+        mkdir("$this->directory/pid");
 
         $this->assertRefused('is not a regular file');
     }
 
     public function testAFileOfAnotherUserIsNotWrittenTo(): void
     {
-        file_put_contents("$this->folder/pid", 'precious');
-        if (!@chown("$this->folder/pid", 12345)) {
+        file_put_contents("$this->directory/pid", 'precious');
+        if (!@chown("$this->directory/pid", 12345)) {
             self::markTestSkipped('only root can give a file away');
         }
 
         $this->assertRefused('is owned by user 12345');
-        self::assertSame('precious', file_get_contents("$this->folder/pid"));
+        self::assertSame('precious', file_get_contents("$this->directory/pid"));
     }
 
-    public function testAFolderThatIsNotThereIsNamed(): void
+    public function testADirectoryThatIsNotThereIsNamed(): void
     {
         $this->expectException(SupervisorException::class);
-        $this->expectExceptionMessage("cannot write PID file $this->folder/nowhere/pid: ");
+        $this->expectExceptionMessage("cannot write PID file $this->directory/nowhere/pid: ");
 
-        PidFile::take("$this->folder/nowhere/pid");
+        PidFile::take("$this->directory/nowhere/pid");
     }
 
     /** One that had opened the file before another removed it must not believe to hold what is there now. */
     public function testOfManyThatComeAndGoOneHoldsItAtATime(): void
     {
         $program = <<<'PHP'
-            [, $autoload, $folder] = $argv;
+            [, $autoload, $directory] = $argv;
             require $autoload;
             for ($taken = 0, $tries = 0; $taken < 80 && $tries < 200_000; $tries++) {
                 try {
-                    $file = Weft\Workers\Internal\PidFile::take("$folder/pid");
+                    $file = Weft\Workers\Internal\PidFile::take("$directory/pid");
                 } catch (Weft\Workers\SupervisorException) {
                     continue;
                 }
-                mkdir("$folder/held") || exit(1);
+                mkdir("$directory/held") || exit(1);
                 $taken++;
-                rmdir("$folder/held");
+                rmdir("$directory/held");
                 $file->remove();
             }
             PHP;
         preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $library);
-        $command = [PHP_BINARY, '-n', '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 2) . '/autoload.php', $this->folder];
+        $command = [PHP_BINARY, '-n', '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 2) . '/autoload.php', $this->directory];
         $processes = array_map(static fn() => proc_open($command, [], $pipes), range(1, 3));
 
         self::assertSame([0, 0, 0], array_map(proc_close(...), $processes));
@@ -126,7 +126,7 @@ final class PidFileTest extends TestCase
     private function assertRefused(string $why): void
     {
         try {
-            PidFile::take("$this->folder/pid");
+            PidFile::take("$this->directory/pid");
             self::fail('it was taken');
         } catch (SupervisorException $failed) {
             self::assertStringContainsString($why, $failed->getMessage());

@@ -42,5 +42,5 @@ $app->http('127.0.0.1:' . getenv('PORT'))
         return Response::html(fortunes($database->execute('SELECT id, message FROM fortunes')->rows()));
     })
     ->get('/body', static fn (): Response => Response::text($body))
-    ->static('/static', (string) getenv('STATIC_FOLDER'));
+    ->static('/static', (string) getenv('STATIC_DIRECTORY'));
 $app->run();

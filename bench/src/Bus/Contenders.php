@@ -13,7 +13,7 @@ final class Contenders
     private const PHP = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
 
     /**
-     * @param string $bench the folder bench/bus
+     * @param string $bench the directory bench/bus
      * @param string $goProgram where the Go contender is built
      * @param string $extension path of libweft.so
      *
@@ -82,7 +82,7 @@ final class Contenders
     }
 
     /**
-     * @param string $bench the folder bench/bus
+     * @param string $bench the directory bench/bus
      * @param string $extension path of libweft.so
      * @param array<string, string> $environment more variables for it
      */

@@ -19,7 +19,7 @@ final class Race
 
     /**
      * @param non-empty-list<Contender> $contenders
-     * @param string $logs folder for the error streams
+     * @param string $logs directory for the error streams
      */
     public function __construct(
         private readonly array $contenders,

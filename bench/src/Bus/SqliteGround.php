@@ -9,15 +9,15 @@ use Weft\Bench\BenchmarkException;
 /** One SQLite file that is both broker and database. */
 final class SqliteGround implements Ground
 {
-    /** @param string $folder of its own; emptied before every run */
-    public function __construct(private readonly string $folder)
+    /** @param string $directory of its own; emptied before every run */
+    public function __construct(private readonly string $directory)
     {
     }
 
     public function reset(): void
     {
-        @mkdir($this->folder, recursive: true);
-        self::clear($this->folder);
+        @mkdir($this->directory, recursive: true);
+        self::clear($this->directory);
         $this->connect()->exec('CREATE TABLE customers (id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL)');
     }
 
@@ -44,9 +44,9 @@ final class SqliteGround implements Ground
         return null;
     }
 
-    private static function clear(string $folder): void
+    private static function clear(string $directory): void
     {
-        foreach (glob("$folder/*") as $entry) {
+        foreach (glob("$directory/*") as $entry) {
             if (is_dir($entry)) {
                 self::clear($entry);
                 rmdir($entry);
@@ -63,6 +63,6 @@ final class SqliteGround implements Ground
 
     private function path(): string
     {
-        return "{$this->folder}/customers.sqlite";
+        return "{$this->directory}/customers.sqlite";
     }
 }

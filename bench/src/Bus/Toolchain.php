@@ -23,7 +23,7 @@ final class Toolchain
      */
     public function buildGo(string $program): void
     {
-        Build::go($this->goFolder(), $program);
+        Build::go($this->goDirectory(), $program);
     }
 
     /** @return array<string, string> by product */
@@ -37,12 +37,12 @@ final class Toolchain
             'doctrine-dbal' => Versions::package('php-doctrine-dbal'),
             'rustc' => Versions::of('rustc --version'),
             'go' => Versions::of('go version'),
-            'amqp091-go' => Versions::module("{$this->goFolder()}/go.mod", 'rabbitmq/amqp091-go'),
-            'pgx' => Versions::module("{$this->goFolder()}/go.mod", 'jackc/pgx/v5'),
+            'amqp091-go' => Versions::module("{$this->goDirectory()}/go.mod", 'rabbitmq/amqp091-go'),
+            'pgx' => Versions::module("{$this->goDirectory()}/go.mod", 'jackc/pgx/v5'),
         ]);
     }
 
-    private function goFolder(): string
+    private function goDirectory(): string
     {
         return "{$this->root}/bench/bus/peers/go";
     }

@@ -26,15 +26,15 @@ final class Chaos
     private const STOP_SECONDS = 10.0;
 
     private readonly History $history;
-    private readonly string $folder;
+    private readonly string $directory;
     private Ground $ground;
 
     public function __construct(private readonly Options $options)
     {
-        $this->folder = (getenv('WEFT_VAR') ?: "{$options->root}/var") . '/chaos';
-        @mkdir($this->folder, recursive: true);
+        $this->directory = (getenv('WEFT_VAR') ?: "{$options->root}/var") . '/chaos';
+        @mkdir($this->directory, recursive: true);
         @mkdir(dirname($options->out), recursive: true);
-        array_map(unlink(...), glob("{$this->folder}/{worker-*.json,*.log}", GLOB_BRACE) ?: []);
+        array_map(unlink(...), glob("{$this->directory}/{worker-*.json,*.log}", GLOB_BRACE) ?: []);
         $this->history = new History(dirname($options->out) . '/' . basename($options->out, '.json') . '.log');
     }
 
@@ -42,9 +42,9 @@ final class Chaos
     public function run(): array
     {
         mt_srand($this->options->seed);
-        $servers = [$this->options->root, $this->folder, "{$this->folder}/services.log"];
+        $servers = [$this->options->root, $this->directory, "{$this->directory}/services.log"];
         $this->ground = match ($this->options->transport) {
-            'sqlite' => new SqliteGround($this->folder),
+            'sqlite' => new SqliteGround($this->directory),
             'postgres' => new PostgresGround(...$servers),
             'cluster' => new ClusterGround(...$servers),
             default => new ServerGround(...$servers),
@@ -69,7 +69,7 @@ final class Chaos
         $manners = Manners::draw($this->options->messages);
         $faults = new Faults($this->ground, $this->options->workers, $this->options->rounds, $this->history);
         $sender = new Sender($broker, $faults, $this->history);
-        $fleet = new Fleet($this->options->workers, [$this->options->transport, $this->ground->broker(), $this->ground->database()], $this->folder, $this->history);
+        $fleet = new Fleet($this->options->workers, [$this->options->transport, $this->ground->broker(), $this->ground->database()], $this->directory, $this->history);
         $audit = new Audit($bus, $database, self::QUEUE, $manners);
 
         $started = microtime(true);

@@ -13,12 +13,12 @@ final class ClusterGround implements Ground
     private readonly string $url;
     private int $killed = 0;
 
-    public function __construct(private readonly string $root, private readonly string $folder, private readonly string $log)
+    public function __construct(private readonly string $root, private readonly string $directory, private readonly string $log)
     {
         $this->cluster('purge');
         $this->cluster('up');
-        $this->url = trim((string) file_get_contents("{$folder}/cluster/url"));
-        $this->postgres = new Server($root, $folder, $log, 'postgres', 'DATABASE_URL');
+        $this->url = trim((string) file_get_contents("{$directory}/cluster/url"));
+        $this->postgres = new Server($root, $directory, $log, 'postgres', 'DATABASE_URL');
     }
 
     public function broker(): string
@@ -64,6 +64,6 @@ final class ClusterGround implements Ground
 
     private function cluster(string ...$arguments): void
     {
-        Command::run(["{$this->root}/scripts/cluster", ...$arguments], ['WEFT_VAR' => $this->folder], $this->log);
+        Command::run(["{$this->root}/scripts/cluster", ...$arguments], ['WEFT_VAR' => $this->directory], $this->log);
     }
 }

@@ -28,7 +28,7 @@ final class Fleet
     public function __construct(
         private readonly int $size,
         private readonly array $arguments,
-        private readonly string $folder,
+        private readonly string $directory,
         private readonly History $history,
     ) {
     }
@@ -82,7 +82,7 @@ final class Fleet
     public function progress(): array
     {
         $sums = [];
-        foreach (glob("{$this->folder}/worker-*.json") ?: [] as $file) {
+        foreach (glob("{$this->directory}/worker-*.json") ?: [] as $file) {
             foreach (json_decode((string) file_get_contents($file), true) ?? [] as $name => $count) {
                 $sums[$name] = ($sums[$name] ?? 0) + $count;
             }
@@ -99,12 +99,12 @@ final class Fleet
             }
             proc_close($this->workers[$place][0]);
             if (++$this->crashed > self::MOST_CRASHES) {
-                throw new BenchmarkException('workers went away ' . self::MOST_CRASHES . " times without being told to, see {$this->folder}/workers.log");
+                throw new BenchmarkException('workers went away ' . self::MOST_CRASHES . " times without being told to, see {$this->directory}/workers.log");
             }
         }
         $number = ++$this->started;
-        $log = "{$this->folder}/workers.log";
-        $command = [PHP_BINARY, ...self::extension(), __DIR__ . '/../../chaos/worker.php', ...$this->arguments, "{$this->folder}/worker-{$number}.json"];
+        $log = "{$this->directory}/workers.log";
+        $command = [PHP_BINARY, ...self::extension(), __DIR__ . '/../../chaos/worker.php', ...$this->arguments, "{$this->directory}/worker-{$number}.json"];
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', $log, 'a'], ['file', $log, 'a']], $pipes);
         \assert(is_resource($process));
         $this->workers[$place] = [$process, proc_get_status($process)['pid']];

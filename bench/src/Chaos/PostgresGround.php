@@ -9,9 +9,9 @@ final class PostgresGround implements Ground
 {
     private readonly Server $server;
 
-    public function __construct(string $root, string $folder, string $log)
+    public function __construct(string $root, string $directory, string $log)
     {
-        $this->server = new Server($root, $folder, $log, 'postgres', 'DATABASE_URL');
+        $this->server = new Server($root, $directory, $log, 'postgres', 'DATABASE_URL');
     }
 
     public function broker(): string

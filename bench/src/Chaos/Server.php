@@ -15,19 +15,19 @@ final class Server
     private readonly string $url;
 
     /**
-     * @param string $folder its WEFT_VAR
+     * @param string $directory its WEFT_VAR
      * @param string $service as scripts/services knows it
      * @param string $variable with its URL
      */
     public function __construct(
         private readonly string $root,
-        private readonly string $folder,
+        private readonly string $directory,
         private readonly string $log,
         private readonly string $service,
         string $variable,
     ) {
         $this->services('start', $service);
-        $this->url = Services::read("{$folder}/services/env")[$variable];
+        $this->url = Services::read("{$directory}/services/env")[$variable];
         $this->proxy = new Proxy((int) parse_url($this->url, PHP_URL_PORT));
     }
 
@@ -74,6 +74,6 @@ final class Server
 
     public function services(string ...$arguments): void
     {
-        Command::run(["{$this->root}/scripts/services", ...$arguments], ['WEFT_VAR' => $this->folder], $this->log);
+        Command::run(["{$this->root}/scripts/services", ...$arguments], ['WEFT_VAR' => $this->directory], $this->log);
     }
 }

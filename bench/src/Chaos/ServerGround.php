@@ -12,10 +12,10 @@ final class ServerGround implements Ground
     private readonly Server $rabbitmq;
     private readonly Server $postgres;
 
-    public function __construct(string $root, string $folder, string $log)
+    public function __construct(string $root, string $directory, string $log)
     {
-        $this->rabbitmq = new Server($root, $folder, $log, 'rabbitmq', 'AMQP_URL');
-        $this->postgres = new Server($root, $folder, $log, 'postgres', 'DATABASE_URL');
+        $this->rabbitmq = new Server($root, $directory, $log, 'rabbitmq', 'AMQP_URL');
+        $this->postgres = new Server($root, $directory, $log, 'postgres', 'DATABASE_URL');
     }
 
     public function broker(): string

@@ -7,14 +7,14 @@ namespace Weft\Bench\Chaos;
 /** One file is broker and database: there is nothing to break but workers. */
 final class SqliteGround implements Ground
 {
-    public function __construct(private readonly string $folder)
+    public function __construct(private readonly string $directory)
     {
-        array_map(unlink(...), array_filter(glob("{$folder}/chaos.db*") ?: [], is_file(...)));
+        array_map(unlink(...), array_filter(glob("{$directory}/chaos.db*") ?: [], is_file(...)));
     }
 
     public function broker(): string
     {
-        return "sqlite://{$this->folder}/chaos.db";
+        return "sqlite://{$this->directory}/chaos.db";
     }
 
     public function database(): string

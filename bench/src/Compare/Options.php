@@ -13,7 +13,7 @@ final class Options
     public const USAGE = <<<'USAGE'
         usage: bench/compare OLD NEW [--all] [--tolerance=FRACTION]
 
-          OLD, NEW     results files of one benchmark such as bus.json, or folders with several of them
+          OLD, NEW     results files of one benchmark such as bus.json, or directories with several of them
           --all        shows unchanged values, too
           --tolerance  how much slower still counts as the same, 0.03
 

@@ -19,7 +19,7 @@ use Weft\Bench\Versions;
 /**
  * Serves one application by several systems, one after the other, and measures requests per second, latency, memory and CPU.
  *
- * A framework is a folder of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php` and `warm.php`.
+ * A framework is a directory of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php` and `warm.php`.
  */
 final class Benchmark
 {
@@ -91,16 +91,16 @@ final class Benchmark
     private function systems(string $framework): array
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
-        $folder = "{$this->root}/bench/frameworks/$framework";
+        $directory = "{$this->root}/bench/frameworks/$framework";
         $systems = [];
         foreach (array_reverse(self::SLOTS) as $slots) {
-            $systems[] = ['weft', $slots, [...$php, '-d', "extension={$this->options->extension}", "$folder/weft.php"]];
+            $systems[] = ['weft', $slots, [...$php, '-d', "extension={$this->options->extension}", "$directory/weft.php"]];
         }
         if (is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
             $systems[] = ['php-fpm', 0, ["{$this->root}/bench/hooks/serve-fpm"]];
         }
-        if ($this->options->swoole !== null && is_file("$folder/swoole.php")) {
-            $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$folder/swoole.php"]];
+        if ($this->options->swoole !== null && is_file("$directory/swoole.php")) {
+            $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$directory/swoole.php"]];
         }
 
         return $systems;
@@ -140,7 +140,7 @@ final class Benchmark
             'PORT' => (string) $port,
             'SLOTS' => (string) $slots,
             'FRAMEWORKS_SYSTEM' => $system,
-            'RUN_FOLDER' => "{$this->logs}/fpm-$framework",
+            'RUN_DIRECTORY' => "{$this->logs}/fpm-$framework",
             'PHP_FPM' => self::fpm(),
             'WORKERS' => (string) $workers,
             'SCRIPT' => "{$this->root}/bench/frameworks/$framework/fpm.php",

@@ -34,8 +34,8 @@ final class Contender
     }
 
     /**
-     * @param string $bench the folder bench/grpc
-     * @param string $out the folder bench/out
+     * @param string $bench the directory bench/grpc
+     * @param string $out the directory bench/out
      * @param string $extension path of libweft.so
      *
      * @return list<self> in the order of the first round
@@ -70,7 +70,7 @@ final class Contender
     /**
      * The running server, on the first core; started when it is not.
      *
-     * @param string $logs folder; each start has a log of its own
+     * @param string $logs directory; each start has a log of its own
      *
      * @throws BenchmarkException when it does not start
      */

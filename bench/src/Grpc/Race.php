@@ -18,7 +18,7 @@ final class Race
     /**
      * @param non-empty-list<Contender> $contenders
      * @param string $proto file with the service
-     * @param string $logs folder
+     * @param string $logs directory
      */
     public function __construct(
         private readonly array $contenders,

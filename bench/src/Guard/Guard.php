@@ -116,7 +116,7 @@ final class Guard
     {
         $database = new People(getenv('DATABASE_URL') ?: throw new BenchmarkException('DATABASE_URL is not set: run `make services` and `. var/services/env`'));
         $port = Port::free();
-        $environment = ['PORT' => (string) $port, 'DATABASE_URL' => $database->url(), 'STATIC_FOLDER' => $this->out];
+        $environment = ['PORT' => (string) $port, 'DATABASE_URL' => $database->url(), 'STATIC_DIRECTORY' => $this->out];
         $server = Server::start($wrap([...$this->php(), "{$this->root}/bench/http/weft/app.php"]), $environment, "{$this->out}/$name.log", $port, 60.0);
         try {
             $work($server->pid, $port);

@@ -183,7 +183,7 @@ final class Benchmark
             try {
                 foreach ($this->contenders() as $system => $command) {
                     $port = Port::free();
-                    $environment = ['PORT' => (string) $port, 'RUN_FOLDER' => "{$this->logs}/fpm-$load", 'PHP_FPM' => self::fpm(), 'WORKERS' => $this->workers($servers)];
+                    $environment = ['PORT' => (string) $port, 'RUN_DIRECTORY' => "{$this->logs}/fpm-$load", 'PHP_FPM' => self::fpm(), 'WORKERS' => $this->workers($servers)];
                     $servers[$system] = [Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$system-$load.log", $port), $port];
                 }
                 foreach (array_keys($servers) as $system) {

@@ -81,8 +81,8 @@ final class Benchmark
 
         return [
             'DATABASE_URL' => $database->url(),
-            'STATIC_FOLDER' => $static,
-            'RUN_FOLDER' => "{$this->out}/http-fpm",
+            'STATIC_DIRECTORY' => $static,
+            'RUN_DIRECTORY' => "{$this->out}/http-fpm",
             'PHP_FPM' => "/usr/sbin/php-fpm$version",
             'GOMAXPROCS' => '1',
             'NODE_ENV' => 'production',

@@ -52,7 +52,7 @@ final class Contender
      *
      * @param array<string, string> $environment
      * @param list<string> $pin command that is put before its own
-     * @param string $logs folder; each start has a log of its own
+     * @param string $logs directory; each start has a log of its own
      *
      * @throws BenchmarkException when it does not start
      */

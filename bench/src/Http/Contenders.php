@@ -10,8 +10,8 @@ use Weft\Bench\BenchmarkException;
 final class Contenders
 {
     /**
-     * @param string $bench the folder bench/http
-     * @param string $out the folder bench/out
+     * @param string $bench the directory bench/http
+     * @param string $out the directory bench/out
      * @param string $extension path of libweft.so
      * @param string|null $swoole path of swoole.so
      *

@@ -27,7 +27,7 @@ final class Race
      * @param array<string, string> $environment of the contenders
      * @param list<string> $serverPin command before a contender's own
      * @param list<string> $loadPin command before the load generator's
-     * @param string $logs folder
+     * @param string $logs directory
      */
     public function __construct(
         private readonly array $contenders,

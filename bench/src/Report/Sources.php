@@ -7,7 +7,7 @@ namespace Weft\Bench\Report;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\ResultsFile;
 
-/** Where the results of the benchmarks are: in the repository as published, or in a folder as the runners leave them. */
+/** Where the results of the benchmarks are: in the repository as published, or in a directory as the runners leave them. */
 final class Sources
 {
     private const NAMES = ['bus', 'bus-matrix', 'bus-noop', 'pool', 'http', 'grpc', 'grpc-bounds', 'rinha', 'scale', 'suite'];
@@ -33,9 +33,9 @@ final class Sources
         return new self('published', $files);
     }
 
-    public static function folder(string $folder): self
+    public static function directory(string $directory): self
     {
-        return new self('folder', array_combine(self::NAMES, array_map(static fn (string $name): string => "$folder/$name.json", self::NAMES)));
+        return new self('directory', array_combine(self::NAMES, array_map(static fn (string $name): string => "$directory/$name.json", self::NAMES)));
     }
 
     /**

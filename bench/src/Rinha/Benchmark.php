@@ -46,10 +46,10 @@ final class Benchmark
         fwrite(STDERR, sprintf("%.0f seconds of load, %s\n", Gatling::LOAD_SECONDS * $this->options->scale, $limits));
         $stack->beginMeasurement();
         $started = microtime(true);
-        $folder = $gatling->run($stack->url(), $data, $this->options->scale);
+        $directory = $gatling->run($stack->url(), $data, $this->options->scale);
         $seconds = microtime(true) - $started;
-        $log = SimulationLog::read("$folder/simulation.log");
-        exec('rm -rf ' . escapeshellarg("{$this->out}/report") . ' && mv ' . escapeshellarg($folder) . ' ' . escapeshellarg("{$this->out}/report"));
+        $log = SimulationLog::read("$directory/simulation.log");
+        exec('rm -rf ' . escapeshellarg("{$this->out}/report") . ' && mv ' . escapeshellarg($directory) . ' ' . escapeshellarg("{$this->out}/report"));
 
         return Results::of(
             Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])),

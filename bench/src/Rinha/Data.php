@@ -16,8 +16,8 @@ final class Data
     {
     }
 
-    /** @param string $folder where the files are written */
-    public static function write(string $folder): self
+    /** @param string $directory where the files are written */
+    public static function write(string $directory): self
     {
         $source = new Payloads(self::SEED);
         $lines = ['payload'];
@@ -25,11 +25,11 @@ final class Data
         for ($i = 0; $i < self::PAYLOADS; ++$i) {
             [$lines[], $nicknames[]] = $source->next();
         }
-        file_put_contents("$folder/payloads.tsv", implode("\n", $lines) . "\n");
+        file_put_contents("$directory/payloads.tsv", implode("\n", $lines) . "\n");
         $terms = array_map(static fn (): string => $source->term(), range(1, self::TERMS));
-        file_put_contents("$folder/terms.tsv", "t\n" . implode("\n", $terms) . "\n");
+        file_put_contents("$directory/terms.tsv", "t\n" . implode("\n", $terms) . "\n");
 
-        return new self("$folder/payloads.tsv", "$folder/terms.tsv", $nicknames);
+        return new self("$directory/payloads.tsv", "$directory/terms.tsv", $nicknames);
     }
 
     /** @param int $sent how many of the payloads were sent, from the first on; the last is followed by the first again */

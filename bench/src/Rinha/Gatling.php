@@ -16,7 +16,7 @@ final class Gatling
     private const START_SECONDS = 180;
 
     /**
-     * @param string $project folder with the pom.xml
+     * @param string $project directory with the pom.xml
      * @param string $out where the program, its results and its report go
      */
     public function __construct(private readonly string $project, private readonly string $out)
@@ -35,25 +35,25 @@ final class Gatling
     /**
      * @param float $scale 1 is {@see self::LOAD_SECONDS}
      *
-     * @return string folder with simulation.log and index.html
+     * @return string directory with simulation.log and index.html
      *
      * @throws BenchmarkException
      */
     public function run(string $url, Data $data, float $scale): string
     {
-        $folder = "{$this->out}/gatling";
-        exec('rm -rf ' . escapeshellarg($folder));
+        $directory = "{$this->out}/gatling";
+        exec('rm -rf ' . escapeshellarg($directory));
         $timeout = self::LOAD_SECONDS * $scale + self::START_SECONDS;
         $command = [
             'timeout', '--foreground', '--kill-after=5', (string) $timeout, 'java', '-Xms1g', '-Xmx1g', '-cp', "{$this->out}/maven/classes:" . trim(file_get_contents("{$this->out}/maven/classpath")),
             "-Drinha.url=$url", "-Drinha.payloads={$data->payloads}", "-Drinha.terms={$data->terms}", "-Drinha.scale=$scale",
             // It would report each run to its makers.
             '-Dgatling.http.enableGA=false',
-            'io.gatling.app.Gatling', '--simulation', 'rinha.Rinha', '--results-folder', $folder, '--run-description', 'rinha',
+            'io.gatling.app.Gatling', '--simulation', 'rinha.Rinha', '--results-folder', $directory, '--run-description', 'rinha',
         ];
         $line = implode(' ', array_map(escapeshellarg(...), $command));
         exec("$line >" . escapeshellarg("{$this->out}/gatling.log") . ' 2>&1', result_code: $code);
-        $results = glob("$folder/*/simulation.log");
+        $results = glob("$directory/*/simulation.log");
         !in_array($code, [124, 137], true) || throw new TimedOut("Gatling did not end within $timeout s, log: {$this->out}/gatling.log");
         if ($code !== 0 || $results === []) {
             throw new BenchmarkException("Gatling exited with code $code, log: {$this->out}/gatling.log");

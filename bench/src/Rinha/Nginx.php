@@ -11,24 +11,24 @@ final class Nginx
 {
     /**
      * @param string $configuration file that uses the ports 9997, 9998 and 9999
-     * @param string $folder where it may write
+     * @param string $directory where it may write
      * @param array<int, int> $ports the port to use for each of those
      */
-    public function __construct(string $configuration, private readonly string $folder, array $ports)
+    public function __construct(string $configuration, private readonly string $directory, array $ports)
     {
-        @mkdir($folder);
+        @mkdir($directory);
         $text = file_get_contents($configuration);
         foreach ($ports as $from => $to) {
             str_contains($text, "127.0.0.1:$from") || throw new BenchmarkException("$configuration does not use 127.0.0.1:$from");
             $text = str_replace("127.0.0.1:$from", "127.0.0.1:$to", $text);
         }
         $account = posix_getpwuid(posix_geteuid())['name'];
-        file_put_contents("$folder/nginx.conf", "daemon off;\npid $folder/nginx.pid;\nuser $account;\n$text");
+        file_put_contents("$directory/nginx.conf", "daemon off;\npid $directory/nginx.pid;\nuser $account;\n$text");
     }
 
     /** @return list<string> runs it in the foreground */
     public function command(): array
     {
-        return ['nginx', '-p', $this->folder, '-e', 'stderr', '-c', "{$this->folder}/nginx.conf"];
+        return ['nginx', '-p', $this->directory, '-e', 'stderr', '-c', "{$this->directory}/nginx.conf"];
     }
 }

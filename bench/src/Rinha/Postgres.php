@@ -18,7 +18,7 @@ final class Postgres
     public function __construct(private readonly int $port, string $settings)
     {
         $this->bin = self::newest();
-        // PostgreSQL does not run as root, and its own account may not be able to enter a folder below a home.
+        // PostgreSQL does not run as root, and its own account may not be able to enter a directory below a home.
         $this->data = '/var/tmp/weft-rinha-' . getmypid();
         mkdir($this->data, 0o700);
         posix_geteuid() === 0 && chown($this->data, 'postgres');
@@ -99,9 +99,9 @@ final class Postgres
 
     private static function newest(): string
     {
-        $folders = glob('/usr/lib/postgresql/*/bin/postgres') ?: throw new BenchmarkException('PostgreSQL is not installed: run scripts/setup rinha');
-        natsort($folders);
+        $directories = glob('/usr/lib/postgresql/*/bin/postgres') ?: throw new BenchmarkException('PostgreSQL is not installed: run scripts/setup rinha');
+        natsort($directories);
 
-        return dirname(end($folders));
+        return dirname(end($directories));
     }
 }

@@ -18,7 +18,7 @@ final class Stack
     private readonly int $port;
 
     /**
-     * @param string $example the folder examples/rinha
+     * @param string $example the directory examples/rinha
      * @param string $out where logs go
      */
     public function __construct(private readonly string $example, private readonly string $out, private readonly string $extension)

@@ -19,7 +19,7 @@ final class BusPoints
     private const TIMEOUT_SECONDS = 900.0;
     private const MODES = [Mode::Plain, Mode::Safe];
 
-    /** @param string $bench the folder bench/bus */
+    /** @param string $bench the directory bench/bus */
     public function __construct(
         private readonly ServerGround $ground,
         private readonly string $bench,

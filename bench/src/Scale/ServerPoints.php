@@ -33,7 +33,7 @@ final class ServerPoints
     /**
      * What the programs of bench/http and bench/grpc need.
      *
-     * @param string $out folder in which there may be another one of files
+     * @param string $out directory in which there may be another one of files
      * @param string $database URL
      *
      * @return array<string, string>
@@ -43,7 +43,7 @@ final class ServerPoints
         $static = "$out/http-files/static";
         @mkdir($static, recursive: true);
 
-        return ['DATABASE_URL' => $database, 'STATIC_FOLDER' => $static];
+        return ['DATABASE_URL' => $database, 'STATIC_DIRECTORY' => $static];
     }
 
     /** @return list<Point> */

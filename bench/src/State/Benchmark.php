@@ -59,19 +59,19 @@ final class Benchmark
     /** @return array{int, float} mismatches and seconds */
     private function measured(string $framework, int $slots, bool $isShared, int $requests): array
     {
-        $folder = sys_get_temp_dir() . '/weft-state-' . bin2hex(random_bytes(6));
-        mkdir("$folder/sessions", recursive: true);
+        $directory = sys_get_temp_dir() . '/weft-state-' . bin2hex(random_bytes(6));
+        mkdir("$directory/sessions", recursive: true);
         $port = Port::free();
         $environment = [
-            'STATE_VAR' => $folder,
-            'STATE_DATABASE' => $this->options->database !== '' ? $this->options->database : "sqlite:///$folder/state.db",
+            'STATE_VAR' => $directory,
+            'STATE_DATABASE' => $this->options->database !== '' ? $this->options->database : "sqlite:///$directory/state.db",
             'STATE_LISTEN' => "127.0.0.1:$port",
             'STATE_SLOTS' => (string) $slots,
             'STATE_SHARED' => $isShared ? '1' : '0',
         ];
         $command = [\PHP_BINARY, '-d', "extension={$this->options->extension}", '-d', 'opcache.enable_cli=1', "$this->root/bench/state/$framework.php"];
         try {
-            $server = Server::start($command, $environment, "$folder/server.log", $port, (float) self::TIMEOUT);
+            $server = Server::start($command, $environment, "$directory/server.log", $port, (float) self::TIMEOUT);
             try {
                 $from = hrtime(true);
                 $mismatches = $this->send("http://127.0.0.1:$port/state", $requests, $isShared);
@@ -84,7 +84,7 @@ final class Benchmark
                 $server->stop();
             }
         } finally {
-            exec('rm -rf ' . escapeshellarg($folder));
+            exec('rm -rf ' . escapeshellarg($directory));
         }
     }
 

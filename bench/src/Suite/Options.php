@@ -11,12 +11,12 @@ use Weft\Bench\CommandLine;
 final class Options
 {
     public const USAGE = <<<'USAGE'
-        usage: bench/run [--short] [--only=NAME,…] [--matrix] [--compare=FOLDER] [--extension=FILE]
+        usage: bench/run [--short] [--only=NAME,…] [--matrix] [--compare=DIRECTORY] [--extension=FILE]
 
           --short      every benchmark in its short mode: the shape of all tables in about six minutes; without it about 40
           --only       of bus pool http grpc rinha; all of them by default
           --matrix     the bus with transient and persistent messages, without and with confirms, in place of its race
-          --compare    a folder with bus.json etc. of another commit: reports what became slower
+          --compare    a directory with bus.json etc. of another commit: reports what became slower
           --extension  libweft.so, target/release/libweft.so
 
         Runs one benchmark after the other with servers of this checkout, stops those it had to start, and goes on when
@@ -51,7 +51,7 @@ final class Options
             'extension' => "$root/target/release/libweft.so",
         ]);
         $compare = $line->text('compare');
-        $compare === '' || is_dir($compare) || throw new BenchmarkException("--compare must be a folder, got '$compare'");
+        $compare === '' || is_dir($compare) || throw new BenchmarkException("--compare must be a directory, got '$compare'");
 
         return new self(
             $line->flag('short'),

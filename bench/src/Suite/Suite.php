@@ -61,7 +61,7 @@ final class Suite
     private function makePage(): void
     {
         try {
-            (new HtmlPage($this->root))->write(Sources::folder($this->out), "{$this->out}/report.html");
+            (new HtmlPage($this->root))->write(Sources::directory($this->out), "{$this->out}/report.html");
             echo "\n{$this->out}/report.html shows all of it\n";
         } catch (BenchmarkException $failure) {
             echo "\nthere is no page: {$failure->getMessage()}\n";

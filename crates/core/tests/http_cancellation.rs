@@ -140,8 +140,8 @@ fn a_cancelled_read_of_the_whole_body_is_continued_by_the_next() {
 
 #[test]
 fn a_cancelled_read_of_a_form_leaves_no_file_behind() {
-    let folder = std::env::temp_dir().join(format!("weft-http-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    let directory = std::env::temp_dir().join(format!("weft-http-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
     let limits = MultipartLimits {
         parts: 10,
         files: 10,
@@ -149,7 +149,7 @@ fn a_cancelled_read_of_a_form_leaves_no_file_behind() {
         field_bytes: 1_000,
         file_bytes: 1_000,
     };
-    let read = |call: &Call, folder: &PathBuf| call.read_form(limits.clone(), folder.clone());
+    let read = |call: &Call, directory: &PathBuf| call.read_form(limits.clone(), directory.clone());
     run(async {
         drop_at_every_poll(
             async || {
@@ -162,27 +162,27 @@ fn a_cancelled_read_of_a_form_leaves_no_file_behind() {
                 let call = handed(&server).await;
                 (server, address, call)
             },
-            async |(_, _, call)| read(call, &folder).await.unwrap(),
+            async |(_, _, call)| read(call, &directory).await.unwrap(),
             async |(server, address, call), ended: Ended<Vec<Field>>| {
                 match ended {
                     Ended::Completed(fields) => assert_eq!(fields.len(), 2),
                     Ended::Dropped(point) => {
-                        let again = read(&call, &folder).await;
+                        let again = read(&call, &directory).await;
                         assert_eq!(again.is_ok(), point.polls == 0, "{point:?}");
                     }
                 }
-                until_empty(&folder).await;
+                until_empty(&directory).await;
                 next_one_is_handled(&server, address, call).await;
             },
         )
         .await;
     });
-    std::fs::remove_dir(&folder).unwrap();
+    std::fs::remove_dir(&directory).unwrap();
 }
 
 /// A thread that writes a file is not cancelled: it ends by itself.
-async fn until_empty(folder: &PathBuf) {
-    while std::fs::read_dir(folder).unwrap().next().is_some() {
+async fn until_empty(directory: &PathBuf) {
+    while std::fs::read_dir(directory).unwrap().next().is_some() {
         sleep(PAUSE).await;
     }
 }

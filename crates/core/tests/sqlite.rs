@@ -18,10 +18,10 @@ use weft_core::sql::{ConnectFailure, Error, ResultSet, Statement, Value};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A folder that goes with the test.
-struct Folder(PathBuf);
+/// A directory that goes with the test.
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!(
@@ -39,7 +39,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -118,9 +118,9 @@ async fn begin_and_drop<T>(future: impl Future<Output = T>) {
 
 #[test]
 fn a_commit_that_is_withdrawn_before_it_begins_is_rolled_back() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let holder = database.transaction();
         holder.push(insert(1)).unwrap();
         holder.flush().await.unwrap();
@@ -140,12 +140,12 @@ fn a_commit_that_is_withdrawn_before_it_begins_is_rolled_back() {
 
 #[test]
 fn values_come_back_as_they_went() {
-    for dsn in ["sqlite::memory:".to_owned(), Folder::new().dsn()] {
-        let folder = Folder::new();
+    for dsn in ["sqlite::memory:".to_owned(), Directory::new().dsn()] {
+        let directory = Directory::new();
         let dsn = if dsn.contains("memory") {
             dsn
         } else {
-            folder.dsn()
+            directory.dsn()
         };
         run(async {
             let database = open(&dsn).await;
@@ -277,9 +277,9 @@ fn what_sqlite_cannot_store_is_refused_by_number_not_by_value() {
 
 #[test]
 fn results_say_what_was_affected_and_inserted() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         assert_eq!(
             done(&database, "INSERT INTO t (id) VALUES (5), (6)")
                 .await
@@ -326,9 +326,9 @@ fn results_say_what_was_affected_and_inserted() {
 
 #[test]
 fn columns_follow_a_table_that_changes_under_a_prepared_statement() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         done(&database, "INSERT INTO t (id) VALUES (1)").await;
         assert_eq!(done(&database, "SELECT * FROM t").await.columns.len(), 2);
         done(&database, "ALTER TABLE t ADD COLUMN flag BOOLEAN DEFAULT 1").await;
@@ -343,9 +343,9 @@ fn columns_follow_a_table_that_changes_under_a_prepared_statement() {
 
 #[test]
 fn errors_carry_the_sqlstate_the_constraint_and_the_statement() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = open(&folder.dsn()).await;
+        let database = open(&directory.dsn()).await;
         done(&database, "CREATE TABLE p (id INTEGER PRIMARY KEY)").await;
         done(&database, "CREATE TABLE c (id INTEGER PRIMARY KEY, email TEXT UNIQUE, age INT NOT NULL CONSTRAINT adult CHECK (age > 17), p INT REFERENCES p)").await;
         done(&database, "INSERT INTO c VALUES (1, 'a', 20, NULL)").await;
@@ -389,17 +389,17 @@ fn errors_carry_the_sqlstate_the_constraint_and_the_statement() {
 
 #[test]
 fn a_database_that_cannot_be_opened_says_why() {
-    let folder = Folder::new();
-    let file = folder.0.join("not.db");
+    let directory = Directory::new();
+    let file = directory.0.join("not.db");
     std::fs::write(&file, "This is a text, and it is longer than the header of a database, which has 100 bytes. Really longer.").unwrap();
     run(async {
         for (path, reason) in [
             (file.as_path(), "not an SQLite database"),
             (
-                Path::new("/no/such/folder/a.db"),
-                "the directory \"/no/such/folder\" does not exist",
+                Path::new("/no/such/directory/a.db"),
+                "the directory \"/no/such/directory\" does not exist",
             ),
-            (folder.0.as_path(), "it is a directory"),
+            (directory.0.as_path(), "it is a directory"),
             (Path::new("/proc/weft.db"), "cannot be created in \"/proc\""),
         ] {
             let config = Config::at(Location::File(path.to_owned()));
@@ -456,9 +456,9 @@ fn transaction_boundaries_are_refused_as_statements() {
 
 #[test]
 fn a_transaction_that_is_only_committed_travels_as_a_whole() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let transaction = database.transaction();
         assert_eq!(transaction.push(insert(1)).unwrap(), 0);
         assert_eq!(
@@ -492,9 +492,9 @@ fn a_transaction_that_is_only_committed_travels_as_a_whole() {
 
 #[test]
 fn a_failed_statement_fails_the_whole_transaction() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         for flush in [false, true] {
             let transaction = database.transaction();
             for id in [1, 1, 2] {
@@ -522,9 +522,9 @@ fn a_failed_statement_fails_the_whole_transaction() {
 
 #[test]
 fn a_savepoint_recovers_a_failed_transaction() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let transaction = database.transaction();
         transaction.push(insert(1)).unwrap();
         transaction
@@ -543,9 +543,9 @@ fn a_savepoint_recovers_a_failed_transaction() {
 
 #[test]
 fn an_interactive_transaction_sees_its_own_writes_and_others_do_not() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let transaction = database.transaction();
         transaction.push(insert(1)).unwrap();
         let count = transaction
@@ -565,9 +565,9 @@ fn an_interactive_transaction_sees_its_own_writes_and_others_do_not() {
 
 #[test]
 fn a_rolled_back_or_dropped_transaction_leaves_nothing_and_frees_the_writer() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         for flush in [false, true] {
             for drop_it in [false, true] {
                 let transaction = database.transaction();
@@ -591,9 +591,9 @@ fn a_rolled_back_or_dropped_transaction_leaves_nothing_and_frees_the_writer() {
 
 #[test]
 fn an_interactive_transaction_keeps_other_writers_waiting_in_order() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let transaction = database.transaction();
         transaction.push(insert(1)).unwrap();
         transaction.flush().await.unwrap();
@@ -619,9 +619,9 @@ fn an_interactive_transaction_keeps_other_writers_waiting_in_order() {
 
 #[test]
 fn a_transaction_that_holds_the_writer_too_long_is_rolled_back() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&format!("{}?transaction_timeout=0.1", folder.dsn())).await;
+        let database = table(&format!("{}?transaction_timeout=0.1", directory.dsn())).await;
         let transaction = database.transaction();
         transaction.push(insert(1)).unwrap();
         transaction.flush().await.unwrap();
@@ -657,9 +657,9 @@ impl Random {
 
 #[test]
 fn failing_jobs_leave_no_trace_and_the_good_ones_beside_them_are_there() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = open(&folder.dsn()).await;
+        let database = open(&directory.dsn()).await;
         done(&database, "CREATE TABLE p (id INTEGER PRIMARY KEY)").await;
         done(&database, "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, p INT REFERENCES p DEFERRABLE INITIALLY DEFERRED)").await;
         done(&database, "INSERT INTO t (id) VALUES (0)").await;
@@ -719,9 +719,9 @@ fn failing_jobs_leave_no_trace_and_the_good_ones_beside_them_are_there() {
 
 #[test]
 fn an_answered_write_is_visible_to_the_next_read() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         for id in 1..200 {
             database.execute(insert(id)).await.unwrap();
             assert_eq!(
@@ -734,9 +734,9 @@ fn an_answered_write_is_visible_to_the_next_read() {
 
 #[test]
 fn pragmas_and_vacuum_run_outside_of_the_group() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         assert_eq!(
             done(&database, "PRAGMA foreign_keys").await.rows,
             [[Value::Int(1)]]
@@ -767,8 +767,8 @@ async fn numbers(database: &Database, count: i64) {
 
 #[test]
 fn a_stream_gives_every_row_once_in_chunks() {
-    let folder = Folder::new();
-    for dsn in [folder.dsn(), "sqlite::memory:".into()] {
+    let directory = Directory::new();
+    for dsn in [directory.dsn(), "sqlite::memory:".into()] {
         run(async {
             let database = table(&dsn).await;
             numbers(&database, 2_500).await;
@@ -791,9 +791,9 @@ fn a_stream_gives_every_row_once_in_chunks() {
 
 #[test]
 fn a_stream_reports_its_errors_and_refuses_to_write() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let stream = database.stream(statement("SELECT * FROM nowhere", vec![]), 10);
         assert_eq!(sqlstate(stream.next().await), "42P01");
         assert!(stream.next().await.unwrap().is_none());
@@ -805,9 +805,9 @@ fn a_stream_reports_its_errors_and_refuses_to_write() {
 
 #[test]
 fn more_streams_than_readers_do_not_block_a_read() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         numbers(&database, 1_000).await;
         let streams: Vec<_> = (0..5)
             .map(|_| database.stream(statement("SELECT id FROM t", vec![]), 1))
@@ -826,9 +826,9 @@ const ENDLESS: &str =
 
 #[test]
 fn dropping_a_future_interrupts_its_running_statement() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&format!("{}?readers=1", folder.dsn())).await;
+        let database = table(&format!("{}?readers=1", directory.dsn())).await;
         let write = format!("INSERT INTO t (id) {ENDLESS}");
         for text in [ENDLESS, &write] {
             let endless = timeout(Duration::from_millis(100), sql(&database, text)).await;
@@ -849,9 +849,9 @@ fn dropping_a_future_interrupts_its_running_statement() {
 
 #[test]
 fn an_interrupted_write_does_not_take_the_rest_of_its_group_along() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let good = (1..=20).map(|id| tokio::task::spawn_local(database.execute(insert(id))));
         let good: Vec<_> = good.collect();
         let write = format!("INSERT INTO t (id) {ENDLESS}");
@@ -866,9 +866,9 @@ fn an_interrupted_write_does_not_take_the_rest_of_its_group_along() {
 
 #[test]
 fn a_dropped_future_withdraws_a_statement_that_has_not_begun() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let transaction = database.transaction();
         transaction.push(insert(1)).unwrap();
         transaction.flush().await.unwrap();
@@ -894,9 +894,9 @@ fn a_dropped_future_withdraws_a_statement_that_has_not_begun() {
 
 #[test]
 fn another_databases_commit_is_noticed_and_ones_own_is_not() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let (database, other) = (table(&folder.dsn()).await, open(&folder.dsn()).await);
+        let (database, other) = (table(&directory.dsn()).await, open(&directory.dsn()).await);
         timeout(Duration::from_secs(5), other.wait_for_change())
             .await
             .unwrap_or(Ok(()))
@@ -928,9 +928,9 @@ fn another_databases_commit_is_noticed_and_ones_own_is_not() {
 
 #[test]
 fn closing_waits_for_what_was_submitted_and_ends_every_use() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let running = tokio::task::spawn_local(database.execute(insert(1)));
         tokio::task::yield_now().await;
         database.close().await.unwrap();
@@ -951,16 +951,16 @@ fn closing_waits_for_what_was_submitted_and_ends_every_use() {
         late.push(insert(2)).unwrap();
         assert!(matches!(late.commit().await, Err(Error::PoolClosed { .. })));
         database.close().await.unwrap();
-        assert!(!Path::new(&format!("{}-wal", folder.0.join("test.db").display())).exists());
-        assert_eq!(ids(&open(&folder.dsn()).await).await, [1]);
+        assert!(!Path::new(&format!("{}-wal", directory.0.join("test.db").display())).exists());
+        assert_eq!(ids(&open(&directory.dsn()).await).await, [1]);
     });
 }
 
 #[test]
 fn closing_cuts_a_stream_that_nobody_reads_on_with_an_error() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         numbers(&database, 1_000).await;
         let stream = database.stream(statement("SELECT id FROM t", vec![]), 1);
         stream.next().await.unwrap();
@@ -1012,13 +1012,13 @@ fn child_that_shuts_every_thread_down() {
 
 #[test]
 fn shutdown_ends_every_thread_and_what_comes_later_is_refused() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         numbers(&database, 100).await;
         database.close().await.unwrap();
     });
-    let output = child("child_that_shuts_every_thread_down", &folder.dsn())
+    let output = child("child_that_shuts_every_thread_down", &directory.dsn())
         .wait_with_output()
         .unwrap();
     assert!(output.status.success());
@@ -1027,10 +1027,10 @@ fn shutdown_ends_every_thread_and_what_comes_later_is_refused() {
 
 #[test]
 fn writers_that_waited_together_for_a_lock_fail_together() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&format!("{}?busy_timeout=0.3", folder.dsn())).await;
-        let other = rusqlite::Connection::open(folder.0.join("test.db")).unwrap();
+        let database = table(&format!("{}?busy_timeout=0.3", directory.dsn())).await;
+        let other = rusqlite::Connection::open(directory.0.join("test.db")).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let started = Instant::now();
         let tasks: Vec<_> = (0..20)
@@ -1049,14 +1049,14 @@ fn writers_that_waited_together_for_a_lock_fail_together() {
 
 #[test]
 fn a_file_replaced_by_another_is_opened_anew() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let first = table(&folder.dsn()).await;
+        let first = table(&directory.dsn()).await;
         for suffix in ["", "-wal", "-shm"] {
-            std::fs::remove_file(format!("{}{suffix}", folder.0.join("test.db").display()))
+            std::fs::remove_file(format!("{}{suffix}", directory.0.join("test.db").display()))
                 .unwrap();
         }
-        let second = open(&folder.dsn()).await;
+        let second = open(&directory.dsn()).await;
         assert_eq!(sqlstate(sql(&second, "SELECT * FROM t").await), "42P01");
         drop(first);
     });
@@ -1113,9 +1113,9 @@ fn child_that_writes_until_it_is_killed() {
 fn nothing_answered_is_lost_when_the_process_is_killed() {
     let mut random = Random(std::process::id().into());
     for _ in 0..8 {
-        let folder = Folder::new();
-        run(async { table(&folder.dsn()).await.close().await.unwrap() });
-        let mut child = child("child_that_writes_until_it_is_killed", &folder.dsn());
+        let directory = Directory::new();
+        run(async { table(&directory.dsn()).await.close().await.unwrap() });
+        let mut child = child("child_that_writes_until_it_is_killed", &directory.dsn());
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let kill_at = Instant::now() + Duration::from_millis(150 + random.below(300));
         let mut answered = Vec::new();
@@ -1132,7 +1132,7 @@ fn nothing_answered_is_lost_when_the_process_is_killed() {
         child.wait().unwrap();
         assert!(answered.len() > 10, "only {} answers", answered.len());
         run(async {
-            let there = ids(&open(&folder.dsn()).await).await;
+            let there = ids(&open(&directory.dsn()).await).await;
             for id in answered {
                 assert!(
                     there.binary_search(&id).is_ok() && there.binary_search(&(id + 1)).is_ok(),
@@ -1167,11 +1167,11 @@ fn child_that_writes_a_thousand_rows() {
 
 #[test]
 fn two_processes_write_to_the_same_file() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         let mut children: Vec<Child> = (0..2)
-            .map(|_| child("child_that_writes_a_thousand_rows", &folder.dsn()))
+            .map(|_| child("child_that_writes_a_thousand_rows", &directory.dsn()))
             .collect();
         for _ in 0..500 {
             database
@@ -1188,15 +1188,15 @@ fn two_processes_write_to_the_same_file() {
 
 #[test]
 fn another_processs_commit_ends_the_wait_for_a_change() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&folder.dsn()).await;
+        let database = table(&directory.dsn()).await;
         assert!(
             timeout(Duration::from_millis(100), database.wait_for_change())
                 .await
                 .is_err()
         );
-        let mut child = child("child_that_writes_a_thousand_rows", &folder.dsn());
+        let mut child = child("child_that_writes_a_thousand_rows", &directory.dsn());
         timeout(Duration::from_secs(10), database.wait_for_change())
             .await
             .unwrap()
@@ -1207,10 +1207,10 @@ fn another_processs_commit_ends_the_wait_for_a_change() {
 
 #[test]
 fn a_lock_of_another_process_is_an_error_after_the_busy_timeout() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     run(async {
-        let database = table(&format!("{}?busy_timeout=0.1", folder.dsn())).await;
-        let other = rusqlite::Connection::open(folder.0.join("test.db")).unwrap();
+        let database = table(&format!("{}?busy_timeout=0.1", directory.dsn())).await;
+        let other = rusqlite::Connection::open(directory.0.join("test.db")).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert_eq!(sqlstate(database.execute(insert(1)).await), "55P03");
         let transaction = database.transaction();

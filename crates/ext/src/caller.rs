@@ -92,7 +92,7 @@ impl fmt::Display for Place {
 /// The files of the frames that were seen lately, so that most calls compare and allocate nothing.
 #[derive(Default)]
 struct Files {
-    /// The folder of the library with the slash behind it; empty until it is known.
+    /// The directory of the library with the slash behind it; empty until it is known.
     library: Box<[u8]>,
     recent: [Option<File>; REMEMBERED],
 }
@@ -122,7 +122,7 @@ impl Files {
     /// The same for the file that calls the extension: it is one of the library's, wherever that is.
     fn name_of_native_caller(&mut self, file: &ZendStr) -> Option<Rc<str>> {
         self.name_of_caller(file)?;
-        self.library = source_folder(file.as_bytes()).into();
+        self.library = source_directory(file.as_bytes()).into();
         self.recent = Default::default();
         self.name_of_caller(file)
     }
@@ -142,7 +142,7 @@ impl Files {
 }
 
 /// Only files of the library call the extension, and each lies in `src/Noun/`.
-fn source_folder(file: &[u8]) -> &[u8] {
+fn source_directory(file: &[u8]) -> &[u8] {
     let mut slashes = (0..file.len()).rev().filter(|&at| file[at] == b'/');
     slashes.nth(1).map_or(&[], |end| &file[..=end])
 }

@@ -28,7 +28,7 @@ final class Kernel extends BaseKernel
         return \dirname(__DIR__);
     }
 
-    /** Everything that is written is in one folder, which the tests choose. */
+    /** Everything that is written is in one directory, which the tests choose. */
     public function getCacheDir(): string
     {
         return (\getenv('APP_VAR') ?: $this->getProjectDir() . '/var') . "/cache/{$this->environment}";

@@ -14,10 +14,10 @@ use Weft\Bus\PublishException;
 final class FilesystemStore implements ClaimStore
 {
     /** @throws \ValueError when the directory does not exist or is not writable */
-    public function __construct(private readonly string $folder)
+    public function __construct(private readonly string $directory)
     {
-        if (!\is_dir($folder) || !\is_writable($folder)) {
-            throw new \ValueError("\"{$folder}\" is not a writable directory");
+        if (!\is_dir($directory) || !\is_writable($directory)) {
+            throw new \ValueError("\"{$directory}\" is not a writable directory");
         }
     }
 
@@ -32,7 +32,7 @@ final class FilesystemStore implements ClaimStore
         $file === false || \fclose($file);
         if (!$isSafe || !\rename($temporary, $path)) {
             @\unlink($temporary);
-            throw new PublishException("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
+            throw new PublishException("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->directory}: " . (\error_get_last()['message'] ?? 'no reason given'));
         }
     }
 
@@ -48,7 +48,7 @@ final class FilesystemStore implements ClaimStore
         $before = \time() - (int) $seconds;
         $deleted = 0;
         /** @var \SplFileInfo $file */
-        foreach (new \FilesystemIterator($this->folder) as $file) {
+        foreach (new \FilesystemIterator($this->directory) as $file) {
             // Another process may delete the same files.
             $kept = \str_starts_with($file->getFilename(), 'claim-') ? @\filemtime($file->getPathname()) : false;
             if ($kept !== false && $kept < $before) {
@@ -62,6 +62,6 @@ final class FilesystemStore implements ClaimStore
     /** A hash, because ids come from messages and must not name other files. */
     private function path(string $id): string
     {
-        return "{$this->folder}/claim-" . \hash('sha256', $id);
+        return "{$this->directory}/claim-" . \hash('sha256', $id);
     }
 }

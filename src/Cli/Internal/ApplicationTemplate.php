@@ -16,24 +16,24 @@ final class ApplicationTemplate
     /** The path of the library in its own example, which a copy must replace. */
     private const LIBRARY = "__DIR__ . '/../../autoload.php'";
 
-    /** @param string $library the folder of Weft */
+    /** @param string $library the directory of Weft */
     public function __construct(private readonly string $library)
     {
     }
 
     /**
-     * @return list<string> the files, relative to the folder
+     * @return list<string> the files, relative to the directory
      *
-     * @throws NewApplicationException the folder is not empty or cannot be written
+     * @throws NewApplicationException the directory is not empty or cannot be written
      */
-    public function writeTo(string $folder): array
+    public function writeTo(string $directory): array
     {
         $source = "{$this->library}/examples/starter";
         if (!\is_dir($source)) {
             throw new NewApplicationException("This installation of Weft has no template: $source does not exist");
         }
-        if (\is_file($folder) || (\is_dir($folder) && \count((array) \scandir($folder)) > 2)) {
-            throw new NewApplicationException("$folder exists and is not an empty folder: nothing was written");
+        if (\is_file($directory) || (\is_dir($directory) && \count((array) \scandir($directory)) > 2)) {
+            throw new NewApplicationException("$directory exists and is not an empty directory: nothing was written");
         }
         $files = [];
         $found = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($source, \FilesystemIterator::SKIP_DOTS));
@@ -46,7 +46,7 @@ final class ApplicationTemplate
         }
         \sort($files);
         foreach ($files as $name) {
-            self::write("$folder/$name", $this->adapted($name, (string) \file_get_contents("$source/$name")));
+            self::write("$directory/$name", $this->adapted($name, (string) \file_get_contents("$source/$name")));
         }
 
         return $files;
@@ -62,9 +62,9 @@ final class ApplicationTemplate
 
     private static function write(string $path, string $contents): void
     {
-        $folder = \dirname($path);
-        if (!\is_dir($folder) && !@\mkdir($folder, recursive: true) && !\is_dir($folder)) {
-            throw new NewApplicationException("Cannot create the folder $folder: " . (\error_get_last()['message'] ?? ''));
+        $directory = \dirname($path);
+        if (!\is_dir($directory) && !@\mkdir($directory, recursive: true) && !\is_dir($directory)) {
+            throw new NewApplicationException("Cannot create the directory $directory: " . (\error_get_last()['message'] ?? ''));
         }
         if (@\file_put_contents($path, $contents) === false) {
             throw new NewApplicationException("Cannot write $path: " . (\error_get_last()['message'] ?? ''));

@@ -138,9 +138,9 @@ final class ProtoGeneration
 
     private function write(string $path, string $content): void
     {
-        $folder = \dirname($path);
-        if (!\is_dir($folder) && !@\mkdir($folder, 0o777, true) && !\is_dir($folder)) {
-            throw new ProtoGenerationException("the folder {$folder} cannot be made");
+        $directory = \dirname($path);
+        if (!\is_dir($directory) && !@\mkdir($directory, 0o777, true) && !\is_dir($directory)) {
+            throw new ProtoGenerationException("the directory {$directory} cannot be made");
         }
         if (@\file_put_contents($path, $content) === false) {
             throw new ProtoGenerationException("{$path} cannot be written");

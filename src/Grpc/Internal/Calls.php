@@ -33,7 +33,7 @@ use Weft\Runtime\Internal\Scheduler;
 final class Calls implements ServerTaskHandler
 {
     /** With which classes it serves, see {@see ServerTasks::preload()}. */
-    public const FOLDERS = ['Grpc', 'Grpc/Health', 'Grpc/Internal', 'Grpc/Internal/Json', 'Grpc/Rpc', 'Http', 'Http/Internal', 'Protobuf', 'Protobuf/Internal'];
+    public const DIRECTORIES = ['Grpc', 'Grpc/Health', 'Grpc/Internal', 'Grpc/Internal/Json', 'Grpc/Rpc', 'Http', 'Http/Internal', 'Protobuf', 'Protobuf/Internal'];
 
     private readonly ServerTasks $serverTasks;
     /** The operation that ends with refusals to log. */
@@ -245,9 +245,9 @@ final class Calls implements ServerTaskHandler
         $isCulprit ? $call->finish(Status::Unknown->value, 'the handler failed', []) : $this->abandon($call);
     }
 
-    public function folders(): array
+    public function directories(): array
     {
-        return self::FOLDERS;
+        return self::DIRECTORIES;
     }
 
     /** Its connections are those of HTTP servers. */

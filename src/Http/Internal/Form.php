@@ -35,7 +35,7 @@ final class Form
         /** @var array<string, int|string> $bounds */
         $bounds = \get_object_vars($limits);
         /** @var list<array{string, string|HttpUpload}> $fields */
-        $fields = Scheduler::await($request->readForm($bounds, $limits->folder));
+        $fields = Scheduler::await($request->readForm($bounds, $limits->directory));
         foreach ($fields as [$name, $value]) {
             if ($value instanceof HttpUpload) {
                 $uploads[] = new Upload($value, $name);

@@ -225,7 +225,7 @@ final class Requests implements ServerTaskHandler
         }
     }
 
-    public function folders(): array
+    public function directories(): array
     {
         return ['Http', 'Http/Internal', 'Http/Internal/Handlers', 'Http/Internal/Routing', 'Http/Internal/OpenApi', 'Internal/Codec', 'Validation', 'Validation/Internal'];
     }

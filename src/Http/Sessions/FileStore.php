@@ -7,15 +7,15 @@ namespace Weft\Http\Sessions;
 use Weft\Http\SessionStore;
 
 /**
- * Sessions in files of a folder, which only this user may read: for the processes of one machine.
+ * Sessions in files of a directory, which only this user may read: for the processes of one machine.
  */
 final class FileStore implements SessionStore
 {
-    /** @throws \ValueError the folder cannot be made or written */
-    public function __construct(private readonly string $folder)
+    /** @throws \ValueError the directory cannot be made or written */
+    public function __construct(private readonly string $directory)
     {
-        if (!\is_dir($folder) && !@\mkdir($folder, 0o700, true) && !\is_dir($folder) || !\is_writable($folder)) {
-            throw new \ValueError("The folder for sessions \"$folder\" cannot be written");
+        if (!\is_dir($directory) && !@\mkdir($directory, 0o700, true) && !\is_dir($directory) || !\is_writable($directory)) {
+            throw new \ValueError("The directory for sessions \"$directory\" cannot be written");
         }
     }
 
@@ -30,19 +30,19 @@ final class FileStore implements SessionStore
     public function write(string $id, string $data, int $version, float $seconds): bool
     {
         // The code below does not suspend the task, so the lock waits only for other processes.
-        $lock = \fopen("{$this->folder}/.lock", 'c');
+        $lock = \fopen("{$this->directory}/.lock", 'c');
         if ($lock === false || !\flock($lock, \LOCK_EX)) {
-            throw new \RuntimeException("The sessions in \"{$this->folder}\" cannot be locked");
+            throw new \RuntimeException("The sessions in \"{$this->directory}\" cannot be locked");
         }
         try {
             if (($this->read($id)->version ?? 0) !== $version) {
                 return false;
             }
-            $temporary = "{$this->folder}/." . \bin2hex(\random_bytes(8));
+            $temporary = "{$this->directory}/." . \bin2hex(\random_bytes(8));
             $contents = \sprintf("%.6F\n%d\n%s", \microtime(true) + $seconds, $version + 1, $data);
             if (@\file_put_contents($temporary, $contents) !== \strlen($contents) || !\chmod($temporary, 0o600) || !\rename($temporary, $this->file($id))) {
                 @\unlink($temporary);
-                throw new \RuntimeException("A session cannot be written to \"{$this->folder}\"");
+                throw new \RuntimeException("A session cannot be written to \"{$this->directory}\"");
             }
 
             return true;
@@ -58,7 +58,7 @@ final class FileStore implements SessionStore
 
     public function prune(): void
     {
-        foreach (\glob("{$this->folder}/*") ?: [] as $file) {
+        foreach (\glob("{$this->directory}/*") ?: [] as $file) {
             if ((float) @\file_get_contents($file, length: 20) < \microtime(true)) {
                 @\unlink($file);
             }
@@ -67,6 +67,6 @@ final class FileStore implements SessionStore
 
     private function file(string $id): string
     {
-        return "{$this->folder}/$id";
+        return "{$this->directory}/$id";
     }
 }

@@ -128,15 +128,15 @@ final class ExceptionReport
         }
 
         // A closure outside of classes: `Weft\{closure}`, since PHP 8.4 `{closure:Weft\run():12}` or `{closure:/file.php:12}`.
-        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . self::folder());
+        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . self::directory());
     }
 
     private static function isWeft(string $file): bool
     {
-        return \str_starts_with($file, self::folder());
+        return \str_starts_with($file, self::directory());
     }
 
-    private static function folder(): string
+    private static function directory(): string
     {
         return \dirname(__DIR__, 2) . '/';
     }

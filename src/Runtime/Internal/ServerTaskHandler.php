@@ -37,8 +37,8 @@ interface ServerTaskHandler
      */
     public function condemn(object $request, bool $isCulprit): void;
 
-    /** @return list<string> folders of `src` with the classes that it needs for any request, refusal and failure */
-    public function folders(): array;
+    /** @return list<string> directories of `src` with the classes that it needs for any request, refusal and failure */
+    public function directories(): array;
 
     /** The process is about to end: accept no more connections, and close the open ones once their requests are answered. */
     public function refuseMore(): void;

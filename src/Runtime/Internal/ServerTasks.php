@@ -47,13 +47,13 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
         $this->trace = Trace::key();
-        self::preload(...$handler->folders());
+        self::preload(...$handler->directories());
     }
 
     /** To be called before a server listens: clients may use up the descriptors at once. */
-    public static function preload(string ...$folders): void
+    public static function preload(string ...$directories): void
     {
-        Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$folders);
+        Preload::directories('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$directories);
     }
 
     /**

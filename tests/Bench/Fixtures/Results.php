@@ -10,10 +10,10 @@ use Weft\Bench\ResultsFile;
 /** Results as the benchmarks write them, with every kind of entry there is. */
 final class Results
 {
-    public static function write(string $folder): void
+    public static function write(string $directory): void
     {
         foreach (self::all() as $name => $fields) {
-            ResultsFile::save("$folder/$name.json", ['machine' => 'a box, 2 cores', 'versions' => ['weft' => '1a2b3c4', 'php' => '8.2.0']] + $fields);
+            ResultsFile::save("$directory/$name.json", ['machine' => 'a box, 2 cores', 'versions' => ['weft' => '1a2b3c4', 'php' => '8.2.0']] + $fields);
         }
     }
 

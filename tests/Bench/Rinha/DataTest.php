@@ -13,17 +13,17 @@ require_once __DIR__ . '/../../../bench/autoload.php';
 
 final class DataTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = sys_get_temp_dir() . '/weft-rinha-' . getmypid();
-        mkdir($this->folder);
+        $this->directory = sys_get_temp_dir() . '/weft-rinha-' . getmypid();
+        mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        exec('rm -rf ' . escapeshellarg($this->folder));
+        exec('rm -rf ' . escapeshellarg($this->directory));
     }
 
     public function testTheSameSeedMakesTheSamePeople(): void
@@ -53,7 +53,7 @@ final class DataTest extends TestCase
 
     public function testOfTheWholeLoadAsManyPeopleAreExpectedAsInTheOriginal(): void
     {
-        $data = Data::write($this->folder);
+        $data = Data::write($this->directory);
 
         self::assertEqualsWithDelta(46_500, $data->expectedPeople(54_635), 200);
         self::assertSame(100_001, count(file($data->payloads)));
@@ -68,9 +68,9 @@ final class DataTest extends TestCase
             $lines[] = "REQUEST\t\tcreate\t1000\t" . 1000 + $i . "\tOK\t ";
         }
         $lines[] = "REQUEST\t\tread\t1000\t1500\tKO\tstatus.find.in(200), found 502";
-        file_put_contents("{$this->folder}/simulation.log", implode("\n", $lines) . "\n");
+        file_put_contents("{$this->directory}/simulation.log", implode("\n", $lines) . "\n");
 
-        $log = SimulationLog::read("{$this->folder}/simulation.log");
+        $log = SimulationLog::read("{$this->directory}/simulation.log");
 
         self::assertSame(101, $log->requests());
         self::assertSame(100, $log->requests('create'));

@@ -30,7 +30,7 @@ final class ApplicationTest extends TestCase
     private array $sites = [];
 
     /** @var list<string> */
-    private array $folders = [];
+    private array $directories = [];
 
     /** @var list<ServerProcess> */
     private array $apis = [];
@@ -43,8 +43,8 @@ final class ApplicationTest extends TestCase
         foreach ($this->sites as $site) {
             $site->stop();
         }
-        foreach ($this->folders as $folder) {
-            \exec('rm -rf ' . \escapeshellarg($folder));
+        foreach ($this->directories as $directory) {
+            \exec('rm -rf ' . \escapeshellarg($directory));
         }
     }
 
@@ -53,7 +53,7 @@ final class ApplicationTest extends TestCase
         $api = $this->api();
         $transcripts = $mails = [];
         foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
-            $this->sites[] = $site = $start($this->folder(), ['API_URL' => "http://$api->address"]);
+            $this->sites[] = $site = $start($this->directory(), ['API_URL' => "http://$api->address"]);
             $transcripts[$server] = $this->transcript($site);
             self::assertStringNotContainsString('[500,', \implode("\n", $transcripts[$server]), "$server: {$site->log()}");
             $mails[$server] = \preg_match_all('/^(?:Subject|To): .*|^Hello .*/m', $site->mails(), $lines) > 0 ? $lines[0] : [];
@@ -69,7 +69,7 @@ final class ApplicationTest extends TestCase
     public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_APPLICATIONS' => '8']);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_APPLICATIONS' => '8']);
         $browsers = ['ada' => self::loggedIn($site, 'ada'), 'zoe' => self::loggedIn($site, 'zoe')];
 
         for ($round = 0; $round < 5; ++$round) {
@@ -94,7 +94,7 @@ final class ApplicationTest extends TestCase
     public function testJobsThatWaitAreHandledAtTheSameTimeEachInAnApplicationOfItsOwn(): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address"]);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
         $site->artisan('queue:quotes', '6');
 
         // One after the other they would wait for ever.
@@ -107,7 +107,7 @@ final class ApplicationTest extends TestCase
 
     public function testAFailedJobIsStoredAndRetriedByLaravelsOwnCommand(): void
     {
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => 'http://127.0.0.1:1']);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => 'http://127.0.0.1:1']);
         $site->artisan('queue:quotes', '1');
         $site->artisan('weft:work', '--tries=2', '--stop-when-empty');
         self::assertMatchesRegularExpression('/App\\\\Jobs\\\\FetchQuote/', $site->artisan('queue:failed'));
@@ -121,7 +121,7 @@ final class ApplicationTest extends TestCase
     public function testLaravelsOwnWorkerTakesJobsFromTheBus(): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address"]);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
         $site->artisan('queue:quotes', '1');
         $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
 
@@ -190,11 +190,11 @@ final class ApplicationTest extends TestCase
         return $this->apis[] = ServerProcess::start(self::API);
     }
 
-    private function folder(): string
+    private function directory(): string
     {
-        $folder = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        \mkdir($directory);
 
-        return $this->folders[] = $folder;
+        return $this->directories[] = $directory;
     }
 }

@@ -25,17 +25,17 @@ require_once __DIR__ . '/autoload.php';
 /** Laravel's locks let the tasks run that hold them. */
 final class LocksTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
     }
 
     protected function tearDown(): void
     {
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     /** @return iterable<string, array{string}> */
@@ -49,7 +49,7 @@ final class LocksTest extends TestCase
     #[DataProvider('stores')]
     public function testAWaitForACacheLockLetsItsHolderRun(string $kind): void
     {
-        $store = $kind === 'file' ? new FileStore(new Filesystem(), $this->folder) : $this->databaseStore();
+        $store = $kind === 'file' ? new FileStore(new Filesystem(), $this->directory) : $this->databaseStore();
 
         $order = run(static function () use ($store): array {
             $order = new \ArrayObject();
@@ -72,9 +72,9 @@ final class LocksTest extends TestCase
 
     public function testASessionFileThatIsLockedLetsItsHolderRun(): void
     {
-        $handler = new FileSessionHandler(new Filesystem(), $this->folder, 60);
+        $handler = new FileSessionHandler(new Filesystem(), $this->directory, 60);
         $handler->write('id', 'before');
-        $holder = \fopen("$this->folder/id", 'r+');
+        $holder = \fopen("$this->directory/id", 'r+');
         self::assertIsResource($holder);
         \flock($holder, \LOCK_EX);
 
@@ -94,11 +94,11 @@ final class LocksTest extends TestCase
 
     private function databaseStore(): LockProvider
     {
-        \touch("$this->folder/cache.db");
+        \touch("$this->directory/cache.db");
         $container = new Container();
         $container->bind('db.connector.sqlite', static fn(): Connector => new Connector());
         $manager = new Manager($container);
-        $manager->addConnection(['driver' => 'sqlite', 'database' => "$this->folder/cache.db", 'prefix' => '']);
+        $manager->addConnection(['driver' => 'sqlite', 'database' => "$this->directory/cache.db", 'prefix' => '']);
         $manager->getConnection()->getSchemaBuilder()->create('cache_locks', static function (Blueprint $table): void {
             $table->string('key')->primary();
             $table->string('owner');

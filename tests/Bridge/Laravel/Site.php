@@ -6,7 +6,7 @@ namespace Weft\Tests\Bridge\Laravel;
 
 use Weft\Tests\Timing;
 
-/** `examples/laravel`, served by Weft or by PHP's own server, with a folder of its own for what it writes, and a mail server. */
+/** `examples/laravel`, served by Weft or by PHP's own server, with a directory of its own for what it writes, and a mail server. */
 final class Site
 {
     private const EXAMPLE = __DIR__ . '/../../../examples/laravel';
@@ -22,26 +22,26 @@ final class Site
     private array $environment;
 
     /** @param array<string, string> $environment */
-    private function __construct(private readonly string $folder, array $environment)
+    private function __construct(private readonly string $directory, array $environment)
     {
-        $this->log = "$folder/server.log";
+        $this->log = "$directory/server.log";
         foreach (['sessions', 'cache', 'views', 'logs', 'framework'] as $name) {
-            \mkdir("$folder/$name");
+            \mkdir("$directory/$name");
         }
-        \touch("$folder/app.db");
+        \touch("$directory/app.db");
         $this->environment = $environment + [
-            'APP_VAR' => $folder,
-            'APP_SERVICES_CACHE' => "$folder/services.php",
-            'APP_PACKAGES_CACHE' => "$folder/packages.php",
+            'APP_VAR' => $directory,
+            'APP_SERVICES_CACHE' => "$directory/services.php",
+            'APP_PACKAGES_CACHE' => "$directory/packages.php",
             'MAIL_PORT' => $this->startMailServer(),
         ] + \getenv();
         $this->artisan('migrate', '--force');
     }
 
     /** @param array<string, string> $environment */
-    public static function onWeft(string $folder, array $environment = []): self
+    public static function onWeft(string $directory, array $environment = []): self
     {
-        $site = new self($folder, $environment + ['WEFT_LISTEN' => '127.0.0.1:0']);
+        $site = new self($directory, $environment + ['WEFT_LISTEN' => '127.0.0.1:0']);
         $site->start([...self::php(), 'artisan', 'weft:serve'], $site->log);
         Timing::until(static function () use ($site): bool {
             \preg_match('/listening on (\S+)/', $site->log(), $found);
@@ -54,9 +54,9 @@ final class Site
     }
 
     /** @param array<string, string> $environment */
-    public static function onPhp(string $folder, array $environment = []): self
+    public static function onPhp(string $directory, array $environment = []): self
     {
-        $site = new self($folder, $environment);
+        $site = new self($directory, $environment);
         $socket = \stream_socket_server('tcp://127.0.0.1:0') ?: throw new \RuntimeException('no port is free');
         $site->address = (string) \stream_socket_get_name($socket, false);
         \fclose($socket);
@@ -74,16 +74,16 @@ final class Site
     /** What was sent by mail. */
     public function mails(): string
     {
-        return (string) @\file_get_contents("$this->folder/mails");
+        return (string) @\file_get_contents("$this->directory/mails");
     }
 
     public function artisan(string ...$arguments): string
     {
-        $process = \proc_open([...self::php(), 'artisan', ...$arguments], [1 => ['pipe', 'w'], 2 => ['file', "$this->folder/artisan.log", 'w']], $pipes, self::EXAMPLE, $this->environment);
+        $process = \proc_open([...self::php(), 'artisan', ...$arguments], [1 => ['pipe', 'w'], 2 => ['file', "$this->directory/artisan.log", 'w']], $pipes, self::EXAMPLE, $this->environment);
         \assert(\is_resource($process));
         $output = (string) \stream_get_contents($pipes[1]);
         if (\proc_close($process) !== 0) {
-            throw new \RuntimeException("artisan {$arguments[0]} failed: $output" . \file_get_contents("$this->folder/artisan.log"));
+            throw new \RuntimeException("artisan {$arguments[0]} failed: $output" . \file_get_contents("$this->directory/artisan.log"));
         }
 
         return $output;
@@ -103,8 +103,8 @@ final class Site
     private function startMailServer(): string
     {
         $this->environment = \getenv();
-        $file = "$this->folder/smtp.port";
-        $this->start([\PHP_BINARY, '-n', __DIR__ . '/smtp.php', "$this->folder/mails"], $file);
+        $file = "$this->directory/smtp.port";
+        $this->start([\PHP_BINARY, '-n', __DIR__ . '/smtp.php', "$this->directory/mails"], $file);
         Timing::until(static fn(): bool => \str_contains((string) @\file_get_contents($file), "\n"), 'the mail server listens');
 
         return \trim((string) \file_get_contents($file));

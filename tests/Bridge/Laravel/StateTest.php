@@ -21,11 +21,11 @@ final class StateTest extends TestCase
 
     private const USERS = 64;
 
-    private string $folder = '';
+    private string $directory = '';
 
     protected function tearDown(): void
     {
-        \exec('rm -rf ' . \escapeshellarg($this->folder));
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
     }
 
     public function testInterleavedRequestsNeverSeeTheStateOfOthers(): void
@@ -51,9 +51,9 @@ final class StateTest extends TestCase
      */
     private function answers(int $requests, array $environment): array
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
         foreach (['sessions', 'cache', 'views', 'logs', 'framework'] as $name) {
-            \mkdir("$this->folder/$name", recursive: true);
+            \mkdir("$this->directory/$name", recursive: true);
         }
         $database = $this->database('postgres');
         $database->execute('CREATE TABLE customers (id serial PRIMARY KEY, name varchar(100), email varchar(100), welcomed boolean DEFAULT false)');
@@ -61,9 +61,9 @@ final class StateTest extends TestCase
         $address = '127.0.0.1:' . Port::free();
         $server = new Supervised(__DIR__ . '/state/server.php', [], $environment + [
             'LISTEN' => $address,
-            'APP_VAR' => $this->folder,
-            'APP_SERVICES_CACHE' => "$this->folder/services.php",
-            'APP_PACKAGES_CACHE' => "$this->folder/packages.php",
+            'APP_VAR' => $this->directory,
+            'APP_SERVICES_CACHE' => "$this->directory/services.php",
+            'APP_PACKAGES_CACHE' => "$this->directory/packages.php",
             'DB_CONNECTION' => 'pgsql',
             'DB_SCHEMA' => $schema[1] ?? '',
             'DATABASE_URL' => (string) \getenv('DATABASE_URL'),

@@ -29,7 +29,7 @@ final class ApplicationTest extends TestCase
     private array $sites = [];
 
     /** @var list<string> */
-    private array $folders = [];
+    private array $directories = [];
 
     /** @var list<ServerProcess> */
     private array $apis = [];
@@ -42,12 +42,12 @@ final class ApplicationTest extends TestCase
         foreach ($this->sites as $site) {
             $site->stop();
         }
-        foreach ($this->folders as $folder) {
-            $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($folder, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
+        foreach ($this->directories as $directory) {
+            $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($directory, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
             foreach ($files as $file) {
                 $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
             }
-            \rmdir($folder);
+            \rmdir($directory);
         }
     }
 
@@ -56,7 +56,7 @@ final class ApplicationTest extends TestCase
         $api = $this->api();
         $transcripts = [];
         foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
-            $this->sites[] = $site = $start($this->folder(), ['API_URL' => "http://$api->address"]);
+            $this->sites[] = $site = $start($this->directory(), ['API_URL' => "http://$api->address"]);
             $transcripts[$server] = $this->transcript($site);
         }
 
@@ -68,7 +68,7 @@ final class ApplicationTest extends TestCase
     public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '8']);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '8']);
         $browsers = ['ada' => (new Browser($site->address))->logIn('ada'), 'zoe' => (new Browser($site->address))->logIn('zoe')];
         self::assertNotSame($browsers['ada']->cookies, $browsers['zoe']->cookies);
 
@@ -94,7 +94,7 @@ final class ApplicationTest extends TestCase
 
     public function testClientsWithoutACookieOrWithOneTheyMadeUpGetSessionsOfTheirOwn(): void
     {
-        $this->sites[] = $site = Site::onWeft($this->folder());
+        $this->sites[] = $site = Site::onWeft($this->directory());
         $ids = [];
         foreach (\range(1, 5) as $_) {
             $browser = new Browser($site->address);
@@ -111,7 +111,7 @@ final class ApplicationTest extends TestCase
     public function testWhoWaitsForAKernelForTooLongIsRefusedAndTheLogNamesWhoHoldsIt(): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->folder(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '1', 'WEFT_KERNEL_WAIT' => '0.1']);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '1', 'WEFT_KERNEL_WAIT' => '0.1']);
         $browser = (new Browser($site->address))->logIn('ada');
         $socket = $browser->send('GET', '/quote?tag=2-held');
         $refused = new Browser($site->address);
@@ -168,11 +168,11 @@ final class ApplicationTest extends TestCase
         return $this->apis[] = ServerProcess::start(self::API);
     }
 
-    private function folder(): string
+    private function directory(): string
     {
-        $folder = \sys_get_temp_dir() . '/weft-symfony-' . \bin2hex(\random_bytes(6));
-        \mkdir($folder);
+        $directory = \sys_get_temp_dir() . '/weft-symfony-' . \bin2hex(\random_bytes(6));
+        \mkdir($directory);
 
-        return $this->folders[] = $folder;
+        return $this->directories[] = $directory;
     }
 }

@@ -13,7 +13,7 @@ use Weft\Bridge\Symfony\WeftBundle;
 /** An application that sends and handles {@see Job}s. */
 final class MessengerKernel extends Kernel
 {
-    public function __construct(private readonly string $folder)
+    public function __construct(private readonly string $directory)
     {
         parent::__construct('test', false);
     }
@@ -41,11 +41,11 @@ final class MessengerKernel extends Kernel
 
     public function getCacheDir(): string
     {
-        return "$this->folder/cache";
+        return "$this->directory/cache";
     }
 
     public function getLogDir(): string
     {
-        return $this->folder;
+        return $this->directory;
     }
 }

@@ -15,28 +15,28 @@ require_once __DIR__ . '/autoload.php';
 
 final class MessengerTest extends TestCase
 {
-    private string $folder;
+    private string $directory;
 
     private MessengerKernel $kernel;
 
     protected function setUp(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-messenger-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-messenger-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
         [JobHandler::$handled, JobHandler::$waiting, JobHandler::$instances] = [[], 0, []];
         // PHP keeps the container of the first test, so the path is not a part of it.
-        $_ENV['MESSENGER_TEST_BUS'] = "sqlite:$this->folder/bus.db";
-        $this->kernel = new MessengerKernel($this->folder);
+        $_ENV['MESSENGER_TEST_BUS'] = "sqlite:$this->directory/bus.db";
+        $this->kernel = new MessengerKernel($this->directory);
         $this->kernel->boot();
     }
 
     protected function tearDown(): void
     {
-        $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
+        $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($this->directory, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
         foreach ($files as $file) {
             $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
         }
-        \rmdir($this->folder);
+        \rmdir($this->directory);
     }
 
     public function testMessagesThatWaitAreHandledAtTheSameTimeEachInAKernelOfItsOwn(): void

@@ -6,7 +6,7 @@ namespace Weft\Tests\Bridge\Symfony;
 
 use Weft\Tests\Timing;
 
-/** `examples/symfony`, served by Weft or by PHP's own server, with a folder of its own for what it writes. */
+/** `examples/symfony`, served by Weft or by PHP's own server, with a directory of its own for what it writes. */
 final class Site
 {
     private const EXAMPLE = __DIR__ . '/../../../examples/symfony';
@@ -19,15 +19,15 @@ final class Site
     public string $address = '';
 
     /** @param array<string, string> $environment */
-    private function __construct(private readonly string $folder, private readonly array $environment)
+    private function __construct(private readonly string $directory, private readonly array $environment)
     {
-        $this->log = "$folder/server.log";
+        $this->log = "$directory/server.log";
     }
 
     /** @param array<string, string> $environment */
-    public static function onWeft(string $folder, array $environment = []): self
+    public static function onWeft(string $directory, array $environment = []): self
     {
-        $site = new self($folder, self::environment($folder) + $environment + ['WEFT_LISTEN' => '127.0.0.1:0'] + \getenv());
+        $site = new self($directory, self::environment($directory) + $environment + ['WEFT_LISTEN' => '127.0.0.1:0'] + \getenv());
         $site->console('app:migrate');
         $site->start([\dirname(self::EXAMPLE, 2) . '/bin/weft', 'run', 'public/index.php']);
         Timing::until(static function () use ($site): bool {
@@ -41,9 +41,9 @@ final class Site
     }
 
     /** @param array<string, string> $environment */
-    public static function onPhp(string $folder, array $environment = []): self
+    public static function onPhp(string $directory, array $environment = []): self
     {
-        $site = new self($folder, ['ON_WEFT' => '0'] + self::environment($folder) + $environment + \getenv());
+        $site = new self($directory, ['ON_WEFT' => '0'] + self::environment($directory) + $environment + \getenv());
         $site->console('app:migrate');
         $socket = \stream_socket_server('tcp://127.0.0.1:0') ?: throw new \RuntimeException('no port is free');
         $site->address = (string) \stream_socket_get_name($socket, false);
@@ -62,11 +62,11 @@ final class Site
     /** @param string ...$arguments of the application's console */
     public function console(string ...$arguments): string
     {
-        $process = \proc_open([...self::php(), 'console', ...$arguments], [1 => ['pipe', 'w'], 2 => ['file', "$this->folder/console.log", 'w']], $pipes, self::EXAMPLE, $this->environment);
+        $process = \proc_open([...self::php(), 'console', ...$arguments], [1 => ['pipe', 'w'], 2 => ['file', "$this->directory/console.log", 'w']], $pipes, self::EXAMPLE, $this->environment);
         \assert(\is_resource($process));
         $output = (string) \stream_get_contents($pipes[1]);
         if (\proc_close($process) !== 0) {
-            throw new \RuntimeException("console {$arguments[0]} failed: $output" . \file_get_contents("$this->folder/console.log"));
+            throw new \RuntimeException("console {$arguments[0]} failed: $output" . \file_get_contents("$this->directory/console.log"));
         }
 
         return $output;
@@ -99,14 +99,14 @@ final class Site
     }
 
     /** @return array<string, string> */
-    private static function environment(string $folder): array
+    private static function environment(string $directory): array
     {
         return [
             'APP_ENV' => 'prod',
             'APP_DEBUG' => '0',
-            'APP_VAR' => $folder,
-            'DATABASE_PATH' => "$folder/app.db",
-            'BUS_DSN' => "sqlite:$folder/bus.db",
+            'APP_VAR' => $directory,
+            'DATABASE_PATH' => "$directory/app.db",
+            'BUS_DSN' => "sqlite:$directory/bus.db",
         ];
     }
 }

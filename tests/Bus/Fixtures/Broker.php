@@ -15,7 +15,7 @@ final class Broker
     {
         $this->services = new ServerScript('services');
         $this->services->run('start', 'rabbitmq');
-        $environment = (string) \file_get_contents("{$this->services->folder}/services/env");
+        $environment = (string) \file_get_contents("{$this->services->directory}/services/env");
         $this->url = \preg_match("/AMQP_URL='([^']+)'/", $environment, $match) === 1 ? $match[1] : '';
     }
 

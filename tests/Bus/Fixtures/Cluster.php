@@ -15,7 +15,7 @@ final class Cluster
     {
         $this->nodes = new ServerScript('cluster');
         $this->nodes->run('up');
-        $this->url = \trim((string) \file_get_contents("{$this->nodes->folder}/cluster/url"));
+        $this->url = \trim((string) \file_get_contents("{$this->nodes->directory}/cluster/url"));
     }
 
     /** Ends a node with SIGKILL. */

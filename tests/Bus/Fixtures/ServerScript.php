@@ -6,16 +6,16 @@ namespace Weft\Tests\Bus\Fixtures;
 
 use function Weft\delay;
 
-/** Servers of one test alone, which a script of the repository starts and stops, in a folder of their own. */
+/** Servers of one test alone, which a script of the repository starts and stops, in a directory of their own. */
 final class ServerScript
 {
-    public readonly string $folder;
+    public readonly string $directory;
 
     /** @param string $name of the script, such as services */
     public function __construct(private readonly string $name)
     {
-        $this->folder = \sys_get_temp_dir() . "/weft-{$name}-" . \bin2hex(\random_bytes(4));
-        \mkdir($this->folder, 0o755);
+        $this->directory = \sys_get_temp_dir() . "/weft-{$name}-" . \bin2hex(\random_bytes(4));
+        \mkdir($this->directory, 0o755);
         // A fatal error in a test must not leave servers behind.
         \register_shutdown_function($this->remove(...));
     }
@@ -37,22 +37,22 @@ final class ServerScript
         return $this->end($process, $status['exitcode']);
     }
 
-    /** Stops the servers and deletes the folder. */
+    /** Stops the servers and deletes the directory. */
     public function remove(): void
     {
-        if (\is_dir($this->folder)) {
+        if (\is_dir($this->directory)) {
             $this->run('purge');
-            \array_map(\unlink(...), \glob("{$this->folder}/*") ?: []);
-            \rmdir($this->folder);
+            \array_map(\unlink(...), \glob("{$this->directory}/*") ?: []);
+            \rmdir($this->directory);
         }
     }
 
     /** @return resource */
     private function start(string ...$arguments)
     {
-        $output = ['file', "{$this->folder}/output", 'w'];
+        $output = ['file', "{$this->directory}/output", 'w'];
         $command = [\dirname(__DIR__, 3) . "/scripts/{$this->name}", ...$arguments];
-        $process = \proc_open($command, [['file', '/dev/null', 'r'], $output, ['redirect', 1]], $pipes, null, ['WEFT_VAR' => $this->folder] + \getenv());
+        $process = \proc_open($command, [['file', '/dev/null', 'r'], $output, ['redirect', 1]], $pipes, null, ['WEFT_VAR' => $this->directory] + \getenv());
         \assert(\is_resource($process));
 
         return $process;
@@ -66,7 +66,7 @@ final class ServerScript
     {
         $closed = \proc_close($process);
         $code ??= $closed;
-        $output = (string) \file_get_contents("{$this->folder}/output");
+        $output = (string) \file_get_contents("{$this->directory}/output");
         if ($code !== 0) {
             throw new \RuntimeException("scripts/{$this->name} ended with {$code}: {$output}");
         }

@@ -7,35 +7,35 @@ namespace Weft\Tests\Bus\Fixtures;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 
-/** A folder for the SQLite files of one test. */
+/** A directory for the SQLite files of one test. */
 trait TemporaryDatabase
 {
-    private string $folder;
+    private string $directory;
 
     /** @before */
     #[Before]
-    protected function makeFolder(): void
+    protected function makeDirectory(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        $this->directory = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
     }
 
     /** @after */
     #[After]
-    protected function removeFolder(): void
+    protected function removeDirectory(): void
     {
         $files = new \RecursiveIteratorIterator(
-            new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS),
+            new \RecursiveDirectoryIterator($this->directory, \FilesystemIterator::SKIP_DOTS),
             \RecursiveIteratorIterator::CHILD_FIRST,
         );
         foreach ($files as $file) {
             $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
         }
-        \rmdir($this->folder);
+        \rmdir($this->directory);
     }
 
     private function dsn(string $name = 'customers'): string
     {
-        return "sqlite://{$this->folder}/{$name}.db";
+        return "sqlite://{$this->directory}/{$name}.db";
     }
 }

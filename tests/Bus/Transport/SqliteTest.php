@@ -55,11 +55,11 @@ final class SqliteTest extends TransportConformance
             $transport->declare($this->queue(), [$this->type('a')]);
             $consumer = $transport->consume($this->queue(), 10);
             $consumer->next(10, wait: 0.05);
-            $before = \md5_file("{$this->folder}/customers.db-wal");
+            $before = \md5_file("{$this->directory}/customers.db-wal");
 
             $consumer->next(10, wait: 0.3);
 
-            self::assertSame($before, \md5_file("{$this->folder}/customers.db-wal"));
+            self::assertSame($before, \md5_file("{$this->directory}/customers.db-wal"));
         });
     }
 
@@ -96,7 +96,7 @@ final class SqliteTest extends TransportConformance
                 static fn(string $table): int => $database->execute("SELECT count(*) FROM weft_{$table}")->value(),
                 ['messages', 'claimed_ranges', 'consumers'],
             ));
-            self::assertSame([], \glob("{$this->folder}/customers.db-weft/*"));
+            self::assertSame([], \glob("{$this->directory}/customers.db-weft/*"));
             $database->close();
         });
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 /*
  * Runs a program of PHP inside a task, as if it were the main program: run.php FILE [ARGUMENT…]. WEFT_HOOKS chooses the hooks.
  *
- * The program shares its global variables with the functions that it defines: every name that its folder mentions becomes a reference to the
+ * The program shares its global variables with the functions that it defines: every name that its directory mentions becomes a reference to the
  * global variable. So `isset()` finds them as before, but `get_defined_vars()` lists more.
  */
 

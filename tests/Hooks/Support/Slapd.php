@@ -6,7 +6,7 @@ namespace Weft\Tests\Hooks\Support;
 
 use Weft\Runtime\Task;
 use Weft\Tests\Http\Certificates;
-use Weft\Tests\Http\Folder;
+use Weft\Tests\Http\Directory;
 use Weft\Tests\Timing;
 
 use function Weft\async;
@@ -18,7 +18,7 @@ final class Slapd
     private const MODULES = '/usr/lib/ldap';
 
     public readonly int $port;
-    private readonly Folder $folder;
+    private readonly Directory $directory;
     /** @var resource */
     private $process;
 
@@ -29,22 +29,22 @@ final class Slapd
 
     public function __construct(Certificates $certificates)
     {
-        $this->folder = new Folder();
+        $this->directory = new Directory();
         $probe = \stream_socket_server('tcp://127.0.0.1:0');
         $this->port = (int) \substr((string) \strrchr((string) \stream_socket_get_name($probe, false), ':'), 1);
         \fclose($probe);
-        $configuration = $this->folder->write('slapd.conf', \implode("\n", [
+        $configuration = $this->directory->write('slapd.conf', \implode("\n", [
             'include /etc/ldap/schema/core.schema',
             'modulepath ' . self::MODULES,
             'moduleload back_sock',
-            "TLSCertificateFile {$certificates->folder}/server.crt",
-            "TLSCertificateKeyFile {$certificates->folder}/server.key",
+            "TLSCertificateFile {$certificates->directory}/server.crt",
+            "TLSCertificateKeyFile {$certificates->directory}/server.key",
             'database sock',
             'suffix dc=weft',
-            "socketpath {$this->folder->path}/answers",
+            "socketpath {$this->directory->path}/answers",
             '',
         ]));
-        $log = ['file', "{$this->folder->path}/log", 'w'];
+        $log = ['file', "{$this->directory->path}/log", 'w'];
         $this->process = \proc_open([self::PROGRAM, '-h', "ldap://127.0.0.1:$this->port", '-f', $configuration, '-d', '0'], [['file', '/dev/null', 'r'], $log, $log], $pipes)
             ?: throw new \RuntimeException(self::PROGRAM . ' does not start');
         try {
@@ -59,8 +59,8 @@ final class Slapd
     /** Answers each search with one entry named `ok`, once `$gathering` lets it. */
     public function answerSearches(Gathering $gathering): Task
     {
-        @\unlink("{$this->folder->path}/answers");
-        $server = \stream_socket_server("unix://{$this->folder->path}/answers");
+        @\unlink("{$this->directory->path}/answers");
+        $server = \stream_socket_server("unix://{$this->directory->path}/answers");
 
         return async(static function () use ($server, $gathering): void {
             while (($request = \stream_socket_accept($server, 86_400.0)) !== false) {
@@ -82,6 +82,6 @@ final class Slapd
     {
         \proc_terminate($this->process);
         \proc_close($this->process);
-        $this->folder->remove();
+        $this->directory->remove();
     }
 }

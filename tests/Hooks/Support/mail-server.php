@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * An SMTP server that accepts mail after STARTTLS only (RFC 3207), and no mail before so many are there at once. It prints their bodies, one on a line:
- * mail-server.php FOLDER NUMBER. The folder has the certificate.
+ * mail-server.php DIRECTORY NUMBER. The directory has the certificate.
  */
 
 use function Weft\async;
@@ -12,7 +12,7 @@ use function Weft\delay;
 
 require __DIR__ . '/../../../autoload.php';
 
-[, $folder, $number] = $argv;
+[, $directory, $number] = $argv;
 $mails = 0;
 $serve = static function ($connection) use ($number, &$mails): void {
     $isEncrypted = false;
@@ -47,8 +47,8 @@ $serve = static function ($connection) use ($number, &$mails): void {
     }
 };
 
-Weft\run(static function () use ($folder, $number, $serve): void {
-    $context = stream_context_create(['ssl' => ['local_cert' => "$folder/server.crt", 'local_pk' => "$folder/server.key"]]);
+Weft\run(static function () use ($directory, $number, $serve): void {
+    $context = stream_context_create(['ssl' => ['local_cert' => "$directory/server.crt", 'local_pk' => "$directory/server.key"]]);
     $server = stream_socket_server('tcp://127.0.0.1:0', $code, $message, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, $context);
     echo stream_socket_get_name($server, false), "\n";
     for ($i = 0; $i < $number; $i++) {

@@ -8,8 +8,8 @@ import sys
 
 from google.protobuf import json_format
 
-folder, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-sys.path.insert(0, folder)
+directory, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sys.path.insert(0, directory)
 Everything = importlib.import_module("everything_pb2").Everything
 Legacy = importlib.import_module("legacy_pb2").Legacy
 Timestamp = importlib.import_module("google.protobuf.timestamp_pb2").Timestamp

@@ -17,7 +17,7 @@ use Weft\Protobuf\ProtobufException;
 
 require __DIR__ . '/../../../autoload.php';
 
-$generated = $argv[1] ?? throw new RuntimeException('usage: testee.php FOLDER_OF_GENERATED_CLASSES');
+$generated = $argv[1] ?? throw new RuntimeException('usage: testee.php DIRECTORY_OF_GENERATED_CLASSES');
 spl_autoload_register(static function (string $class) use ($generated): void {
     $file = $generated . '/' . strtr($class, '\\', '/') . '.php';
     if (is_file($file)) {

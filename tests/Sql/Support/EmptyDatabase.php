@@ -39,7 +39,7 @@ final class EmptyDatabase
             return;
         }
         foreach (\glob("{$this->file()}*") ?: [] as $path) {
-            \is_dir($path) ? self::removeFolder($path) : \unlink($path);
+            \is_dir($path) ? self::removeDirectory($path) : \unlink($path);
         }
     }
 
@@ -48,10 +48,10 @@ final class EmptyDatabase
         return \sys_get_temp_dir() . "/{$this->name}.db";
     }
 
-    private static function removeFolder(string $folder): void
+    private static function removeDirectory(string $directory): void
     {
-        \array_map('unlink', \glob("{$folder}/*") ?: []);
-        \rmdir($folder);
+        \array_map('unlink', \glob("{$directory}/*") ?: []);
+        \rmdir($directory);
     }
 
     private function server(): string

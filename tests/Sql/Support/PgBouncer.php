@@ -12,7 +12,7 @@ final class PgBouncer
 
     public readonly int $port;
 
-    private readonly string $folder;
+    private readonly string $directory;
 
     /** @var resource */
     private $process;
@@ -22,11 +22,11 @@ final class PgBouncer
     {
         \is_executable(self::PROGRAM) || throw new \RuntimeException(self::PROGRAM . ' is not there: scripts/setup test installs it');
         $this->port = self::freePort();
-        $this->folder = \sys_get_temp_dir() . '/weft-pgbouncer-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder, 0o755);
-        \file_put_contents("{$this->folder}/users.txt", "\"{$server['user']}\" \"{$server['pass']}\"\n");
+        $this->directory = \sys_get_temp_dir() . '/weft-pgbouncer-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory, 0o755);
+        \file_put_contents("{$this->directory}/users.txt", "\"{$server['user']}\" \"{$server['pass']}\"\n");
         $prepared = self::keepsPreparedStatements() ? 'max_prepared_statements = 100' : '';
-        \file_put_contents("{$this->folder}/pgbouncer.ini", <<<INI
+        \file_put_contents("{$this->directory}/pgbouncer.ini", <<<INI
             [databases]
             * = host={$server['host']} port={$server['port']}
             [pgbouncer]
@@ -34,7 +34,7 @@ final class PgBouncer
             listen_port = {$this->port}
             unix_socket_dir =
             auth_type = trust
-            auth_file = {$this->folder}/users.txt
+            auth_file = {$this->directory}/users.txt
             pool_mode = $poolMode
             default_pool_size = $serverConnections
             max_client_conn = 200
@@ -42,8 +42,8 @@ final class PgBouncer
             INI);
         // As root it refuses to run.
         $account = \posix_geteuid() === 0 ? ['-u', 'postgres'] : [];
-        $log = ['file', "{$this->folder}/log", 'w'];
-        $process = \proc_open([self::PROGRAM, ...$account, "{$this->folder}/pgbouncer.ini"], [['file', '/dev/null', 'r'], $log, $log], $pipes);
+        $log = ['file', "{$this->directory}/log", 'w'];
+        $process = \proc_open([self::PROGRAM, ...$account, "{$this->directory}/pgbouncer.ini"], [['file', '/dev/null', 'r'], $log, $log], $pipes);
         \assert(\is_resource($process));
         $this->process = $process;
         $this->awaitStart();
@@ -66,8 +66,8 @@ final class PgBouncer
     {
         \proc_terminate($this->process, \SIGKILL);
         \proc_close($this->process);
-        \array_map(\unlink(...), \glob("{$this->folder}/*") ?: []);
-        \rmdir($this->folder);
+        \array_map(\unlink(...), \glob("{$this->directory}/*") ?: []);
+        \rmdir($this->directory);
     }
 
     private function awaitStart(): void
@@ -76,7 +76,7 @@ final class PgBouncer
         while (($socket = @\fsockopen('127.0.0.1', $this->port)) === false) {
             $failed = \microtime(true) > $deadline || !\proc_get_status($this->process)['running'];
             if ($failed) {
-                $log = (string) \file_get_contents("{$this->folder}/log");
+                $log = (string) \file_get_contents("{$this->directory}/log");
                 $this->stop();
                 throw new \RuntimeException("PgBouncer does not start: $log");
             }

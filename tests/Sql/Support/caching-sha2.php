@@ -3,22 +3,22 @@
 declare(strict_types=1);
 
 /*
- * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls|clear|sha256 FOLDER. "fast"
+ * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls|clear|sha256 DIRECTORY. "fast"
  * knows the password's hash already, "full" wants it encrypted with its public key, "tls" wants TLS and then the password
  * itself, "clear" and "sha256" switch to mysql_clear_password and sha256_password. Its first line of output is the port it
- * listens on; FOLDER has its key.pem (public) and certificate.pem by then, and keeps them for the next one. Whoever is in gets one answer to every statement: an error that says how.
+ * listens on; DIRECTORY has its key.pem (public) and certificate.pem by then, and keeps them for the next one. Whoever is in gets one answer to every statement: an error that says how.
  * Hashes and RSA are PHP's and OpenSSL's.
  */
 
-[, $password, $mode, $folder] = $argv;
-$pem = "{$folder}/server.pem";
+[, $password, $mode, $directory] = $argv;
+$pem = "{$directory}/server.pem";
 if (!is_file($pem)) {
     $made = openssl_pkey_new(['private_key_bits' => 2048]) ?: exit(1);
     openssl_pkey_export($made, $private);
     $certificate = openssl_csr_sign(openssl_csr_new(['commonName' => 'localhost'], $made), null, $made, 1);
     openssl_x509_export($certificate, $public);
-    file_put_contents("{$folder}/key.pem", openssl_pkey_get_details($made)['key']);
-    file_put_contents("{$folder}/certificate.pem", $public);
+    file_put_contents("{$directory}/key.pem", openssl_pkey_get_details($made)['key']);
+    file_put_contents("{$directory}/certificate.pem", $public);
     file_put_contents($pem, $private . $public);
 }
 $key = openssl_pkey_get_private("file://{$pem}") ?: exit(1);

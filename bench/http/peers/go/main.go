@@ -158,7 +158,7 @@ func main() {
 	mux.HandleFunc("GET /update", update(pool))
 	mux.HandleFunc("GET /fortunes", fortunes(pool))
 	mux.HandleFunc("GET /body", large)
-	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir(os.Getenv("STATIC_FOLDER")))))
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir(os.Getenv("STATIC_DIRECTORY")))))
 
 	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("PORT"), Handler: mux, Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)

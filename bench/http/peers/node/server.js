@@ -60,7 +60,7 @@ function sendJson(response, value) {
 }
 
 async function sendFile(response, name) {
-    const path = join(process.env.STATIC_FOLDER, basename(name));
+    const path = join(process.env.STATIC_DIRECTORY, basename(name));
     const { size } = await stat(path);
     response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': size });
     pipeline(createReadStream(path), response, () => {});

@@ -79,7 +79,7 @@ $server->set([
     'max_connection' => 20_000,
     'backlog' => 4096,
     'enable_static_handler' => true,
-    'document_root' => dirname((string) getenv('STATIC_FOLDER')),
+    'document_root' => dirname((string) getenv('STATIC_DIRECTORY')),
     'static_handler_locations' => ['/static'],
 ]);
 $body = str_repeat('x', 100_000);

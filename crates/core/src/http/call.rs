@@ -114,15 +114,15 @@ impl Call {
         Rc::clone(&self.body).next()
     }
 
-    /// Reads the body as `multipart/form-data` and stores its files in `folder`.
+    /// Reads the body as `multipart/form-data` and stores its files in `directory`.
     pub fn read_form(
         &self,
         limits: MultipartLimits,
-        folder: PathBuf,
+        directory: PathBuf,
     ) -> impl Future<Output = Result<Vec<Field>, UploadError>> + use<> {
         let kind = self.head.headers.get(header::CONTENT_TYPE);
         let kind = kind.map(|kind| kind.as_bytes().to_vec());
-        upload::read_form(Rc::clone(&self.body), kind, limits, folder)
+        upload::read_form(Rc::clone(&self.body), kind, limits, directory)
     }
 
     /// The trailer fields, once the body has been read.

@@ -59,7 +59,7 @@ impl SendableFile {
         let metadata = file.metadata().map_err(refused)?;
         if !metadata.is_file() {
             let kind = if metadata.is_dir() {
-                "folder"
+                "directory"
             } else {
                 "device or pipe"
             };

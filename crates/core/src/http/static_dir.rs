@@ -53,7 +53,9 @@ impl StaticDir {
         }
         let path = self.root.join(path);
         let file = match SendableFile::open(&path) {
-            Err(FileError::NotAFile { kind: "folder", .. }) => return Ok(Found::Directory),
+            Err(FileError::NotAFile {
+                kind: "directory", ..
+            }) => return Ok(Found::Directory),
             Err(FileError::Missing { .. } | FileError::NotAFile { .. }) => {
                 return Ok(Found::Nothing);
             }

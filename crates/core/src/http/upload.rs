@@ -23,8 +23,11 @@ pub enum UploadError {
     Body(#[from] BodyError),
     #[error(transparent)]
     Form(#[from] MultipartError),
-    #[error("an upload cannot be kept in {}: {source}", .folder.display())]
-    Disk { folder: PathBuf, source: io::Error },
+    #[error("an upload cannot be kept in {}: {source}", .directory.display())]
+    Disk {
+        directory: PathBuf,
+        source: io::Error,
+    },
 }
 
 /// One part of a form. Names are what the client sends: any bytes.
@@ -69,9 +72,9 @@ impl Upload {
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    fn create(folder: &Path) -> io::Result<(Self, File)> {
+    fn create(directory: &Path) -> io::Result<(Self, File)> {
         let name = format!("weft-{}", uuid::Uuid::new_v4().simple());
-        let path = folder.join(name);
+        let path = directory.join(name);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -93,13 +96,13 @@ pub(super) async fn read_form(
     body: Rc<RequestBody>,
     content_type: Option<Vec<u8>>,
     limits: MultipartLimits,
-    folder: PathBuf,
+    directory: PathBuf,
 ) -> Result<Vec<Field>, UploadError> {
     let mut parser = Parser::new(content_type.as_deref(), limits.clone())?;
     let _spoiled = Spoiled(Rc::clone(&body));
     let mut form = Form {
         limits,
-        folder,
+        directory,
         fields: Vec::new(),
         files: 0,
         field_bytes: 0,
@@ -130,7 +133,7 @@ impl Drop for Spoiled {
 
 struct Form {
     limits: MultipartLimits,
-    folder: PathBuf,
+    directory: PathBuf,
     fields: Vec<Field>,
     files: usize,
     field_bytes: u64,
@@ -214,7 +217,7 @@ impl Form {
                 }
                 spool.waiting.extend_from_slice(data);
                 if spool.waiting.len() >= CHUNK {
-                    let file = spool.write(&self.folder).await?;
+                    let file = spool.write(&self.directory).await?;
                     spool.file = Some(file);
                 }
                 self.open = Some(Part::File(spool));
@@ -230,7 +233,7 @@ impl Form {
             // A browser sends this for a file field without a chosen file.
             Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {}
             Some(Part::File(mut spool)) => {
-                let (file, _) = spool.write(&self.folder).await?;
+                let (file, _) = spool.write(&self.directory).await?;
                 self.fields.push(Field::File {
                     name: spool.head.name,
                     upload: Upload {
@@ -252,10 +255,10 @@ impl Spool {
     }
 
     /// Writes buffered bytes to the disk.
-    async fn write(&mut self, folder: &Path) -> Result<(TemporaryFile, File), UploadError> {
+    async fn write(&mut self, directory: &Path) -> Result<(TemporaryFile, File), UploadError> {
         let data = mem::take(&mut self.waiting);
         let file = self.file.take();
-        let place = folder.to_owned();
+        let place = directory.to_owned();
         let writing = blocking::run(Purpose::Files, move || {
             let (path, mut file) = file.map_or_else(|| TemporaryFile::create(&place), Ok)?;
             file.write_all(&data)?;
@@ -263,7 +266,7 @@ impl Spool {
         });
         let written = writing.await.flatten();
         written.map_err(|source| UploadError::Disk {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             source,
         })
     }

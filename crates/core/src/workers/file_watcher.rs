@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn a_saved_file_is_named() {
-        let folder = std::env::temp_dir().join(format!("weft-{}", uuid::Uuid::now_v7()));
-        std::fs::create_dir(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("weft-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir(&directory).unwrap();
         let mut watcher = FileWatcher::new().unwrap();
-        watcher.watch(&folder).unwrap();
-        std::fs::write(folder.join("a.php"), "<?php").unwrap();
-        assert!(watcher.changed().contains(&folder.join("a.php")));
+        watcher.watch(&directory).unwrap();
+        std::fs::write(directory.join("a.php"), "<?php").unwrap();
+        assert!(watcher.changed().contains(&directory.join("a.php")));
         assert!(watcher.changed().is_empty());
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -76,7 +76,7 @@ fn an_address_where_nobody_is_says_so() {
         let (cause, _) = failure(Config::parse(&nobody).unwrap()).await;
         assert_eq!(cause, ConnectFailure::Refused);
         let (cause, _) =
-            failure(Config::parse("postgres://a@/d?host=/no/such/folder").unwrap()).await;
+            failure(Config::parse("postgres://a@/d?host=/no/such/directory").unwrap()).await;
         assert_eq!(cause, ConnectFailure::Refused);
         let (cause, _) =
             failure(Config::parse("postgres://a@no-such-host.invalid/d").unwrap()).await;
@@ -102,7 +102,7 @@ fn a_server_that_does_not_answer_is_given_up_after_the_connect_timeout() {
 fn the_unix_socket_works_as_well() {
     run(async {
         let db = database(1);
-        let Value::Text(folders) =
+        let Value::Text(directories) =
             scalar(&db, "SELECT current_setting('unix_socket_directories')").await
         else {
             panic!("unix_socket_directories is no text");
@@ -111,12 +111,15 @@ fn the_unix_socket_works_as_well() {
             panic!("port is no text");
         };
         // A server may have been told to open none.
-        let Some(folder) = folders.split(", ").find(|folder| folder.starts_with('/')) else {
+        let Some(directory) = directories
+            .split(", ")
+            .find(|directory| directory.starts_with('/'))
+        else {
             return;
         };
         let config = config();
         let dsn = format!(
-            "postgres://{}:{}@/{}?host={folder}&port={port}&sslmode=require",
+            "postgres://{}:{}@/{}?host={directory}&port={port}&sslmode=require",
             config.connect.user,
             config.connect.password.as_deref().unwrap(),
             config.connect.database_or_user()

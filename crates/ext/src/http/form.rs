@@ -59,8 +59,8 @@ impl HttpUpload {
 }
 
 /// Outcome: a list of `[name, value]`, where a value is a string or an upload.
-pub fn read(call: &Call, limits: &ZendHashTable, folder: &Zval) -> PhpResult<i64> {
-    let reading = call.read_form(self::limits(limits), path_of(folder)?);
+pub fn read(call: &Call, limits: &ZendHashTable, directory: &Zval) -> PhpResult<i64> {
+    let reading = call.read_form(self::limits(limits), path_of(directory)?);
     start(async move {
         let fields = reading.await.map_err(failure)?;
         Ok(Payload::build(move || list(fields)))

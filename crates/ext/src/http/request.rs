@@ -183,9 +183,9 @@ impl HttpRequest {
         Ok(self.call.respond(response))
     }
 
-    pub fn read_form(&self, limits: &ZendHashTable, folder: &Zval) -> PhpResult<i64> {
+    pub fn read_form(&self, limits: &ZendHashTable, directory: &Zval) -> PhpResult<i64> {
         Process::refuse_after_fork()?;
-        form::read(&self.call, limits, folder)
+        form::read(&self.call, limits, directory)
     }
 
     pub fn accept_web_socket(

@@ -9,7 +9,7 @@ use Illuminate\Foundation\Application;
 use Weft\App;
 use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Cli\Internal\Interpreter;
-use Weft\Http\Internal\PublicFolder;
+use Weft\Http\Internal\PublicDirectory;
 use Weft\Log\StreamLogger;
 
 /**
@@ -55,9 +55,9 @@ final class ServeCommand extends Command
             $this->option($name) === null || $options[] = "--$name=" . (string) $this->option($name);
         }
         if ((bool) $this->option('watch')) {
-            // Not the whole folder: compiled views are in it.
-            $folders = \array_filter(['app', 'config', 'database', 'resources', 'routes'], static fn(string $folder): bool => \is_dir($application->basePath($folder)));
-            $options = [...$options, '--block-warning=0.1', ...\array_map(static fn(string $folder): string => '--watch-folder=' . $application->basePath($folder), $folders)];
+            // Not the whole directory: compiled views are in it.
+            $directories = \array_filter(['app', 'config', 'database', 'resources', 'routes'], static fn(string $directory): bool => \is_dir($application->basePath($directory)));
+            $options = [...$options, '--block-warning=0.1', ...\array_map(static fn(string $directory): string => '--watch-directory=' . $application->basePath($directory), $directories)];
         }
         $arguments = ['--', 'weft:serve', '--worker', ...$this->passedOn()];
         $weft = \dirname((string) (new \ReflectionClass(App::class))->getFileName(), 2) . '/bin/weft';
@@ -91,7 +91,7 @@ final class ServeCommand extends Command
         $public = $application->make('path.public');
         $app = new App($logger, (bool) $config->get('app.debug'));
         $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')));
-        $router->fallback((bool) $config->get('weft.public', true) && \is_dir($public) ? new PublicFolder($public, $applications) : $applications);
+        $router->fallback((bool) $config->get('weft.public', true) && \is_dir($public) ? new PublicDirectory($public, $applications) : $applications);
         $app->run();
 
         return self::SUCCESS;

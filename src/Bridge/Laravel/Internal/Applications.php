@@ -28,7 +28,7 @@ final class Applications
     /**
      * @param Application $application of the console: it says where the others are made and how they are configured
      * @param int<1, max>|null $size null: by memory
-     * @param string|null $base the folder with `bootstrap/app.php`; null: that of the application
+     * @param string|null $base the directory with `bootstrap/app.php`; null: that of the application
      * @param bool $onOctane whether Octane's worker prepares the applications
      */
     public static function of(Application $application, ?int $size, LoggerInterface $logger, ?string $base = null, bool $onOctane = false): self

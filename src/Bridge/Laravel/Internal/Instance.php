@@ -45,7 +45,7 @@ final class Instance implements Served
     /**
      * Makes and boots the application.
      *
-     * @param string $base the folder of the application
+     * @param string $base the directory of the application
      */
     public static function boot(string $base): self
     {

@@ -8,7 +8,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 use Weft\App;
 use Weft\Http\ApplicationPool;
-use Weft\Http\Internal\PublicFolder;
+use Weft\Http\Internal\PublicDirectory;
 use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;
@@ -37,9 +37,9 @@ final class Runner implements RunnerInterface
         $recycling = new Recycling((int) $this->option('kernel_requests'), (float) $this->option('kernel_age'), (int) $this->option('kernel_memory'));
         $handler = SymfonyHandler::pool($this->kernel(...), $kernels === null ? null : (int) $kernels, (float) ($this->option('kernel_wait') ?? 5.0), $recycling, $logger);
         $app = new App($logger, (bool) ($this->options['debug'] ?? false));
-        $folder = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
+        $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
         $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'));
-        $router->fallback($folder === '' ? $handler : new PublicFolder($folder, $handler));
+        $router->fallback($directory === '' ? $handler : new PublicDirectory($directory, $handler));
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         $app->run();
 

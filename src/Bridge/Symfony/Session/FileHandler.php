@@ -18,14 +18,14 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
     /** @var resource|null the locked file */
     private mixed $file = null;
 
-    /** @param string $folder made if it is missing, readable for this user only */
-    public function __construct(private readonly string $folder)
+    /** @param string $directory made if it is missing, readable for this user only */
+    public function __construct(private readonly string $directory)
     {
     }
 
     public function open(string $path, string $name): bool
     {
-        return \is_dir($this->folder) || @\mkdir($this->folder, 0o700, true) || \is_dir($this->folder);
+        return \is_dir($this->directory) || @\mkdir($this->directory, 0o700, true) || \is_dir($this->directory);
     }
 
     public function close(): bool
@@ -79,7 +79,7 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
     public function gc(int $max_lifetime): int
     {
         $deleted = 0;
-        foreach (\glob("$this->folder/session-*") ?: [] as $path) {
+        foreach (\glob("$this->directory/session-*") ?: [] as $path) {
             if ((int) @\filemtime($path) < \time() - $max_lifetime) {
                 $deleted += (int) @\unlink($path);
             }
@@ -109,6 +109,6 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
             throw new \ValueError('The id of a session has characters that no id has');
         }
 
-        return "$this->folder/session-$id";
+        return "$this->directory/session-$id";
     }
 }

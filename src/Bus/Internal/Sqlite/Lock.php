@@ -20,13 +20,13 @@ final class Lock
     /** Creates a lock file beside the database. */
     public static function create(string $database): self
     {
-        $folder = "{$database}-weft";
-        if (!@\mkdir($folder) && !\is_dir($folder)) {
-            throw new \RuntimeException("Cannot create the directory {$folder} for the lock files of consumers: " . (\error_get_last()['message'] ?? ''));
+        $directory = "{$database}-weft";
+        if (!@\mkdir($directory) && !\is_dir($directory)) {
+            throw new \RuntimeException("Cannot create the directory {$directory} for the lock files of consumers: " . (\error_get_last()['message'] ?? ''));
         }
 
-        return self::tryOpen("{$folder}/consumer-" . \bin2hex(\random_bytes(8)), 'xe')
-            ?? throw new \RuntimeException("Cannot create a lock file in {$folder}: " . (\error_get_last()['message'] ?? ''));
+        return self::tryOpen("{$directory}/consumer-" . \bin2hex(\random_bytes(8)), 'xe')
+            ?? throw new \RuntimeException("Cannot create a lock file in {$directory}: " . (\error_get_last()['message'] ?? ''));
     }
 
     /** Whether the process that created the lock has ended. */

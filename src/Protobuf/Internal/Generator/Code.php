@@ -39,7 +39,7 @@ final class Code
         return $this->name;
     }
 
-    /** Where the file belongs below the output folder, whose namespace is `$root`. */
+    /** Where the file belongs below the output directory, whose namespace is `$root`. */
     public function path(string $root): string
     {
         $class = $root !== '' && \str_starts_with($this->class, "{$root}\\") ? \substr($this->class, \strlen($root) + 1) : $this->class;

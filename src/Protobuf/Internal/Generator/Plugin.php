@@ -78,7 +78,7 @@ final class Plugin
         yield [$code, FileWriter::body($catalogue, $file, $code)];
     }
 
-    /** The one option there is: `psr4=Example\Api`, the namespace that the output folder stands for. */
+    /** The one option there is: `psr4=Example\Api`, the namespace that the output directory stands for. */
     private static function root(string $parameter): string
     {
         $root = '';

@@ -8,7 +8,7 @@ const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
     port: 5432,
     options: "options, require_auth and channel_binding",
-    socket: |folder, port| PathBuf::from(format!("{folder}/.s.PGSQL.{port}")),
+    socket: |directory, port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}")),
 };
 
 /// The address and credentials of a database.
@@ -26,7 +26,7 @@ pub struct Config {
 
 impl Config {
     /// Reads what [`ConnectOptions`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`, `require_auth`,
-    /// `channel_binding`. A host that is a path is the folder of a socket; without a database it is the one with the user's
+    /// `channel_binding`. A host that is a path is the directory of a socket; without a database it is the one with the user's
     /// name.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_a_folder_means_the_socket_in_it() {
+    fn a_host_that_is_a_directory_means_the_socket_in_it() {
         let config = Config::parse("postgres://app@/db?host=/run/postgresql&port=5433").unwrap();
         assert_eq!(
             config.connect.endpoint.to_string(),

@@ -60,14 +60,14 @@ pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Err
 
 /// The cause, as the file system reports it.
 fn unopenable(path: &Path) -> Option<String> {
-    let folder = path
+    let directory = path
         .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
+        .filter(|directory| !directory.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    if !folder.is_dir() {
+    if !directory.is_dir() {
         return Some(format!(
             "the directory \"{}\" does not exist",
-            folder.display()
+            directory.display()
         ));
     }
     if path.is_dir() {
@@ -84,7 +84,7 @@ fn unopenable(path: &Path) -> Option<String> {
         }
         std::io::ErrorKind::NotFound => format!(
             "it does not exist and cannot be created in \"{}\"",
-            folder.display()
+            directory.display()
         ),
         _ => error.to_string(),
     })

@@ -58,11 +58,11 @@ fn resolve(path: &Path) -> PathBuf {
     if let Ok(existing) = fs::canonicalize(&absolute) {
         return existing;
     }
-    let folder = absolute
+    let directory = absolute
         .parent()
-        .and_then(|folder| fs::canonicalize(folder).ok());
-    match (folder, absolute.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
+        .and_then(|directory| fs::canonicalize(directory).ok());
+    match (directory, absolute.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
         _ => absolute,
     }
 }

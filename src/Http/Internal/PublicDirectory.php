@@ -14,16 +14,16 @@ use Weft\Native\HttpStaticDir;
  *
  * @internal
  */
-final class PublicFolder
+final class PublicDirectory
 {
     private const HEADERS = ['cache-control' => 'no-cache', 'x-content-type-options' => 'nosniff'];
 
-    private readonly HttpStaticDir $folder;
+    private readonly HttpStaticDir $directory;
 
     /** @param callable(Request): Response $application */
-    public function __construct(string $folder, private readonly mixed $application)
+    public function __construct(string $directory, private readonly mixed $application)
     {
-        $this->folder = HttpStaticDir::open($folder, false);
+        $this->directory = HttpStaticDir::open($directory, false);
     }
 
     public function __invoke(Request $request): Response
@@ -40,7 +40,7 @@ final class PublicFolder
         if ($path === '' || \str_ends_with($path, '/') || \preg_match('/\.ph(?:p\d?|tml|ar|ps)(?:$|\/)/i', $path) === 1) {
             return null;
         }
-        $found = $this->folder->find($path, $request->header('accept-encoding') ?? '');
+        $found = $this->directory->find($path, $request->header('accept-encoding') ?? '');
 
         return $found instanceof HttpFile ? $found : null;
     }

@@ -15,14 +15,14 @@ use Weft\Native\HttpStaticDir;
  *
  * @internal
  */
-final class StaticFolder
+final class StaticDirectory
 {
     /** The route parameter with the path within the directory. */
     public const PATH = 'path';
 
     /** @param array<string, string> $headers of every file */
     public function __construct(
-        private readonly HttpStaticDir $folder,
+        private readonly HttpStaticDir $directory,
         private readonly ?string $index,
         private readonly array $headers,
     ) {
@@ -31,20 +31,20 @@ final class StaticFolder
     public function answer(Request $request): Response
     {
         $path = $request->parameters[self::PATH];
-        $isFolder = $path === '' || \str_ends_with($path, '/');
-        if ($isFolder && $this->index === null) {
+        $isDirectory = $path === '' || \str_ends_with($path, '/');
+        if ($isDirectory && $this->index === null) {
             throw new NotFoundException();
         }
-        $found = $this->folder->find($isFolder ? $path . $this->index : $path, $request->header('accept-encoding') ?? '');
+        $found = $this->directory->find($isDirectory ? $path . $this->index : $path, $request->header('accept-encoding') ?? '');
         if ($found instanceof HttpFile) {
             return new Response(200, $this->headers, new FileBody($found));
         }
 
-        return $found === true && !$isFolder && $this->index !== null ? self::toFolder($request) : throw new NotFoundException();
+        return $found === true && !$isDirectory && $this->index !== null ? self::toDirectory($request) : throw new NotFoundException();
     }
 
     /** A relative location, so that no path redirects to another host. */
-    public static function toFolder(Request $request): Response
+    public static function toDirectory(Request $request): Response
     {
         $path = $request->path();
         $name = \substr($path, (int) \strrpos($path, '/') + 1);

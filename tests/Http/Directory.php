@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
-/** A folder of a test's own. */
-final class Folder
+/** A directory of a test's own. */
+final class Directory
 {
     public readonly string $path;
 
