@@ -1,5 +1,5 @@
-//! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, and the realms, which exchange
-//! globals of PHP.
+//! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, the realms, which
+//! exchange globals of PHP, and what both keep with fibers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,17 +12,19 @@ fn main() -> Result<(), String> {
 }
 
 fn compile_c() -> Result<(), String> {
+    println!("cargo:rerun-if-changed=fibers");
     println!("cargo:rerun-if-changed=hooks");
     println!("cargo:rerun-if-changed=realms");
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-env-changed=PATH");
-    let directories = ["hooks", "realms"].into_iter();
+    let directories = ["fibers", "hooks", "realms"].into_iter();
     let sources = directories
         .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten());
     let sources = sources.map(|entry| entry.path());
     let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
     cc::Build::new()
         .files(sources)
+        .include(".")
         .includes(php_includes()?)
         .std("gnu11")
         .warnings(true)

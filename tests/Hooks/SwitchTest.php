@@ -89,6 +89,16 @@ final class SwitchTest extends TestCase
         self::assertStringContainsString('libcurl.so', $program->output, $program->errors);
     }
 
+    /** PHP has room for six extensions; opcache, debuggers and profilers need it too. */
+    public function testWeftTakesOneOfThePlacesThatPhpHasInEachFiberAndFunction(): void
+    {
+        $next = 'echo FFI::cdef("int zend_get_resource_handle(const char *);")->zend_get_resource_handle("the next one");';
+        $without = \exec(\escapeshellarg(\PHP_BINARY) . ' -n -d extension=ffi -r ' . \escapeshellarg($next));
+        $with = Subprocess::run($next, extensions: ['ffi']);
+
+        self::assertSame((int) $without + 1, (int) $with->output, $with->errors);
+    }
+
     public function testAnIncludeThatWaitsBlocksAndOthersCompileMeanwhileUnharmed(): void
     {
         $program = Subprocess::run(<<<'PHP'

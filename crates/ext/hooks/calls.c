@@ -15,7 +15,6 @@
  */
 #include "php.h"
 #include "zend_exceptions.h"
-#include "zend_extensions.h"
 #include "zend_fibers.h"
 #include "zend_observer.h"
 
@@ -26,6 +25,7 @@
 
 #include "calls.h"
 #include "hooks.h"
+#include "fibers/fiber.h"
 
 /* --- which calls are wrapped ----------------------------------------------------------------------------------- */
 
@@ -357,8 +357,6 @@ struct frame {
 	bool is_destroyed;
 };
 
-/* The place of this extension in zend_internal_function.reserved and zend_fiber_context.reserved. */
-static int slot = -1;
 /* The first of the calls from which fibers have switched away. */
 static struct frame *suspended;
 /* The claims of these calls, by handle. */
@@ -386,7 +384,7 @@ static void weft_calls_wrap(void);
 
 static zend_always_inline struct frame *innermost(void)
 {
-	return EG(current_fiber_context)->reserved[slot];
+	return weft_fiber_of(EG(current_fiber_context))->call;
 }
 
 static zend_always_inline zend_ulong key(void *handle)
@@ -676,25 +674,20 @@ static void resume_calls(struct frame *frame)
 	}
 }
 
-static void fiber_initialized(zend_fiber_context *context)
-{
-	context->reserved[slot] = NULL;
-}
-
 /* Called before a switch, on the stack of the fiber that is left. */
 static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 {
 	struct frame *frame;
 
 	if (from->status != ZEND_FIBER_STATUS_DEAD) {
-		for (frame = from->reserved[slot]; frame != NULL && !frame->is_suspended; frame = frame->outer) {
+		for (frame = weft_fiber_of(from)->call; frame != NULL && !frame->is_suspended; frame = frame->outer) {
 			suspend_call(frame);
 		}
 	} else {
 		/* A bailout has jumped over these calls. */
-		from->reserved[slot] = NULL;
+		weft_fiber_of(from)->call = NULL;
 	}
-	frame = to->reserved[slot];
+	frame = weft_fiber_of(to)->call;
 	if (frame != NULL) {
 		struct frame *call;
 
@@ -715,10 +708,7 @@ static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 /* PHP frees the stack of a fiber without resuming it. */
 static void fiber_destroyed(zend_fiber_context *context)
 {
-	if (context->reserved[slot] != NULL) {
-		resume_calls(context->reserved[slot]);
-		context->reserved[slot] = NULL;
-	}
+	resume_calls(weft_fiber_of(context)->call);
 }
 
 /* The call that keeps `frame` from starting, and the claim of `frame` to the same handle. */
@@ -759,7 +749,7 @@ static void call_library(const char *name, zval *result, uint32_t count, zval *a
 /* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
 static void describe_handle(zval *value, zval *target, zend_execute_data *execute_data)
 {
-	struct wrapped *function = EX(func)->internal_function.reserved[slot];
+	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
 	zval *first;
 
 	ZVAL_NULL(value);
@@ -1057,7 +1047,7 @@ static zend_always_inline void prepare(struct frame *frame, struct wrapped *func
 {
 	frame->execute_data = execute_data;
 	frame->context = EG(current_fiber_context);
-	frame->outer = frame->context->reserved[slot];
+	frame->outer = weft_fiber_of(frame->context)->call;
 	frame->claims[0].handle = handle_of(function, execute_data);
 	frame->claims[0].side = function->side;
 	frame->claims[0].frame = frame;
@@ -1079,7 +1069,7 @@ static zend_always_inline void prepare(struct frame *frame, struct wrapped *func
 
 static ZEND_NAMED_FUNCTION(call)
 {
-	struct wrapped *function = EX(func)->internal_function.reserved[slot];
+	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
 	struct frame frame;
 
 	if (EXPECTED(EG(active_fiber) == NULL)) {
@@ -1103,9 +1093,9 @@ static ZEND_NAMED_FUNCTION(call)
 		separate_soap_variables(&frame);
 	}
 	frame.is_suspended = frame.waits = frame.is_destroyed = false;
-	frame.context->reserved[slot] = &frame;
+	weft_fiber_of(frame.context)->call = &frame;
 	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	frame.context->reserved[slot] = frame.outer;
+	weft_fiber_of(frame.context)->call = frame.outer;
 	if (UNEXPECTED(frame.soap != NULL)) {
 		efree(frame.soap);
 	}
@@ -1141,7 +1131,7 @@ static ZEND_NAMED_FUNCTION(call_dl)
 /* The wrapped call whose C code is running. */
 static struct frame *running(void)
 {
-	struct frame *frame = slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
+	struct frame *frame = weft_slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
 
 	return frame != NULL && frame->execute_data == EG(current_execute_data) ? frame : NULL;
 }
@@ -1226,10 +1216,10 @@ static zif_handler wrapper_of(const struct rule *rule)
 static void wrap(zend_function *function, const struct rule *rule)
 {
 	if (rule == NULL || rule->handle == HANDLE_EXEMPT || function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == NULL
-			|| function->internal_function.reserved[slot] != NULL) {
+			|| function->internal_function.reserved[weft_slot] != NULL) {
 		return;
 	}
-	function->internal_function.reserved[slot] = wrapped_function(&function->internal_function, rule, function->internal_function.module);
+	function->internal_function.reserved[weft_slot] = wrapped_function(&function->internal_function, rule, function->internal_function.module);
 	function->internal_function.handler = wrapper_of(rule);
 }
 
@@ -1244,7 +1234,7 @@ static zend_function *get_pdo_method(zend_object **object, zend_string *name, co
 	struct wrapped *wrapped;
 
 	if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION || !(function->common.fn_flags & ZEND_ACC_NEVER_CACHE)
-			|| function->internal_function.module != NULL || function->internal_function.reserved[slot] != NULL) {
+			|| function->internal_function.module != NULL || function->internal_function.reserved[weft_slot] != NULL) {
 		return function;
 	}
 	wrapped = zend_hash_index_find_ptr(&driver_methods, (zend_ulong) function->internal_function.handler);
@@ -1252,7 +1242,7 @@ static zend_function *get_pdo_method(zend_object **object, zend_string *name, co
 		wrapped = wrapped_function(&function->internal_function, &rule, pdo);
 		zend_hash_index_add_new_ptr(&driver_methods, (zend_ulong) function->internal_function.handler, wrapped);
 	}
-	function->internal_function.reserved[slot] = wrapped;
+	function->internal_function.reserved[weft_slot] = wrapped;
 	function->internal_function.handler = call;
 	return function;
 }
@@ -1337,16 +1327,14 @@ static zend_result post_startup(void)
 
 bool weft_calls_startup(void)
 {
-	slot = zend_get_resource_handle("weft");
-	if (slot < 0) {
+	if (!weft_fiber_startup()) {
 		return false;
 	}
 	zend_hash_init(&claims, 8, NULL, NULL, true);
 	zend_hash_init(&waiters, 8, NULL, NULL, true);
 	zend_hash_init(&driver_methods, 8, NULL, NULL, true);
-	zend_observer_fiber_init_register(fiber_initialized);
 	zend_observer_fiber_switch_register(fiber_switches);
-	zend_observer_fiber_destroy_register(fiber_destroyed);
+	weft_fiber_ends(fiber_destroyed);
 	next_post_startup = zend_post_startup_cb;
 	zend_post_startup_cb = post_startup;
 	return true;
@@ -1376,7 +1364,7 @@ static void abandon_waits(void)
 
 void weft_calls_request_shutdown(void)
 {
-	if (slot < 0) {
+	if (weft_slot < 0) {
 		return;
 	}
 	if (CG(unclean_shutdown)) {

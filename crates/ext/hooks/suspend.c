@@ -2,6 +2,7 @@
 #include "calls.h"
 #include "hooks.h"
 #include "state.h"
+#include "fibers/fiber.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,18 +14,17 @@
 
 #include <php_output.h>
 #include <zend_exceptions.h>
-#include <zend_extensions.h>
 #include <zend_fibers.h>
 #include <zend_gc.h>
 
-/* What the hooks keep with a fiber, in its context. */
+/* What the hooks keep with a fiber. */
 typedef enum {
 	/* Libraries block on it. */
 	WEFT_FIBER_FOREIGN = 0,
 	WEFT_FIBER_HOOKED,
 	/* A wait has ended with an exception, and the library may not have returned yet. */
 	WEFT_FIBER_INTERRUPTED,
-} weft_fiber_state;
+} weft_hook_state;
 
 /* A library that always finds something, or asks without waiting, lets other tasks run after so many calls. */
 #define CALLS_IN_A_ROW 128
@@ -36,24 +36,22 @@ static struct {
 	zend_function *await;
 	zend_function *is_alone;
 	pthread_t thread;
-	/* The index of our pointer in the context of a fiber. */
-	int slot;
 	/* PHP frees garbage: the heap is in no state in which other code may run. */
 	unsigned collecting;
 	int (*collect_cycles)(void);
 	/* Calls since the last suspension that found something at once. */
 	unsigned calls_in_a_row;
-} hooks = {.slot = -1};
+} hooks;
 
-static weft_fiber_state fiber_state(void)
+static weft_hook_state fiber_state(void)
 {
 	zend_fiber *fiber = EG(active_fiber);
-	return fiber != NULL ? (weft_fiber_state) (uintptr_t) fiber->context.reserved[hooks.slot] : WEFT_FIBER_FOREIGN;
+	return fiber != NULL ? (weft_hook_state) weft_fiber_of(&fiber->context)->hook_state : WEFT_FIBER_FOREIGN;
 }
 
-static void set_fiber_state(weft_fiber_state state)
+static void set_fiber_state(weft_hook_state state)
 {
-	EG(active_fiber)->context.reserved[hooks.slot] = (void *) (uintptr_t) state;
+	weft_fiber_of(&EG(active_fiber)->context)->hook_state = state;
 }
 
 bool weft_hooks_apply(void)
@@ -66,7 +64,7 @@ weft_mode weft_mode_here(weft_group group)
 	if (!weft_hooks_apply()) {
 		return WEFT_BLOCK;
 	}
-	weft_fiber_state state = fiber_state();
+	weft_hook_state state = fiber_state();
 	if (state == WEFT_FIBER_FOREIGN) {
 		return WEFT_BLOCK;
 	}
@@ -257,7 +255,7 @@ void weft_release(weft_work *work)
 
 void weft_forget_interruption(void)
 {
-	if (hooks.slot >= 0 && fiber_state() == WEFT_FIBER_INTERRUPTED) {
+	if (weft_slot >= 0 && fiber_state() == WEFT_FIBER_INTERRUPTED) {
 		set_fiber_state(WEFT_FIBER_HOOKED);
 	}
 }
@@ -308,8 +306,7 @@ static void after_fork_in_child(void)
 /* Called when the module starts. False where PHP has no room left for what we keep with each fiber. */
 bool weft_hooks_startup(void)
 {
-	hooks.slot = zend_get_resource_handle("weft");
-	if (hooks.slot < 0) {
+	if (!weft_fiber_startup()) {
 		return false;
 	}
 	hooks.collect_cycles = gc_collect_cycles;
@@ -334,7 +331,7 @@ void weft_hooks_switch(unsigned groups)
 {
 	hooks.thread = pthread_self();
 	/* It stays when the last event loop ends: a library on a fiber that is destroyed later must not block. */
-	if (hooks.await == NULL && groups != 0 && hooks.slot >= 0) {
+	if (hooks.await == NULL && groups != 0 && weft_slot >= 0) {
 		find_methods();
 	}
 	hooks.groups = hooks.await != NULL ? groups : 0;
@@ -348,7 +345,7 @@ unsigned weft_hooks_groups(void)
 /* Libraries suspend the running fiber from now on. */
 void weft_hooks_enter_fiber(void)
 {
-	if (hooks.slot >= 0 && EG(active_fiber) != NULL) {
+	if (weft_slot >= 0 && EG(active_fiber) != NULL) {
 		set_fiber_state(WEFT_FIBER_HOOKED);
 	}
 }

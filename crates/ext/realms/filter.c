@@ -13,7 +13,7 @@ static zif_handler filter_has_var, filter_input, filter_input_array;
 
 static bool is_inside(void)
 {
-	return realms.loaded != NULL && EG(current_fiber_context)->reserved[realms.slot] == realms.loaded;
+	return realms.loaded != NULL && weft_realm_here() == realms.loaded;
 }
 
 /* NULL for a number that is no INPUT_ constant, and where the request has no such input. */

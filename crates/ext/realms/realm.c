@@ -27,7 +27,7 @@ static weft_realm *from_object(zend_object *object)
 /* The command line has no headers, so PHP forgets them at once. Inside of a realm they are kept for the response. */
 static int header_handler(sapi_header_struct *header, sapi_header_op_enum operation, sapi_headers_struct *headers)
 {
-	if (realms.loaded != NULL && EG(current_fiber_context)->reserved[realms.slot] == realms.loaded) {
+	if (realms.loaded != NULL && weft_realm_here() == realms.loaded) {
 		return SAPI_HEADER_ADD;
 	}
 	return outside_header_handler != NULL ? outside_header_handler(header, operation, headers) : SAPI_HEADER_ADD;
@@ -48,7 +48,7 @@ static struct {
 
 static bool is_outside(void)
 {
-	return realms.refuses_headers && EG(active_fiber) != NULL && EG(current_fiber_context)->reserved[realms.slot] == NULL;
+	return realms.refuses_headers && EG(active_fiber) != NULL && weft_realm_here() == NULL;
 }
 
 static ZEND_NAMED_FUNCTION(response_function)
@@ -400,16 +400,16 @@ static ZEND_METHOD(Realm, enter)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
-	zend_fiber_context *fiber = EG(current_fiber_context);
 	if (EG(active_fiber) == NULL) {
 		zend_throw_error(NULL, "A realm can be entered by a task only: start one with Weft\\run()");
 		RETURN_THROWS();
 	}
-	if (fiber->reserved[realms.slot] != NULL) {
+	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	if (fiber->realm != NULL) {
 		zend_throw_error(NULL, "This task is in a realm already: it must leave it before it enters another");
 		RETURN_THROWS();
 	}
-	fiber->reserved[realms.slot] = realm;
+	fiber->realm = realm;
 	realm->fibers++;
 	GC_ADDREF(&realm->std);
 	weft_realm_load(realm);
@@ -419,13 +419,13 @@ static ZEND_METHOD(Realm, enter)
 static ZEND_METHOD(Realm, leave)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	zend_fiber_context *fiber = EG(current_fiber_context);
-	weft_realm *realm = fiber->reserved[realms.slot];
+	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	weft_realm *realm = fiber->realm;
 	if (realm == NULL) {
 		return;
 	}
 	realm->error_reporting = EG(error_reporting);
-	fiber->reserved[realms.slot] = NULL;
+	fiber->realm = NULL;
 	realm->fibers--;
 	weft_realm_load(NULL);
 	EG(error_reporting) = (int) zend_ini_long(ZEND_STRL("error_reporting"), 0);
@@ -438,7 +438,7 @@ ZEND_END_ARG_INFO()
 static ZEND_METHOD(Realm, current)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	weft_realm *realm = EG(current_fiber_context)->reserved[realms.slot];
+	weft_realm *realm = weft_realm_here();
 	if (realm == NULL) {
 		RETURN_NULL();
 	}

@@ -45,7 +45,7 @@ typedef struct {
 	size_t count;
 } weft_ini_list;
 
-/* The state of a realm that is not in place; of the one in place only `owner` is of use. */
+/* The state of a realm. While it is in place, PHP has the values, and those here are out of date. */
 typedef struct {
 	zval superglobals[WEFT_SUPERGLOBALS];
 	zval http_globals[6];
@@ -78,7 +78,7 @@ typedef struct {
 	php_ps_globals session;
 } weft_realm_state;
 
-typedef struct {
+typedef struct weft_realm {
 	weft_realm_state state;
 	/* Fibers that are in it. */
 	unsigned fibers;

@@ -7,7 +7,6 @@
 #include <ext/date/php_date.h>
 #include <ext/standard/basic_functions.h>
 #include <zend_exceptions.h>
-#include <zend_extensions.h>
 #include <zend_observer.h>
 
 #ifdef WEFT_HAS_MBSTRING
@@ -25,7 +24,7 @@
 /* Debian and most others build ext/session into PHP. Elsewhere sessions of PHP stay one for the process. */
 extern php_ps_globals ps_globals __attribute__((weak));
 
-weft_realms realms = {.slot = -1};
+weft_realms realms;
 static zend_date_globals *date_globals;
 
 #ifdef WEFT_HAS_MBSTRING
@@ -296,19 +295,14 @@ void weft_realm_load(weft_realm *realm)
 	realms.loaded = realm;
 }
 
-static weft_realm *realm_of(const zend_fiber_context *fiber)
-{
-	return fiber->reserved[realms.slot];
-}
-
 /* A fiber that code inside of a realm makes belongs to it as well. */
 static void fiber_made(zend_fiber_context *fiber)
 {
 	if (realms.count == 0) {
 		return;
 	}
-	weft_realm *realm = realm_of(EG(current_fiber_context));
-	fiber->reserved[realms.slot] = realm;
+	weft_realm *realm = weft_realm_here();
+	weft_fiber_of(fiber)->realm = realm;
 	if (realm != NULL) {
 		realm->fibers++;
 		GC_ADDREF(&realm->std);
@@ -327,14 +321,13 @@ static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
 		}
 		return;
 	}
-	weft_realm_load(realm_of(to));
+	weft_realm_load(weft_fiber_of(to)->realm);
 }
 
 static void fiber_destroyed(zend_fiber_context *fiber)
 {
-	weft_realm *realm = realm_of(fiber);
+	weft_realm *realm = weft_fiber_of(fiber)->realm;
 	if (realm != NULL) {
-		fiber->reserved[realms.slot] = NULL;
 		realm->fibers--;
 		OBJ_RELEASE(&realm->std);
 	}
@@ -349,9 +342,8 @@ static void *globals_of(const char *module)
 
 bool weft_switch_startup(void)
 {
-	realms.slot = zend_get_resource_handle("weft realms");
 	date_globals = globals_of("date");
-	if (realms.slot < 0 || date_globals == NULL) {
+	if (date_globals == NULL || !weft_fiber_startup()) {
 		return false;
 	}
 #ifdef WEFT_HAS_MBSTRING
@@ -362,6 +354,6 @@ bool weft_switch_startup(void)
 	}
 	zend_observer_fiber_init_register(fiber_made);
 	zend_observer_fiber_switch_register(fiber_switched);
-	zend_observer_fiber_destroy_register(fiber_destroyed);
+	weft_fiber_ends(fiber_destroyed);
 	return true;
 }

@@ -3,6 +3,7 @@
 #define WEFT_REALM_SWITCH_H
 
 #include "realm.h"
+#include "fibers/fiber.h"
 
 /* A static property that each realm has its own value of. */
 typedef struct {
@@ -13,8 +14,6 @@ typedef struct {
 } weft_static;
 
 typedef struct {
-	/* Our index in the context of a fiber. */
-	int slot;
 	/* Realms that exist. Without any, a switch of fibers costs one comparison. */
 	size_t count;
 	/* The realm whose state is in place; NULL is the base. */
@@ -32,6 +31,12 @@ typedef struct {
 } weft_realms;
 
 extern weft_realms realms;
+
+/* The realm that the running fiber is in, or NULL. */
+static inline weft_realm *weft_realm_here(void)
+{
+	return weft_fiber_of(EG(current_fiber_context))->realm;
+}
 
 bool weft_switch_startup(void);
 void weft_realm_load(weft_realm *realm);

@@ -1,0 +1,40 @@
+/*
+ * What Weft keeps with a fiber of PHP.
+ *
+ * PHP has room for one pointer of six extensions in each fiber and in each function, and opcache, debuggers and profilers want one as well. So
+ * all parts of Weft share one: in a fiber it leads to a `weft_fiber`, in a function to the wrapper around it (hooks/calls.c).
+ */
+#ifndef WEFT_FIBER_H
+#define WEFT_FIBER_H
+
+#include <php.h>
+#include <zend_fibers.h>
+
+typedef struct {
+	/* Whether calls of libraries suspend it: a `weft_hook_state` of hooks/suspend.c. */
+	int hook_state;
+	/* The innermost wrapped call in progress: hooks/calls.c. */
+	struct frame *call;
+	/* The realm that it is in, or NULL: realms/switch.c. */
+	struct weft_realm *realm;
+} weft_fiber;
+
+/* The index of our pointer; -1 before the module starts, and where PHP has no room. */
+extern int weft_slot;
+
+/* To be called when the module starts; calls after the first one change nothing. False where PHP has no room left. */
+bool weft_fiber_startup(void);
+
+/* Calls `handler` for each fiber that is destroyed, before what is kept with it is freed. To be called when the module starts. */
+void weft_fiber_ends(void (*handler)(zend_fiber_context *context));
+
+/* Of a fiber that had none: with everything empty. */
+weft_fiber *weft_fiber_begin(zend_fiber_context *context);
+
+static zend_always_inline weft_fiber *weft_fiber_of(zend_fiber_context *context)
+{
+	weft_fiber *fiber = context->reserved[weft_slot];
+	return EXPECTED(fiber != NULL) ? fiber : weft_fiber_begin(context);
+}
+
+#endif
