@@ -86,6 +86,43 @@ final class LifecycleTest extends TestCase
         self::assertSame(['polled', 'polled', 'polled'], [$this->line(), $this->line(), $this->line()]);
     }
 
+    /** @dataProvider pauses */
+    #[DataProvider('pauses')]
+    public function testAStopDuringThePauseBeforeARestartIsNoFailure(string $work, string $restart, string $before): void
+    {
+        $this->start('', "\$app->onStop(fn() => say('stopped'))->task('again', function () { {$work} }, {$restart});");
+        while (!\str_contains($this->line(), $before)) {
+        }
+        \proc_terminate($this->process);
+        [$code, $told] = $this->end();
+
+        self::assertSame([0, "stopped\n"], [$code, $told]);
+    }
+
+    public static function pauses(): iterable
+    {
+        yield 'of periodic work' => ["say('called');", 'Weft\Restart::always(delay: 60.0)', 'called'];
+        yield 'after a failure' => ["throw new RuntimeException('not yet');", 'Weft\Restart::onFailure(delay: 600.0, maxDelay: 600.0)', 'frames of Weft'];
+    }
+
+    public function testWorkThatReturnsInsteadOfBeingCancelledIsNotRepeated(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->task('again', function () {
+                say('called');
+                try {
+                    delay(600);
+                } catch (Weft\Runtime\CancelledException) {
+                    say('returned');
+                }
+            }, Weft\Restart::always(delay: 0.0));
+            PHP);
+        self::assertSame('called', $this->line());
+        \proc_terminate($this->process);
+
+        self::assertSame([0, "returned\n"], $this->end());
+    }
+
     /** @dataProvider ends */
     #[DataProvider('ends')]
     public function testATaskThatIsNotRestartedEndsTheApplicationWithItsFailure(string $restart, int $calls): void

@@ -53,7 +53,7 @@ final class BackgroundTask
     private function repeat(): void
     {
         $failures = 0;
-        while (true) {
+        while (!$this->isStopping) {
             $started = \hrtime(true);
             try {
                 ($this->work)();
@@ -71,7 +71,11 @@ final class BackgroundTask
                 $failures = (\hrtime(true) - $started) / 1e9 > $this->restart->maxDelay ? 1 : $failures + 1;
                 $pause = $this->pause($failures, $thrown);
             }
-            delay($pause);
+            try {
+                delay($pause);
+            } catch (CancelledException $cancelled) {
+                $this->isStopping || throw $cancelled;
+            }
         }
     }
 
