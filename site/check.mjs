@@ -3,7 +3,7 @@
 // - axe finds a violation of WCAG 2.1 A or AA, the contrast of text among them,
 // - a page is wider than the window,
 // - the text or the navigation is missing without JavaScript,
-// - search, the menu of versions, the switch of schemes or the copying of code does not work.
+// - search, the menu of versions, the switch of schemes, the copying of code or the charts of the benchmarks do not work.
 // Pictures are in var/site/screenshots.
 //
 //     node site/check.mjs [PAGE...]     pages by their place, such as errors/pool-exhausted/; some of each kind by default
@@ -101,7 +101,11 @@ async function use() {
     await page.waitForSelector('.md-version__link');
     const versions = await page.$$eval('.md-version__link', (links) => links.map((link) => link.innerText.trim()));
     versions.includes(version) || problems.push(`the menu of versions has ${versions.join(', ') || 'nothing'}`);
-    await page.waitForSelector('article .md-clipboard, article .md-code__button');
+    await browser.defaultBrowserContext().overridePermissions(origin, ['clipboard-read', 'clipboard-write', 'clipboard-sanitized-write']);
+    const button = await page.waitForSelector('article .md-clipboard, article .md-code__button');
+    await button.evaluate((element) => element.click());
+    const [copied, shown] = await page.evaluate(async () => [await navigator.clipboard.readText(), document.querySelector('article pre > code').textContent]);
+    (copied.trim() !== '' && copied.trim() === shown.trim()) || problems.push(`the button beside the code copies ${JSON.stringify(copied.slice(0, 80))}`);
     await page.click('label[for="__search"]:not([hidden]), .md-search__input').catch(() => {});
     await page.type('.md-search__input', 'PoolExhaustedException');
     await page.waitForFunction(() => document.querySelectorAll('.md-search-result__item a').length > 0);
@@ -109,7 +113,43 @@ async function use() {
     first.some((path) => path.includes('pool-exhausted') || path.includes('/reference/')) || problems.push(`the search for an exception finds ${first.join(', ')}`);
     await page.screenshot({ path: join(pictures, 'search.png') });
     await page.keyboard.press('Escape');
-    await page.evaluate(() => document.querySelector('#__palette_1')?.click());
+    // The first click leaves the system's scheme, the second one the light scheme.
+    for (const scheme of ['default', 'slate']) {
+        await page.evaluate(() => document.querySelector('form[data-md-component="palette"] label:not([hidden])').click());
+        const chosen = await page.evaluate(() => document.body.getAttribute('data-md-color-scheme'));
+        chosen === scheme || problems.push(`the switch of schemes chose ${chosen}, not ${scheme}`);
+    }
+    await page.close();
+}
+
+/** Every other version in the menu leads to its pages. */
+async function switchVersions() {
+    const others = JSON.parse(await readFile(join(html, 'versions.json'), 'utf8')).map((entry) => entry.version).filter((other) => other !== version);
+    for (const other of others) {
+        const page = await open('', { width: 1366, height: 900, scheme: 'light' });
+        const link = await page.waitForSelector(`.md-version__link[href*="/${other}/"]`);
+        await Promise.all([page.waitForNavigation(), link.evaluate((element) => element.click())]);
+        new URL(page.url()).pathname.startsWith(`/${other}/`) || problems.push(`version ${other} of the menu leads to ${page.url()}`);
+        await page.close();
+    }
+}
+
+/** The charts are one page of their own, which tests/Bench/ReportTest.php looks at closely. */
+async function charts() {
+    const page = await open('benchmarks/', { width: 360, height: 780, scheme: 'light' });
+    const link = await page.$('article a[href$="charts.html"]');
+    if (link === null) {
+        problems.push('no link leads from the benchmarks to their charts');
+    } else {
+        await Promise.all([page.waitForNavigation({ waitUntil: 'networkidle0' }), link.evaluate((element) => element.click())]);
+        const drawn = await page.$$eval('figure svg[role=img]', (all) => all.length);
+        drawn > 5 || problems.push(`the charts of the benchmarks are ${drawn}`);
+        const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - document.documentElement.clientWidth);
+        wide <= 1 || problems.push(`the charts are ${wide} pixels wider than the window`);
+        await page.screenshot({ path: join(pictures, 'charts-phone-light.png') });
+        await Promise.all([page.waitForNavigation(), page.click('header p a')]);
+        new URL(page.url()).pathname.endsWith('/benchmarks/') || problems.push(`the charts lead back to ${page.url()}`);
+    }
     await page.close();
 }
 
@@ -126,6 +166,8 @@ try {
         await read(place);
     }
     await use();
+    await switchVersions();
+    await charts();
 } finally {
     await browser.close();
     server.close();

@@ -17,8 +17,10 @@ const bundle = await build({
     target: 'es2022',
     legalComments: 'inline',
 });
-const data = JSON.stringify({ ...JSON.parse(readFileSync(0, 'utf8')), references: JSON.parse(read('references.json')) });
+const { documentation, ...results } = JSON.parse(readFileSync(0, 'utf8'));
+const data = JSON.stringify({ ...results, references: JSON.parse(read('references.json')) });
 const parts = {
+    documentation: documentation === null ? '' : `<p><a href="${documentation}">Benchmarks in the documentation</a></p>`,
     style: read('src/style.css'),
     // Inside a script element neither its end nor the start of a comment may stand.
     data: data.replaceAll('<', '\\u003c'),

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Site;
 
+use Weft\Bench\Report\HtmlPage;
+use Weft\Bench\Report\Sources;
 use Weft\Internal\ErrorDocumentation;
 use Weft\Version;
 
@@ -15,6 +17,8 @@ final class Site
         'Tutorials' => 'tutorials', 'Guides' => 'guides', 'Reference' => 'reference', 'Explanation' => 'explanation',
         'Migrating' => 'migrating', 'Errors' => 'errors', 'Benchmarks' => 'benchmarks', 'Examples' => 'examples',
     ];
+    /** The page of all results: charts, tables and raw data in one file, beside the pages of the benchmarks. */
+    private const CHARTS = 'benchmarks/charts.html';
     /** Pages that belong to the section of another directory than theirs. */
     private const ELSEWHERE = ['architecture.md' => 'explanation', 'comparison.md' => 'migrating'];
 
@@ -38,6 +42,11 @@ final class Site
         }
         $this->pages['reference/index.md'] .= "\n## API\n\nFrom the sources: [every public class](api/index.md), [options](api/options.md), [exceptions](api/exceptions.md), "
             . "[metrics](api/metrics.md), [commands](api/commands.md).\n";
+        $this->pages['benchmarks/index.md'] = (string) \preg_replace(
+            '/^# .+\n\n/',
+            "$0**[Charts of all published results](" . \basename(self::CHARTS) . ")**, with every run to filter and to save. The tables are on the pages of this section.\n\n",
+            $this->pages['benchmarks/index.md'],
+        );
         $this->pages['errors/index.md'] = \rtrim($this->pages['errors/index.md'] ?? "# Errors\n") . "\n\n" . $this->errors();
         if (!isset($this->pages['examples/index.md'])) {
             $this->pages['examples/index.md'] = $this->list('Examples', 'Whole programs with their tests.', 'examples');
@@ -72,6 +81,7 @@ final class Site
         }
         // The theme's advertisement of its successor.
         \putenv('NO_MKDOCS_2_WARNING=1');
+        (new HtmlPage($this->root))->write(Sources::published($this->root), "{$this->directory}/docs/" . self::CHARTS, './');
         // With --quiet it would not count the warnings that --strict makes errors.
         \exec(\escapeshellarg($mkdocs) . ' build --strict --config-file ' . \escapeshellarg("{$this->directory}/mkdocs.yml") . ' 2>&1', $lines, $code);
         foreach (\preg_grep('/^INFO /', $lines, \PREG_GREP_INVERT) ?: [] as $line) {

@@ -66,13 +66,21 @@ final class SiteTest extends TestCase
             foreach (['mkdocs', 'site-check'] as $tool) {
                 \symlink((string) \realpath("$tools/$tool"), "$directory/$tool");
             }
+            // The pages of an earlier version stay.
+            \mkdir("$directory/site/html/0.0", recursive: true);
+            \file_put_contents("$directory/site/html/0.0/index.html", '<!doctype html><title>Weft 0.0</title>');
+            \file_put_contents("$directory/site/html/0.0/sitemap.xml", '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>');
+
             [$code, $output] = self::execute($directory, \PHP_BINARY . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' site/build');
             self::assertSame(0, $code, $output);
-            self::assertFileExists("$directory/site/html/versions.json");
+            $versions = \json_decode((string) \file_get_contents("$directory/site/html/versions.json"), true, flags: \JSON_THROW_ON_ERROR);
+            self::assertIsArray($versions);
+            self::assertSame(['0.1', '0.0'], \array_column($versions, 'version'));
+            self::assertSame([['latest'], []], \array_column($versions, 'aliases'));
 
             [$code, $output] = self::execute($directory, "node site/check.mjs '' errors/pool-exhausted/");
             self::assertSame(0, $code, $output);
-            self::assertCount(14, \glob("$directory/site/screenshots/*.png") ?: [], $output);
+            self::assertCount(15, \glob("$directory/site/screenshots/*.png") ?: [], $output);
         } finally {
             \exec('rm -rf ' . \escapeshellarg($directory));
         }

@@ -16,12 +16,17 @@ final class HtmlPage
     {
     }
 
-    /** @throws BenchmarkException when there are no results, or Node.js or its packages cannot be had */
-    public function write(Sources $sources, string $path): void
+    /**
+     * @param string|null $documentation relative address of the pages about the benchmarks, where the page is part of a site
+     *
+     * @throws BenchmarkException when there are no results, or Node.js or its packages cannot be had
+     */
+    public function write(Sources $sources, string $path, ?string $documentation = null): void
     {
         $results = $sources->load();
         $data = [
             'from' => $sources->name,
+            'documentation' => $documentation,
             'titles' => Summary::TITLES,
             'tiles' => (new Summary($results))->tiles(),
             'bounds' => isset($results['grpc-bounds']) ? BoundsResults::of($results['grpc-bounds'])->toArray() : null,
