@@ -96,6 +96,49 @@ final class DocumentsTest extends TestCase
         ], $code->problems('page.md', DocumentedCode::blocks($page)));
     }
 
+    /** Those of tutorials, guides and migration pages are run as well, see tests/Documentation. */
+    public function testEveryCommandOfEveryPageNamesWhatExists(): void
+    {
+        $weft = \Weft\Site\Reference::all();
+        \preg_match_all('/^([a-z-]+):/m', (string) \file_get_contents(self::root() . '/Makefile'), $targets);
+        $targets = [...$targets[1], 'rinha', 'bench-rinha'];
+        $commands = 0;
+        foreach ([...self::documents(), 'CONTRIBUTING.md'] as $page) {
+            \preg_match_all('/^( *)```sh\n(.*?)^\1```$/ms', (string) \file_get_contents(self::root() . "/{$page}"), $blocks);
+            foreach ($blocks[2] as $block) {
+                \file_put_contents("{$this->folder}/block.sh", $block);
+                \exec('bash -n ' . \escapeshellarg("{$this->folder}/block.sh") . ' 2>&1', $output, $code);
+                self::assertSame(0, $code, "{$page}: " . \implode("\n", $output));
+                foreach (\explode("\n", (string) \preg_replace('/(^|\s)#.*$/m', '', $block)) as $line) {
+                    \preg_match('/(?:^| )make ([a-z-]+)/', $line, $make) === 1 && self::assertContains($make[1], $targets, "{$page}: {$line}");
+                    \preg_match('~(?:^| )((?:scripts|bench)/[\w/-]+)(?= |$)~', $line, $script) === 1 && self::assertFileExists(self::root() . "/{$script[1]}", "{$page}: {$line}");
+                    if (\preg_match('~(?:^|[ /])weft ((?:[a-z]+)(?::[a-z]+)?)(.*)~', $line, $call) === 1) {
+                        self::assertArrayHasKey($call[1], $weft, "{$page}: {$line}");
+                        \preg_match_all('/ --([a-z-]+)/', \explode(' -- ', $call[2])[0], $options);
+                        foreach ($options[1] as $option) {
+                            self::assertTrue($weft[$call[1]]->getDefinition()->hasOption($option) || \str_contains($weft[$call[1]]->getHelp(), "--{$option}"), "{$page}: {$line}");
+                        }
+                        $commands++;
+                    }
+                }
+            }
+        }
+        self::assertGreaterThan(50, $commands);
+    }
+
+    public function testEveryBlockOfJsonParses(): void
+    {
+        $blocks = 0;
+        foreach (self::documents() as $page) {
+            \preg_match_all('/^( *)```json[^\n]*\n(.*?)^\1```$/ms', (string) \file_get_contents(self::root() . "/{$page}"), $found);
+            foreach ($found[2] as $block) {
+                self::assertNotNull(\json_decode($block, true), "{$page}: " . \json_last_error_msg() . "\n{$block}");
+                $blocks++;
+            }
+        }
+        self::assertGreaterThan(2, $blocks);
+    }
+
     public function testTheTestsOfThePageAboutTestingPass(): void
     {
         [$code, $output] = $this->execute('CustomersTest.php', \implode('', self::programs('reference/testing')), [self::phpunit(), '--no-configuration']);

@@ -93,6 +93,31 @@ final class ErrorPagesTest extends TestCase
         self::assertGreaterThan(80, $checked);
     }
 
+    /** Tables name options of groups by their path: `body.timeout` is `new Limits(body: new BodyLimits(timeout: …))`. */
+    public function testEveryPathOfAnOptionInATableExists(): void
+    {
+        $roots = [\Weft\Http\Limits::class, \Weft\Grpc\Limits::class, \Weft\Pool\PoolOptions::class];
+        $groups = [];
+        foreach ($roots as $class) {
+            foreach ((new \ReflectionMethod($class, '__construct'))->getParameters() as $parameter) {
+                $type = $parameter->getType();
+                if ($type instanceof \ReflectionNamedType && \class_exists($type->getName())) {
+                    $groups[$parameter->getName()][] = $type->getName();
+                }
+            }
+        }
+        $checked = 0;
+        foreach (['explanation/security', 'reference/http', 'reference/grpc', 'reference/pool', 'reference/sql'] as $name) {
+            \preg_match_all('/`(' . \implode('|', \array_keys($groups)) . ')\.([a-z]\w+)`/', (string) \file_get_contents(self::ROOT . "/docs/$name.md"), $paths, \PREG_SET_ORDER);
+            foreach ($paths as [$text, $group, $option]) {
+                $having = \array_filter($groups[$group], static fn(string $class): bool => \property_exists($class, $option));
+                self::assertNotSame([], $having, "docs/$name.md: $text");
+                $checked++;
+            }
+        }
+        self::assertGreaterThan(15, $checked);
+    }
+
     public function testAPageIsAboutSomethingThatExists(): void
     {
         $known = \array_map(static fn(string $class): string => ErrorDocumentation::ofClass($class)->name, self::exceptions());
