@@ -36,7 +36,9 @@ build: ## build the extension with optimisations: target/release/libweft.so
 	@cargo build --locked --release --package weft-ext
 
 .PHONY: install
-install: build ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=directory)
+install: ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=directory)
+	@# With sudo the user who has Rust builds.
+	@if [[ -n "$${SUDO_USER:-}" && $$EUID == 0 && $$SUDO_USER != root ]]; then sudo -H -u "$$SUDO_USER" $(MAKE) build; else $(MAKE) build; fi
 	@strip --strip-unneeded -o '$(TARGET)/weft.so' '$(EXTENSION)'
 	@packaging/install '$(TARGET)/weft.so'
 

@@ -14,7 +14,7 @@ use Weft\Version;
     $loaded = Version::extension();
     $problem = match ($loaded) {
         Version::LIBRARY => null,
-        null => 'needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/tutorials/getting-started.md)',
+        null => 'needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
         default => 'is of version ' . Version::LIBRARY . ', and the PHP extension weft that is loaded of ' . $loaded . ': install the same version of both',
     };
     $problem === null || spl_autoload_register(static function (string $class) use ($problem): void {

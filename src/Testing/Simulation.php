@@ -7,6 +7,8 @@ namespace Weft\Testing;
 use PHPUnit\Framework\AssertionFailedError;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Testing\Internal\PhpUnit;
+use Weft\UsageError;
 
 use function Weft\run;
 use function Weft\timeout;
@@ -26,12 +28,15 @@ final class Simulation
      * @param (\Closure(): Database)|null $database creates an empty database for each run, which is closed after it; null for SQLite in memory
      *
      * @throws AssertionFailedError|SimulationException the failure of a run, with its seed
+     * @throws UsageError PHPUnit is not installed
      */
     public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 60.0, ?\Closure $database = null): void
     {
         if ($runs < 1) {
             throw new \ValueError("A simulation must have at least 1 run, got {$runs}");
         }
+        // Not a failure of a run.
+        PhpUnit::require();
         $given = \getenv('WEFT_SEED');
         if (\is_string($given) && $given !== '') {
             [$seed, $runs] = [self::number($given), 1];

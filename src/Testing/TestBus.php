@@ -20,6 +20,7 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\MessageReader;
+use Weft\Testing\Internal\PhpUnit;
 use Weft\Testing\Internal\SimulatedBroker;
 use Weft\UsageError;
 
@@ -63,7 +64,7 @@ final class TestBus
      */
     public function __construct(Faults $faults = new Faults(), int $seed = 1, ?Database $database = null, ?\DateTimeInterface $now = null)
     {
-        \class_exists(Assert::class) || throw new UsageError('Weft\Testing needs PHPUnit, which is not installed: composer require --dev phpunit/phpunit');
+        PhpUnit::require();
         $this->ownsDatabase = $database === null;
         $this->database = $database ?? Database::connect('sqlite::memory:');
         $this->broker = new SimulatedBroker($seed, $faults);

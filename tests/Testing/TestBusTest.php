@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -140,16 +141,25 @@ final class TestBusTest extends TestCase
         self::assertLessThan(600.0, \microtime(true) - $began, 'three days');
     }
 
-    public function testWithoutPhpunitItSaysWhatToInstall(): void
+    /** @dataProvider beginnings */
+    #[DataProvider('beginnings')]
+    public function testWithoutPhpunitItSaysWhatToInstall(string $begin): void
     {
         $root = \dirname(__DIR__, 2);
         \is_file("$root/vendor/autoload.php") && self::markTestSkipped('Composer\'s autoloader has PHPUnit');
-        $code = 'require $argv[1]; try { new Weft\Testing\TestBus(); } catch (Weft\UsageError $error) { echo $error->getMessage(); }';
+        $code = "require \$argv[1]; try { {$begin} } catch (Weft\\UsageError \$error) { echo \$error->getMessage(); }";
         $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-r', $code, "$root/autoload.php"], [1 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
 
-        self::assertStringStartsWith('Weft\Testing needs PHPUnit, which is not installed: composer require --dev phpunit/phpunit', (string) \stream_get_contents($pipes[1]));
+        self::assertStringStartsWith('Weft\Testing needs PHPUnit, which is not installed or not loaded: composer require --dev phpunit/phpunit', (string) \stream_get_contents($pipes[1]));
         \proc_close($process);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function beginnings(): iterable
+    {
+        yield 'a bus' => ['new Weft\Testing\TestBus();'];
+        yield 'a simulation' => ['Weft\Testing\Simulation::run(function (): void {});'];
     }
 
     public function testTheClockIsAdvancedFromOneTimeOfAScheduleToTheNext(): void
