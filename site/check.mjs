@@ -7,6 +7,7 @@
 // Pictures are in var/site/screenshots.
 //
 //     node site/check.mjs [PAGE...]     pages by their place, such as errors/pool-exhausted/; some of each kind by default
+//     node site/check.mjs --all         every page, on a phone in the dark scheme, where width and contrast are the least; no pictures
 
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -66,7 +67,7 @@ async function open(place, { width, height, scheme, scripts = true }) {
     return page;
 }
 
-async function look(place, device, scheme) {
+async function look(place, device, scheme, isPictured = true) {
     const [width, height] = WIDTHS[device];
     const page = await open(place, { width, height, scheme });
     const where = `${place || 'index'} (${device}, ${scheme})`;
@@ -80,8 +81,13 @@ async function look(place, device, scheme) {
         const node = violation.nodes[0];
         problems.push(`${where}: ${violation.id}: ${violation.nodes.length} × ${node.html.slice(0, 160)} ${node.any[0]?.message ?? node.all[0]?.message ?? violation.help}`);
     }
-    await page.screenshot({ path: join(pictures, `${(place || 'index').replaceAll('/', '_').replace(/_$/, '')}-${device}-${scheme}.png`) });
+    isPictured && await page.screenshot({ path: join(pictures, `${(place || 'index').replaceAll('/', '_').replace(/_$/, '')}-${device}-${scheme}.png`) });
     await page.close();
+}
+
+async function everyPage() {
+    const files = await readdir(join(html, version), { recursive: true });
+    return files.filter((file) => file.endsWith('index.html')).map((file) => file.slice(0, -'index.html'.length)).sort();
 }
 
 async function read(place) {
@@ -156,7 +162,11 @@ async function charts() {
 try {
     await rm(pictures, { recursive: true, force: true });
     await mkdir(pictures, { recursive: true });
-    const pages = process.argv.length > 2 ? process.argv.slice(2) : PAGES;
+    const isAll = process.argv[2] === '--all';
+    for (const place of isAll ? await everyPage() : []) {
+        await look(place, 'phone', 'dark', false);
+    }
+    const pages = isAll ? [] : process.argv.length > 2 ? process.argv.slice(2) : PAGES;
     for (const place of pages) {
         for (const device of Object.keys(WIDTHS)) {
             for (const scheme of SCHEMES) {
