@@ -25,7 +25,7 @@ final class GuidesTest extends PagesTestCase
         self::assertStringContainsString('](index.md#before-you-begin)', (string) \file_get_contents($file));
     }
 
-    public function testTheFolderWithoutComposerHasWhatTheIndexPromises(): void
+    public function testTheDirectoryWithoutComposerHasWhatTheIndexPromises(): void
     {
         \preg_match('/### Without Composer.*?^```sh\n(.*?)^```$/ms', (string) \file_get_contents(\dirname(__DIR__, 2) . '/docs/guides/index.md'), $block);
         $home = \sys_get_temp_dir() . '/weft-home-' . \bin2hex(\random_bytes(6));

@@ -106,8 +106,8 @@ final class DocumentsTest extends TestCase
         foreach ([...self::documents(), 'CONTRIBUTING.md'] as $page) {
             \preg_match_all('/^( *)```sh\n(.*?)^\1```$/ms', (string) \file_get_contents(self::root() . "/{$page}"), $blocks);
             foreach ($blocks[2] as $block) {
-                \file_put_contents("{$this->folder}/block.sh", $block);
-                \exec('bash -n ' . \escapeshellarg("{$this->folder}/block.sh") . ' 2>&1', $output, $code);
+                \file_put_contents("{$this->directory}/block.sh", $block);
+                \exec('bash -n ' . \escapeshellarg("{$this->directory}/block.sh") . ' 2>&1', $output, $code);
                 self::assertSame(0, $code, "{$page}: " . \implode("\n", $output));
                 foreach (\explode("\n", (string) \preg_replace('/(^|\s)#.*$/m', '', $block)) as $line) {
                     // Otherwise curl shows a progress meter, which the page does not have.
