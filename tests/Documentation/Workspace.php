@@ -167,7 +167,7 @@ final class Workspace
     {
         $this->put('.tools/php', "#!/bin/sh\nexec " . \escapeshellarg(\PHP_BINARY) . " \"\$@\"\n");
         $this->put('.tools/ini/weft.ini', 'extension=' . Weft::library() . "\ndisplay_errors=stderr\nlog_errors=0\n");
-        $this->put('.tools/.curlrc', "silent\nshow-error\nmax-time = 60\n");
+        $this->put('.tools/.curlrc', "silent\nmax-time = 60\n");
         // Debian's, which has the libraries that scripts/setup installs.
         \symlink('/usr/bin/python3', "{$this->directory}/.tools/python3");
         \symlink("{$this->directory}/vendor/bin/weft", "{$this->directory}/.tools/weft");
