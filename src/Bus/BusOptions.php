@@ -22,12 +22,15 @@ final class BusOptions
      *                                           handlers call services that may hang
      * @param InboxOptions            $inbox     how long handled messages are remembered, and when the relay publishes what a crash left
      * @param MessageOptions          $messages  how message bodies are encrypted and stored
-     * @param list<Middleware>        $middleware around every handler; the first is the outermost
+     * @param list<Middleware>        $middleware around every handler; the first is the outermost. Set it for what all handlers share, such as logs
+     *                                            or tenants
      * @param ContainerInterface|null $container provides handlers that are registered by class name, and further parameters of handlers by
-     *                                           type. Any PSR-11 container; none is needed
-     * @param LoggerInterface|null    $logger    receives failures and connection events; default: lines on stderr
-     * @param Observer|null           $observer  is called for each handled message, for metrics of your own
-     * @param Validator|null          $validator validates messages whose handlers have {@see Validate}; null uses symfony/validator
+     *                                           type. Any PSR-11 container; none is needed. Set it where handlers have dependencies
+     * @param LoggerInterface|null    $logger    receives failures and connection events; default: lines on stderr. Set it where logs go elsewhere
+     * @param Observer|null           $observer  is called for each handled message, for metrics of your own. Set it where the metrics of the bus
+     *                                           are not enough
+     * @param Validator|null          $validator validates messages whose handlers have {@see Validate}; null uses symfony/validator. Set it where
+     *                                           other rules than those of Symfony apply
      *
      * @throws \ValueError when the timeout is not above 0
      */

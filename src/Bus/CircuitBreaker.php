@@ -15,11 +15,14 @@ namespace Weft\Bus;
 final class CircuitBreaker
 {
     /**
-     * @param int<1, max>                    $failures consecutive failures until the breaker opens
-     * @param float                          $pause    seconds until the first message is tried, above 0 and at most `$maxPause`
+     * @param int<1, max>                    $failures consecutive failures until the breaker opens. Raise it where single messages fail often
+     * @param float                          $pause    seconds until the first message is tried, above 0 and at most `$maxPause`. Change it to the
+     *                                                 time in which the service usually recovers
      * @param float                          $maxPause longest pause in seconds, at least `$pause`; must be shorter than the broker's acknowledgement
-     *                                                 timeout, 1800 s by default on RabbitMQ
-     * @param list<class-string<\Throwable>> $on       exceptions that count, directly or as a previous exception; empty: all
+     *                                                 timeout, 1800 s by default on RabbitMQ. Lower it where the service must be used again
+     *                                                 soon after a long outage
+     * @param list<class-string<\Throwable>> $on       exceptions that count, directly or as a previous exception; empty: all. Name those that tell
+     *                                                 that the service is down
      */
     public function __construct(
         public readonly int $failures = 10,

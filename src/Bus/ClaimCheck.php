@@ -11,8 +11,9 @@ namespace Weft\Bus;
 final class ClaimCheck
 {
     /**
-     * @param int   $threshold bytes, at least 0; larger bodies are stored
-     * @param float $retention seconds a body is stored, above 0; longer than a message may wait or be a dead letter. See {@see Admin::prune()}
+     * @param int   $threshold bytes, at least 0; larger bodies are stored. Lower it where the broker has little memory
+     * @param float $retention seconds a body is stored, above 0; longer than a message may wait or be a dead letter. See {@see Admin::prune()}.
+     *                         Raise it where dead letters are kept for longer
      */
     public function __construct(
         public readonly ClaimStore $store,

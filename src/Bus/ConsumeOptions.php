@@ -12,7 +12,8 @@ final class ConsumeOptions
      *                                           65,535 for ordered messages. Raise it for priorities and fairness, which apply to prefetched
      *                                           messages only
      * @param float|null          $grace         seconds that handlers in flight may run after the first signal or {@see Bus::stop()}, at least
-     *                                           0; then they are cancelled and their messages are requeued. Null for no limit
+     *                                           0; then they are cancelled and their messages are requeued. Null for no limit. Set it below the
+     *                                           time after which the process would be killed
      * @param CircuitBreaker|null $breaker       pauses the queue after consecutive failures. Set it where all handlers of a queue depend
      *                                           on one service
      * @param int<1, max>|null    $limit         returns after this many messages; null for no limit. For cron jobs and memory leaks of

@@ -9,11 +9,14 @@ final class InboxOptions
 {
     /**
      * @param float      $retention  seconds a handled message is remembered, at least 60. A message that is redelivered later than that takes effect again.
-     *                               The inbox stores one row per message and handler for this time
+     *                               The inbox stores one row per message and handler for this time. Lower it where that is too much, raise it where
+     *                               messages may come back later
      * @param float      $relayAfter seconds after which the outbox relay publishes a committed message that its worker has not
-     *                               published, at least 0.1. The message may be published twice and is recognised by its id
+     *                               published, at least 0.1. The message may be published twice and is recognised by its id. Raise it where
+     *                               publishing regularly takes longer
      * @param int<1,max> $maxCrashes how often a message may be redelivered because its worker ended without an acknowledgement, until it
-     *                               is dead-lettered; counted for all workers together
+     *                               is dead-lettered; counted for all workers together. Lower it where a crash is expensive, raise it where workers
+     *                               are killed often
      */
     public function __construct(
         public readonly float $retention = 7 * 86_400.0,

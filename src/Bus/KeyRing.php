@@ -16,7 +16,7 @@ final class KeyRing
      * @param string                $current id of the key that encrypts
      * @param array<string, string> $keys    32 bytes each, by ids of letters, digits, `-`, `_` and `.`, at most 64 bytes
      * @param bool                  $acceptUnbound whether values of the format `weft1` are accepted, which are not bound to their message and
-     *                                       could be moved to another one
+     *                                       could be moved to another one. Set it while messages of the older format are in queues or dead letters
      */
     public function __construct(
         public readonly string $current,

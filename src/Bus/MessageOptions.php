@@ -14,12 +14,13 @@ final class MessageOptions
      * @param list<class-string>        $classes     message classes without a handler in this program. Their events are acknowledged instead
      *                                               of dead-lettered as unknown, replies of these classes are decoded, listeners of
      *                                               interfaces and patterns hear them, and properties that cannot be encoded are reported
-     *                                               when the bus connects
+     *                                               when the bus connects. List them in programs that only send or only listen
      * @param ClaimCheck|null           $claims      stores large bodies outside the broker. Set it where bodies exceed about 64 KiB
-     * @param KeyRing|null              $keys        encrypts properties marked {@see Encrypted}
+     * @param KeyRing|null              $keys        encrypts properties marked {@see Encrypted}. Set it where a message class has such properties
      * @param array<string, Serializer> $serializers formats of the messages that are sent, by rule; instead of {@see SerializedBy}. Set them
      *                                               where other programs receive the messages; default: JSON
-     * @param array<string, Route>      $routes      exchanges of the messages that are sent, by rule; instead of the attribute {@see Route}
+     * @param array<string, Route>      $routes      exchanges of the messages that are sent, by rule; instead of the attribute {@see Route}. Set
+     *                                               them where other programs own the exchanges
      * @param array<string, Serializer|list<Serializer>> $queueSerializers formats of the messages in a queue, by its name. Several are tried
      *                                               in order; a message in none of them is read as the bus's own. Set them where other
      *                                               programs send the messages

@@ -22,14 +22,16 @@ use Weft\Bus\Internal\ExceptionChain;
 final class Retry
 {
     /**
-     * @param int<0, max>              $immediate  immediate retries, each in its own transaction
-     * @param int<0, max>              $delayed    delayed rounds after that, each with its immediate retries
-     * @param float                    $delay      seconds before the first round, at least 0
-     * @param float                    $multiplier factor from one round to the next, at least 1
-     * @param float                    $maxDelay   longest delay in seconds, at least 0
+     * @param int<0, max>              $immediate  immediate retries, each in its own transaction. Raise it where conflicts in the database are
+     *                                             frequent
+     * @param int<0, max>              $delayed    delayed rounds after that, each with its immediate retries. Raise it for outages that last longer
+     * @param float                    $delay      seconds before the first round, at least 0. Change it to the time in which a failure usually passes
+     * @param float                    $multiplier factor from one round to the next, at least 1. Set 1 for rounds at equal distances
+     * @param float                    $maxDelay   longest delay in seconds, at least 0. Lower it where messages must not wait long after an outage
      * @param float                    $jitter     0 to 1: the part of the delay that is random, so that messages that failed together
-     *                                             are not retried together
-     * @param list<class-string<\Throwable>> $on   exceptions it applies to, directly or as a previous exception; empty: all
+     *                                             are not retried together. Lower it where the time of a round must be known
+     * @param list<class-string<\Throwable>> $on   exceptions it applies to, directly or as a previous exception; empty: all. List those that pass
+     *                                             by themselves
      */
     public function __construct(
         public readonly int $immediate = 0,

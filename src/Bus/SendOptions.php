@@ -22,14 +22,16 @@ final class SendOptions
     /**
      * @param float|null              $delay    seconds until the message is published, at least 0, rounded to milliseconds. Set it for reminders and
      *                                          deadlines; default: published at once
-     * @param \DateTimeInterface|null $at       when the message is published, instead of a delay; a past time means now
+     * @param \DateTimeInterface|null $at       when the message is published, instead of a delay; a past time means now. Set it where a date is
+     *                                          agreed on, not a time from now
      * @param int<0, 9>|null          $priority higher ones are handled first; null for that of {@see Priority} or 4. Set it for single
      *                                          urgent messages
      * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, above 0; null for that of
      *                                          {@see Expires} or never. Set it where a late message is worthless
      * @param string|null             $key      orders the message by this key instead of the property that {@see OrderedBy} names; not
      *                                          empty. Only for classes with `#[OrderedBy]`
-     * @param array<string, string>   $headers  of the application, 32 KiB in total; names that begin with `weft-` are reserved
+     * @param array<string, string>   $headers  of the application, 32 KiB in total; names that begin with `weft-` are reserved. Set them for what
+     *                                          middleware or other programs read
      * @param bool                    $confirm  whether the call waits for the broker's confirmation. Without it a lost connection may lose
      *                                          the message, and an unroutable command is not reported. Switch it off for messages that may
      *                                          be lost. Has no effect in handlers, whose messages are published after their commit

@@ -15,9 +15,9 @@ final class MessageLimits
      * @param int $bufferedBytes bytes of buffered unary requests over 64 KiB of one connection, at least 1; flow control holds back the rest. A
      *     larger request is buffered alone. Raise it with `bytes`
      * @param float $requestTimeout seconds for a unary request to arrive, extended while it arrives with at least 1 KiB/s. A slower one
-     *     ends with DeadlineExceeded
+     *     ends with DeadlineExceeded. Raise it for large requests over slow networks
      * @param float|null $writeTimeout seconds that an HTTP/2 client may read nothing of its responses before its connection is closed,
-     *     above 0; null is unlimited, for clients that leave messages of a stream unread for longer
+     *     above 0; null is unlimited, for clients that leave messages of a stream unread for longer. Raise it for clients that pause
      *
      * @throws \ValueError for a value that is not greater than 0
      */

@@ -8,10 +8,13 @@ namespace Weft\Grpc;
 final class MethodLimits
 {
     /**
-     * @param int|null $messageBytes bytes of a message, compressed or not, at least 1; a larger one ends the call with ResourceExhausted
-     * @param float|null $timeout seconds for a call, above 0, even if the client's deadline is later; then it ends with DeadlineExceeded
-     * @param int|null $inFlight concurrent calls, at least 1, of all methods together for a service; further calls wait
-     * @param int $queue waiting calls, at least 0; further calls end with ResourceExhausted, with 0 none waits
+     * @param int|null $messageBytes bytes of a message, compressed or not, at least 1; a larger one ends the call with ResourceExhausted. Raise it
+     *     for uploads, lower it for methods that take little
+     * @param float|null $timeout seconds for a call, above 0, even if the client's deadline is later; then it ends with DeadlineExceeded. Set it
+     *     where clients set no deadline
+     * @param int|null $inFlight concurrent calls, at least 1, of all methods together for a service; further calls wait. Set it where a service
+     *     behind the method bears only so many calls
+     * @param int $queue waiting calls, at least 0; further calls end with ResourceExhausted, with 0 none waits. Lower it where clients give up soon
      */
     public function __construct(
         public readonly ?int $messageBytes = null,

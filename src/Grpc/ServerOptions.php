@@ -16,10 +16,13 @@ final class ServerOptions
      *     returns the response (a message or an iterable of messages) or throws a StatusException. Use them for authentication and spans
      * @param Limits $limits calls, messages and methods. Change it to the memory and the connections that handlers need
      * @param bool $health serves health checks, `grpc.health.v1`. Disable it where untrusted clients connect
-     * @param bool $reflection serves reflection for tools such as grpcurl, which shows all methods and messages
-     * @param bool $channelz serves the connections and their calls by `grpc.channelz.v1`, for tools that inspect a process
-     * @param bool $json serves methods with a `google.api.http` rule by HTTP with JSON as well
-     * @param list<string> $webOrigins origins whose pages may call by grpc-web, such as `https://app.example`; `*` allows every origin
+     * @param bool $reflection serves reflection for tools such as grpcurl, which shows all methods and messages. Set it in development, and where
+     *     all methods may be known
+     * @param bool $channelz serves the connections and their calls by `grpc.channelz.v1`, for tools that inspect a process. Set it where only
+     *     operators can connect
+     * @param bool $json serves methods with a `google.api.http` rule by HTTP with JSON as well. Set it for browsers and programs without gRPC
+     * @param list<string> $webOrigins origins whose pages may call by grpc-web, such as `https://app.example`; `*` allows every origin. Set it for
+     *     browsers that use grpc-web
      */
     public function __construct(
         array $interceptors = [],

@@ -10,12 +10,14 @@ final class FormLimits
     public readonly string $directory;
 
     /**
-     * @param int $parts number of values and files, at least 1; more are answered 413
-     * @param int $headerBytes bytes of the head of each part, at least 1; more are answered 413
-     * @param int $fieldBytes bytes of all values and names, at least 1, which are kept in memory; more are answered 413
-     * @param int $fileBytes bytes of each file, at least 1; more are answered 413
-     * @param string|null $directory where files are kept until the request has ended; null is the system's for temporary files
-     * @param int $files number of files, at least 1, fields in which none was chosen included; more are answered 413
+     * @param int $parts number of values and files, at least 1; more are answered 413. Raise it for forms with many fields
+     * @param int $headerBytes bytes of the head of each part, at least 1; more are answered 413. Raise it for very long file names
+     * @param int $fieldBytes bytes of all values and names, at least 1, which are kept in memory; more are answered 413. Raise it for long texts
+     * @param int $fileBytes bytes of each file, at least 1; more are answered 413. Raise it, and `BodyLimits::$bytes`, for large uploads
+     * @param string|null $directory where files are kept until the request has ended; null is the system's for temporary files. Set it where files are
+     *     moved, to a directory on the file system of their destination: the move is then a rename
+     * @param int $files number of files, at least 1, fields in which none was chosen included; more are answered 413. Raise it for uploads of whole
+     *     directories
      */
     public function __construct(
         public readonly int $parts = 1_000,

@@ -10,7 +10,7 @@ use Weft\Http\Internal\PositiveLimits;
 final class HeaderLimits
 {
     /**
-     * @param int $count the maximum number of header fields, at least 1; more are answered 431
+     * @param int $count the maximum number of header fields, at least 1; more are answered 431. Raise it behind proxies that add many fields
      * @param int $bytes bytes of request line and fields, at least 8,192; more are answered 431. Raise it for large cookies or tokens
      * @param float $timeout seconds from the first byte of a request to the end of its header, above 0. Lower it against slow clients
      *

@@ -13,12 +13,14 @@ final class Keepalive
      * @param float $idle seconds that an idle connection is kept, above 0. Set it above the idle timeout of a load balancer in front
      * @param float|null $maxAge seconds after which a connection accepts no more requests, above 0, with a jitter of 10 %: HTTP/2 sends GOAWAY,
      *     HTTP/1.1 `connection: close` with the next response; null is unlimited. Set it where clients must be distributed anew
-     * @param float|null $ageGrace seconds after `maxAge` for the requests in flight, above 0; null is unlimited
+     * @param float|null $ageGrace seconds after `maxAge` for the requests in flight, above 0; null is unlimited. Lower it where old connections
+     *     must end soon
      * @param float|null $pingInterval seconds after which a silent HTTP/2 client is pinged, above 0; null disables it. Set it where a network
      *     drops idle connections
-     * @param float $pingTimeout seconds to wait for the answer to a ping before the connection is closed, above 0
+     * @param float $pingTimeout seconds to wait for the answer to a ping before the connection is closed, above 0. Raise it for networks that lose
+     *     packets
      * @param float|null $minPingInterval the minimum seconds between pings of an HTTP/2 client, above 0. At the third early ping without a
-     *     response in between, the connection is closed with GOAWAY `too_many_pings`; null allows any
+     *     response in between, the connection is closed with GOAWAY `too_many_pings`; null allows any. Set it where clients ping needlessly often
      *
      * @throws \ValueError for a value that is not greater than 0
      */

@@ -145,29 +145,14 @@ final class Router
      *
      * @param string $path such as `/assets`; empty for all paths without another route
      * @param string $directory resolved now; a symbolic link that changes later has no effect
-     * @param string|null $index the file served for a directory; null serves none
-     * @param float $maxAge seconds a client may cache a file; with 0 it revalidates every time and gets 304
-     * @param bool $immutable the content behind a name never changes
-     * @param bool $hidden serves files whose name begins with a dot
      *
      * @throws \ValueError the path is malformed or already has a handler
      * @throws \Error the directory does not exist
      */
-    public function static(
-        string $path,
-        string $directory,
-        ?string $index = 'index.html',
-        float $maxAge = 0.0,
-        bool $immutable = false,
-        bool $hidden = false,
-        callable ...$middleware,
-    ): self {
-        if (!($maxAge >= 0.0)) {
-            throw new \ValueError("maxAge must be at least 0 seconds, got $maxAge");
-        }
-        $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
-        $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
-        $files = new StaticDirectory(HttpStaticDir::open($directory, $hidden), $index, $headers);
+    public function static(string $path, string $directory, StaticOptions $options = new StaticOptions(), callable ...$middleware): self
+    {
+        $headers = ['cache-control' => $options->cacheControl(), 'x-content-type-options' => 'nosniff'];
+        $files = new StaticDirectory(HttpStaticDir::open($directory, $options->hidden), $options->index, $headers);
         $path = \rtrim($path, '/');
         $middleware = \array_values($middleware);
         if ($this->prefix() . $path !== '') {
@@ -186,33 +171,14 @@ final class Router
      * cancelled.
      *
      * @param callable $handler receives the WebSocket by its type, and the arguments of other handlers
-     * @param list<string> $subprotocols the server selects the first one that the client offers
-     * @param list<string>|null $origins origins that may connect (`https://example.org`), `*` allows any; null allows the scheme and
-     *     host of the request (behind a proxy that terminates TLS, those of {@see TrustedProxies}). Requests without an Origin, which browsers never send, are allowed.
-     * @param int $messageBytes of a message from the client; a longer one closes the WebSocket with 1009
-     * @param float $pingInterval in seconds, 0 disables it. A client that has sent nothing by the next ping is disconnected.
-     * @param bool $compress compresses messages of 256 bytes or more if the client supports it (RFC 7692); `$messageBytes`
-     *     also limits the decompressed size
      *
-     * @throws \ValueError
+     * @throws InvalidRouteError the path is malformed, the handler's signature is invalid, or another route takes its requests
      */
-    public function websocket(
-        string $path,
-        callable $handler,
-        array $subprotocols = [],
-        ?array $origins = null,
-        int $messageBytes = 1 << 20,
-        float $pingInterval = 30.0,
-        bool $compress = false,
-        callable ...$middleware,
-    ): self {
-        if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
-            throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
-        }
+    public function websocket(string $path, callable $handler, WebSocketOptions $options = new WebSocketOptions(), callable ...$middleware): self
+    {
         $pattern = PathPattern::of($this->prefix() . $path);
         $arguments = HandlerCompiler::ofWebSocket($handler(...), $pattern->path, $pattern->names);
-        $route = new WebSocketRoute($handler(...), $arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
-
+        $route = new WebSocketRoute($handler(...), $arguments, $options);
         $this->add(['GET'], $path, $route->open(...), \array_values($middleware), isDocumented: false);
 
         return $this;

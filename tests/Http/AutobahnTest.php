@@ -20,7 +20,7 @@ final class AutobahnTest extends HttpTestCase
                 foreach ($socket as $message) {
                     $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
                 }
-            }, messageBytes: 17 << 20, origins: ["*"], compress: true);
+            }, new WebSocketOptions(origins: ["*"], messageBytes: 17 << 20, compress: true));
             PHP);
         $directory = new Directory();
         $leftOut = implode(' ', array_map(static fn(string $cases): string => '-x ' . escapeshellarg($cases), self::LEFT_OUT));

@@ -33,7 +33,7 @@ final class BrowserTest extends HttpTestCase
                 foreach ($socket as $message) {
                     $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
                 }
-            }, messageBytes: 2_000_000, compress: true);
+            }, new WebSocketOptions(messageBytes: 2_000_000, compress: true));
         PHP;
     private const PAGE = <<<'HTML'
         <!doctype html><meta charset="utf-8"><title>test</title><script type="module">

@@ -32,7 +32,7 @@ final class ServerProcess extends Program
             <?php
             require $autoload;
             use Weft\App;
-            use Weft\Http\{BadRequestException, BodyLimits, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HeaderLimits, HttpException, Keepalive, Limits, LongLivedLimits, NotFoundException, Request, Response, Router, ServerSentEvent, Tls, TlsException, WebSocket};
+            use Weft\Http\{BadRequestException, BodyLimits, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HeaderLimits, HttpException, Keepalive, Limits, LongLivedLimits, NotFoundException, Request, Response, Router, ServerSentEvent, StaticOptions, Tls, TlsException, WebSocket, WebSocketOptions};
             use function Weft\{async, delay, tasks};
             $gate
             \$app = new App($app);

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Http\StaticOptions;
+
 /** `Router::static()`: what of a directory may be seen, and nothing else. */
 final class StaticTest extends HttpTestCase
 {
@@ -70,7 +73,7 @@ final class StaticTest extends HttpTestCase
 
     public function testHiddenFilesAreSeenWhereThatIsAskedFor(): void
     {
-        $server = $this->server(', hidden: true');
+        $server = $this->server(', new StaticOptions(hidden: true)');
 
         self::assertSame('secret', self::bodyOf($server->get('/assets/.env')));
         self::assertStatus(404, $server->get('/assets/..', '--path-as-is'));
@@ -91,7 +94,7 @@ final class StaticTest extends HttpTestCase
     public function testAllFilesMayBeKeptOnlyAsLongAsIsSaid(): void
     {
         self::assertStringContainsString("cache-control: no-cache\r\n", $this->server()->get('/assets/css/site.css'));
-        $response = $this->server(', maxAge: 3600, immutable: true')->get('/assets/css/site.css');
+        $response = $this->server(', new StaticOptions(maxAge: 3600, immutable: true)')->get('/assets/css/site.css');
         self::assertStringContainsString("cache-control: public, max-age=3600, immutable\r\n", $response);
         self::assertStringContainsString("x-content-type-options: nosniff\r\n", $response);
     }
@@ -136,7 +139,7 @@ final class StaticTest extends HttpTestCase
 
     public function testRoutesBesideItStay(): void
     {
-        $server = $this->serve('$routes->static("", ' . var_export("{$this->directory->path}/public", true) . ', index: null)->get("/css/site.css", static fn() => Response::text("mine"))->post("/{x}", static fn(string $x) => Response::text($x));');
+        $server = $this->serve('$routes->static("", ' . var_export("{$this->directory->path}/public", true) . ', new StaticOptions(index: null))->get("/css/site.css", static fn() => Response::text("mine"))->post("/{x}", static fn(string $x) => Response::text($x));');
 
         self::assertSame('mine', self::bodyOf($server->get('/css/site.css')));
         self::assertSame('a', self::bodyOf($server->get('/a', '-d', '')));
@@ -148,6 +151,23 @@ final class StaticTest extends HttpTestCase
         $this->expectExceptionMessageMatches('/^the directory \/nowhere cannot be used: No such file/');
 
         (new \Weft\Http\Router())->static('/assets', '/nowhere');
+    }
+
+    /** @dataProvider ages */
+    #[DataProvider('ages')]
+    public function testACacheAgeIsNotNegative(float $age): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("maxAge must be at least 0 seconds, got $age");
+
+        new StaticOptions(maxAge: $age);
+    }
+
+    /** @return iterable<array{float}> */
+    public static function ages(): iterable
+    {
+        yield 'below 0' => [-0.5];
+        yield 'no number' => [\NAN];
     }
 
     private function server(string $more = ''): ServerProcess

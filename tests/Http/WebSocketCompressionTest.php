@@ -14,7 +14,7 @@ final class WebSocketCompressionTest extends HttpTestCase
             foreach ($socket as $message) {
                 $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
             }
-        }, messageBytes: 1000000, compress: true);
+        }, new WebSocketOptions(messageBytes: 1000000, compress: true));
         PHP;
     private const OFFER = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
     /** First bytes of frames: the last one of a text, and of a compressed text. */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Http\WebSocketOptions;
 use Weft\Tests\Timing;
 
 final class WebSocketTest extends HttpTestCase
@@ -15,7 +16,7 @@ final class WebSocketTest extends HttpTestCase
                 $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
             }
             fprintf(STDERR, "closed {$socket->closeCode()} {$socket->closeReason()};");
-        }, messageBytes: 1000000);
+        }, new WebSocketOptions(messageBytes: 1000000));
         PHP;
 
     public function testAHandshakeIsAnsweredAsTheExampleOfTheStandardIs(): void
@@ -150,7 +151,7 @@ final class WebSocketTest extends HttpTestCase
 
     public function testAClientThatAnswersNoPingIsGone(): void
     {
-        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $socket->receive(); fprintf(STDERR, "ended {$socket->closeCode()}"); }, pingInterval: 0.2);');
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $socket->receive(); fprintf(STDERR, "ended {$socket->closeCode()}"); }, new WebSocketOptions(pingInterval: 0.2));');
         $client = WebSocketClient::open($server);
 
         self::assertSame([9, ''], $client->read());
@@ -159,7 +160,7 @@ final class WebSocketTest extends HttpTestCase
 
     public function testTheFirstOfOurSubprotocolsThatIsOfferedIsAgreedOn(): void
     {
-        $server = $this->serve('$routes->websocket("/", static fn(WebSocket $socket) => $socket->send($socket->subprotocol ?? "none"), subprotocols: ["v2", "v1"]);');
+        $server = $this->serve('$routes->websocket("/", static fn(WebSocket $socket) => $socket->send($socket->subprotocol ?? "none"), new WebSocketOptions(subprotocols: ["v2", "v1"]));');
 
         $client = WebSocketClient::open($server, more: "Sec-WebSocket-Protocol: v0, v1, v2\r\n");
         self::assertStringContainsString("sec-websocket-protocol: v2\r\n", $client->answer);
@@ -171,7 +172,7 @@ final class WebSocketTest extends HttpTestCase
 
     public function testPagesOfAnotherHostMayNotConnectUnlessTheyAreNamed(): void
     {
-        $server = $this->serve(self::ECHO . '$routes->websocket("/named", static fn(WebSocket $socket) => null, origins: ["https://other.test"]);');
+        $server = $this->serve(self::ECHO . '$routes->websocket("/named", static fn(WebSocket $socket) => null, new WebSocketOptions(origins: ["https://other.test"]));');
 
         self::assertStatus(101, WebSocketClient::open($server, more: "Origin: http://weft.test\r\n")->answer);
         self::assertStatus(403, WebSocketClient::open($server, more: "Origin: http://other.test\r\n")->answer);
@@ -233,15 +234,33 @@ final class WebSocketTest extends HttpTestCase
         self::assertSame([1, 'still here'], $client->read());
     }
 
+    /** @dataProvider outOfBounds */
+    #[DataProvider('outOfBounds')]
+    public function testOptionsOutOfTheirBoundsAreRefused(int $messageBytes, float $pingInterval): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
+
+        new WebSocketOptions(messageBytes: $messageBytes, pingInterval: $pingInterval);
+    }
+
+    /** @return iterable<array{int, float}> */
+    public static function outOfBounds(): iterable
+    {
+        yield 'no message fits' => [0, 30.0];
+        yield 'a ping before the last one' => [1, -1.0];
+        yield 'no number' => [1, \NAN];
+    }
+
     /** @dataProvider compressions */
     #[DataProvider('compressions')]
-    public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(string $arguments, string $extension): void
+    public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(string $options, string $extension): void
     {
         exec('/usr/bin/python3 -c "import websockets" 2>/dev/null', $output, $missing);
         if ($missing !== 0) {
             self::markTestSkipped('python3-websockets is missing: scripts/setup test');
         }
-        $server = $this->serve(str_replace('messageBytes: 1000000', "messageBytes: 1000000$arguments", self::ECHO));
+        $server = $this->serve(str_replace('messageBytes: 1000000', "messageBytes: 1000000$options", self::ECHO));
 
         exec('timeout 300 /usr/bin/python3 ' . escapeshellarg(__DIR__ . '/websocket_client.py') . " ws://$server->address/ 2>&1", $output, $code);
 

@@ -24,6 +24,9 @@ final class ReferenceTest extends TestCase
     /** Between which values it may be. */
     private const RANGE = '/int<|positive-int|\bat least\b|\babove\b|\bbelow\b|\bat most\b|\bup to\b|\b\d+ to \d+|\d…\d|0: |\bfrom \d|\bany number|\b4 or 5/';
 
+    /** When to change an option, or why it is there to be given. */
+    private const ADVICE = '/(?:^|[.;:,] )(?:Set|Raise|Lower|Change|Disable|Use|Switch|List|Name|Only|For)\b/';
+
     /** @var array<string, string> by file name */
     private static array $pages;
     private static PublicClasses $classes;
@@ -110,6 +113,19 @@ final class ReferenceTest extends TestCase
         self::assertSame([], $unclear, 'These options do not say in which unit they are or between which values');
     }
 
+    public function testEveryOptionOfAnOptionsClassSaysWhenToChangeIt(): void
+    {
+        $silent = [];
+        $classes = self::optionsClasses();
+        $groups = \array_map(static fn(\ReflectionClass $class): string => $class->getName(), $classes);
+        foreach (self::options($classes) as $name => [, $text, , $native]) {
+            // A group has its own options, which say it.
+            \in_array($native, $groups, true) || \preg_match(self::ADVICE, $text) === 1 || $silent[] = "$name: $text";
+        }
+
+        self::assertSame([], $silent, 'These options do not say when to change them');
+    }
+
     public function testEveryMetricOfTheSourcesIsInTheTable(): void
     {
         $metrics = Metrics::of(self::ROOT);
@@ -170,18 +186,42 @@ final class ReferenceTest extends TestCase
         }
     }
 
-    /** @return array<string, array{string, string, bool}> type and text in PHPDoc, and whether it is a number, by class and parameter */
-    private static function options(): array
+    /** @return list<\ReflectionClass<object>> classes named after options or limits, and the groups in them */
+    private static function optionsClasses(): array
+    {
+        $known = $found = [];
+        foreach (self::$classes->withOptions() as $class) {
+            $known[$class->getName()] = $class;
+        }
+        $open = \array_keys(\array_filter($known, static fn(string $name): bool => \preg_match('/(Options|Limits)$/D', $name) === 1, \ARRAY_FILTER_USE_KEY));
+        while ($open !== []) {
+            $class = $found[$name = \array_pop($open)] = $known[$name];
+            foreach (Signature::options($class) as $parameter) {
+                $type = (string) $parameter->getType();
+                isset($known[$type]) && !isset($found[$type]) && $open[] = $type;
+            }
+        }
+
+        return \array_values($found);
+    }
+
+    /**
+     * @param list<\ReflectionClass<object>>|null $classes all by default
+     *
+     * @return array<string, array{string, string, bool, string}> type and text in PHPDoc, whether it is a number, and PHP's type, by class and
+     *     parameter
+     */
+    private static function options(?array $classes = null): array
     {
         $options = [];
-        foreach (self::$classes->withOptions() as $class) {
+        foreach ($classes ?? self::$classes->withOptions() as $class) {
             $constructor = $class->getConstructor();
             $comment = DocBlock::of($constructor === null ? false : $constructor->getDocComment());
             foreach (Signature::options($class) as $parameter) {
                 $documented = $comment->parameter($parameter->getName());
                 $own = $parameter->isPromoted() ? DocBlock::of($class->getProperty($parameter->getName())->getDocComment())->text : '';
                 $isNumber = \preg_match('/\b(int|float)\b/', (string) $parameter->getType()) === 1;
-                $options["{$class->getName()}::\${$parameter->getName()}"] = [$documented['type'], $documented['text'] ?: $own, $isNumber];
+                $options["{$class->getName()}::\${$parameter->getName()}"] = [$documented['type'], $documented['text'] ?: $own, $isNumber, (string) $parameter->getType()];
             }
         }
 

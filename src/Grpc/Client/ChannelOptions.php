@@ -12,10 +12,11 @@ final class ChannelOptions
      *     not answer cannot block a task
      * @param ServiceConfig $config load balancing, retries and timeouts of methods
      * @param Compression|null $compression of sent messages; received messages may use any. Set it for large messages over slow networks
-     * @param int $messageBytes the limit of a received message in bytes, at least 1, compressed or not; a larger one ends the call with ResourceExhausted
+     * @param int $messageBytes the limit of a received message in bytes, at least 1, compressed or not; a larger one ends the call with
+     *     ResourceExhausted. Raise it where a server sends larger messages
      * @param int $streamWindow the flow control window of a stream in bytes, 65535 to 2147483647: it limits a stream to that many
      *     bytes per round trip. Raise it for large responses over long distances
-     * @param float $connectTimeout seconds, above 0, for one attempt to connect to one server
+     * @param float $connectTimeout seconds, above 0, for one attempt to connect to one server. Lower it where another server should be tried sooner
      * @param Keepalive|null $keepalive pings during calls; null disables them. Set it for long streams through proxies
      *
      * @throws \ValueError for a value out of its bounds

@@ -11,7 +11,8 @@ final class Keepalive
 {
     /**
      * @param float $interval seconds, above 0, of silence during a call after which the server is pinged
-     * @param float $timeout seconds, above 0, to wait for the answer to a ping; then the calls fail with Unavailable
+     * @param float $timeout seconds, above 0, to wait for the answer to a ping; then the calls fail with Unavailable. Raise it for networks that
+     *     lose packets
      *
      * @throws \ValueError for a value that is not greater than 0
      */

@@ -12,10 +12,11 @@ final class ServiceConfig
     private readonly MethodConfig $default;
 
     /**
-     * @param Balancing $balancing to which of several addresses calls go
+     * @param Balancing $balancing to which of several addresses calls go. Change it to spread calls over servers of the same rank
      * @param array<string, MethodConfig> $methods by `package.Service/Method`, by `package.Service`, or `''` for all others; the most
-     *     specific entry applies
-     * @param RetryThrottling|null $throttling stops retries while most calls fail; null: retries are not throttled
+     *     specific entry applies. Set it for retries, and for methods that are slower than the others
+     * @param RetryThrottling|null $throttling stops retries while most calls fail; null: retries are not throttled. Set it where retries would
+     *     burden servers that are overloaded already
      */
     public function __construct(
         public readonly Balancing $balancing = Balancing::PickFirst,

@@ -11,6 +11,7 @@ use Weft\Http\InvalidRequestException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\WebSocket;
+use Weft\Http\WebSocketOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Scope;
 
@@ -23,19 +24,11 @@ use function Weft\scope;
  */
 final class WebSocketRoute
 {
-    /**
-     * @param list<Argument|null> $arguments of the handler; null for the WebSocket
-     * @param list<string> $subprotocols
-     * @param list<string>|null $origins
-     */
+    /** @param list<Argument|null> $arguments of the handler; null for the WebSocket */
     public function __construct(
         private readonly \Closure $handler,
         private readonly array $arguments,
-        private readonly array $subprotocols,
-        private readonly ?array $origins,
-        private readonly int $messageBytes,
-        private readonly float $pingInterval,
-        private readonly bool $compress,
+        private readonly WebSocketOptions $options,
     ) {
     }
 
@@ -48,7 +41,7 @@ final class WebSocketRoute
         }
         $values = $this->values($request);
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
-        $native = $request->acceptWebSocket($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
+        $native = $request->acceptWebSocket($subprotocol, $this->options->messageBytes, $this->options->pingInterval, $this->options->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
             $this->handle($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
@@ -89,15 +82,15 @@ final class WebSocketRoute
 
     private function isAllowed(string $origin, Request $request): bool
     {
-        if ($this->origins !== null) {
-            return \in_array('*', $this->origins, true) || \in_array($origin, $this->origins, true);
+        if ($this->options->origins !== null) {
+            return \in_array('*', $this->options->origins, true) || \in_array($origin, $this->options->origins, true);
         }
 
-        return self::withoutPort($origin) === self::withoutPort("{$request->scheme()}://{$request->host()}");
+        return self::withoutDefaultPort($origin) === self::withoutDefaultPort("{$request->scheme()}://{$request->host()}");
     }
 
     /** An origin as browsers write it: in lower case, without the port that its scheme has by default (RFC 6454 §6.2). */
-    private static function withoutPort(string $origin): string
+    private static function withoutDefaultPort(string $origin): string
     {
         return (string) \preg_replace('/^(http:\/\/.*):80$|^(https:\/\/.*):443$/D', '$1$2', \strtolower($origin));
     }
@@ -106,6 +99,6 @@ final class WebSocketRoute
     {
         $offered = \array_map(\trim(...), \explode(',', $offered));
 
-        return \array_values(\array_intersect($this->subprotocols, $offered))[0] ?? null;
+        return \array_values(\array_intersect($this->options->subprotocols, $offered))[0] ?? null;
     }
 }
