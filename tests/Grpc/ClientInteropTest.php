@@ -203,13 +203,13 @@ final class ClientInteropTest extends TestCase
     #[DataProvider('channels')]
     public function testTimeoutOnSleepingServer(string $channel): void
     {
-        $request = new StreamingOutputCallRequest(responseParameters: [new ResponseParameters(size: 1, intervalUs: 5_000_000)]);
+        $request = new StreamingOutputCallRequest(responseParameters: [new ResponseParameters(size: 1, intervalUs: 120_000_000)]);
         $start = microtime(true);
 
         $failure = self::failure(static fn() => iterator_to_array(self::client($channel)->streamingOutputCall($request, timeout: 0.05)));
 
         self::assertSame(Status::DeadlineExceeded, $failure->status);
-        self::assertLessThan(4.5, microtime(true) - $start, 'the answer would have come after 5 s');
+        self::assertLessThan(60.0, microtime(true) - $start, 'the answer would have come after 120 s');
     }
 
     /** @dataProvider channels */

@@ -79,6 +79,10 @@ final class UpgradeTest extends TestCase
 
         self::assertNothingLost($database, $workers);
         self::assertSame([], self::differences($database));
+        foreach (\array_merge(...\array_column($workers, 'missing')) as $missing) {
+            self::assertSame('mariadb', $kind);
+            self::assertMatchesRegularExpression("/^Table '\w+\.(weft_redeliveries|weft_blocked_keys|weft_blocked_messages)' doesn't exist \(error 1146\)/", $missing, 'of tables that triggers write to');
+        }
     }
 
     /**
