@@ -3,6 +3,8 @@
 //! Connections are unit values and nothing is done with them. The median of five runs of each, in time and in processor time,
 //! which others on the machine do not disturb.
 
+#![allow(unsafe_code, reason = "reads the CPU time of the thread")]
+
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

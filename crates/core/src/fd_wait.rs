@@ -10,6 +10,8 @@
 //! A wait may end spuriously: two waits for one descriptor end together, and one of them finds nothing to read. The caller asks
 //! the system again without waiting, as after `poll(2)`.
 
+#![allow(unsafe_code, reason = "calls epoll and timerfd")]
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;

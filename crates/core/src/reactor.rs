@@ -3,6 +3,8 @@
 //! PHP never runs inside a Tokio task. A task touches native data only and stores its outcome here. The scheduler outside calls
 //! [`Reactor::poll`] for the ids of finished operations and takes their outcomes one by one.
 
+#![allow(unsafe_code, reason = "ends the runtime while it is dropped")]
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -5,6 +5,8 @@
 //! (Tokio's driver never restores a signal, and crates that chain to the previous handler would run PHP's, whose default
 //! action ends the process.)
 
+#![allow(unsafe_code, reason = "installs signal handlers")]
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;

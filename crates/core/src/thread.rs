@@ -1,5 +1,7 @@
 //! Threads beside the PHP thread.
 
+#![allow(unsafe_code, reason = "changes the signal mask of threads")]
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::thread::Builder;

@@ -1,5 +1,6 @@
 //! What the server holds for a connection that has had its answer and is silent.
 
+#![allow(unsafe_code, reason = "replaces the allocator")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/grpc.rs"]

@@ -1,5 +1,6 @@
 //! What reading and printing JSON allocate, however deep the messages are nested.
 
+#![allow(unsafe_code, reason = "replaces the allocator")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -3,6 +3,7 @@
 //! only announces; an error names the server and what the client waited for; a connection on which the protocol was broken is
 //! never used again, and the next borrower gets another one.
 
+#![allow(unsafe_code, reason = "replaces the allocator")]
 // Clippy exempts the tests themselves, not what they share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -2,12 +2,11 @@
 //!
 //! The array must not change while it is read. An argument of a native call cannot: the frame of the call has a reference
 //! to it until the call returns, and PHP copies an array that more than one owner refers to before it writes to it. An
-//! array behind a PHP reference can, as soon as PHP code runs: it needs [`Held`](crate::held::Held).
+//! array behind a PHP reference can, as soon as PHP code runs: it needs [`Held`](crate::zend::Held).
 
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-/// PHP's `HASH_FLAG_PACKED`.
-const PACKED: u32 = 1 << 2;
+use crate::zend::packed;
 
 /// Keys and values. Keys are values here, because the typed keys of ext-php-rs panic where one is not UTF-8.
 pub fn entries(array: &ZendHashTable) -> impl Iterator<Item = (Zval, &Zval)> {
@@ -57,21 +56,4 @@ impl<'a> Iterator for List<'a> {
             Self::Collected(values) => values.size_hint(),
         }
     }
-}
-
-/// The values of an array that PHP keeps without keys and that has no holes.
-fn packed(array: &ZendHashTable) -> Option<&[Zval]> {
-    if array.nNumOfElements == 0 {
-        return Some(&[]);
-    }
-    // SAFETY: every reading of the union's 32 bits is a valid `u32`.
-    let flags = unsafe { array.u.flags };
-    if flags & PACKED == 0 || array.nNumUsed != array.nNumOfElements {
-        return None;
-    }
-    // SAFETY: a packed array holds `nNumUsed` values at `arPacked` (PHP 8.2 and later), which stay there as long as nobody
-    // writes to the array (see the module); with as many elements as used slots none of them is undefined.
-    Some(unsafe {
-        std::slice::from_raw_parts(array.__bindgen_anon_1.arPacked, array.nNumUsed as usize)
-    })
 }

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use ext_php_rs::ffi::{ext_php_rs_executor_globals, zend_execute_data};
 use ext_php_rs::types::ZendStr;
 
 use weft_core::pool::Borrower;
 
-/// `ZEND_USER_FUNCTION`.
-const USER_FUNCTION: u8 = 2;
+use crate::zend::{Frame, Frames};
+
 /// Frames that are looked at, so that a deep recursion costs no more.
 const DEEPEST: usize = 64;
 /// Files that are remembered, a power of two.
@@ -18,13 +17,6 @@ const REMEMBERED: usize = 32;
 
 thread_local! {
     static FILES: RefCell<Files> = RefCell::default();
-}
-
-/// One user frame.
-struct Frame<'a> {
-    file: &'a ZendStr,
-    line: u32,
-    function: Option<&'a ZendStr>,
 }
 
 /// The task and the nearest line outside the library. `stack` also keeps the calls that led to it.
@@ -50,7 +42,7 @@ pub fn borrower(task: i64, stack: bool) -> Borrower {
             if !stack {
                 break;
             }
-            frame.describe(&mut calls);
+            describe(&frame, &mut calls);
         }
     });
     borrower.stack = stack.then(|| calls.into());
@@ -147,62 +139,15 @@ fn source_directory(file: &[u8]) -> &[u8] {
     slashes.nth(1).map_or(&[], |end| &file[..=end])
 }
 
-impl Frame<'_> {
-    fn describe(&self, calls: &mut String) {
-        let file = String::from_utf8_lossy(self.file.as_bytes());
-        let function = self
-            .function
-            .map(|name| String::from_utf8_lossy(name.as_bytes()));
-        let separator = if calls.is_empty() { "" } else { "\n" };
-        calls.push_str(&match function {
-            Some(function) => format!("{separator}{file}:{} in {function}()", self.line),
-            None => format!("{separator}{file}:{}", self.line),
-        });
-    }
-}
-
-/// The user frames of the running fiber, the innermost first.
-struct Frames {
-    next: *const zend_execute_data,
-}
-
-impl Frames {
-    fn here() -> Self {
-        Self {
-            // SAFETY: PHP keeps the globals of its thread for as long as it runs.
-            next: unsafe { (*ext_php_rs_executor_globals()).current_execute_data },
-        }
-    }
-}
-
-impl Iterator for Frames {
-    type Item = Frame<'static>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            // SAFETY: PHP keeps the chain of frames of the running fiber intact while it is inside this native call; each
-            // is null or valid, and so are its function and, in a user function, opline and file name. The item is used
-            // before the call returns.
-            unsafe {
-                let frame = self.next.as_ref()?;
-                self.next = frame.prev_execute_data;
-                let Some(function) = frame.func.as_ref() else {
-                    continue;
-                };
-                if function.type_ != USER_FUNCTION {
-                    continue;
-                }
-                let op_array = &function.op_array;
-                if let (Some(file), Some(opline)) =
-                    (op_array.filename.as_ref(), frame.opline.as_ref())
-                {
-                    return Some(Frame {
-                        file,
-                        line: opline.lineno,
-                        function: op_array.function_name.as_ref(),
-                    });
-                }
-            }
-        }
-    }
+/// Appends a line that describes the frame.
+fn describe(frame: &Frame<'_>, calls: &mut String) {
+    let file = String::from_utf8_lossy(frame.file.as_bytes());
+    let function = frame
+        .function
+        .map(|name| String::from_utf8_lossy(name.as_bytes()));
+    let separator = if calls.is_empty() { "" } else { "\n" };
+    calls.push_str(&match function {
+        Some(function) => format!("{separator}{file}:{} in {function}()", frame.line),
+        None => format!("{separator}{file}:{}", frame.line),
+    });
 }

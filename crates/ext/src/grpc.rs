@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::task::Poll;
 
-use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zval};
+use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
@@ -24,6 +23,7 @@ use crate::outcome::Payload;
 use crate::process::Process;
 use crate::protobuf;
 use crate::runtime::{expect, seconds, start};
+use crate::zend;
 
 /// The class of the library that extends ours: calls are made as instances of it.
 const CALL: &str = "Weft\\Grpc\\Call";
@@ -416,10 +416,7 @@ impl GrpcCall {
 
     /// As an instance of `class`, which extends ours.
     fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
-        // SAFETY: the object is initialised in the next line, before other code can see it.
-        let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
-        object.initialize(self);
-        Ok(object.into_zval(false)?)
+        zend::instance(self, class)
     }
 }
 

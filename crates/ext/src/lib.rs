@@ -8,17 +8,17 @@ mod amqp;
 mod amqp_table;
 mod array;
 mod bus;
+mod c;
 mod call_stats;
 mod caller;
 mod convert;
 mod failure;
-mod fork;
 mod grpc;
 mod grpc_client;
-mod held;
 mod hooks;
 mod http;
 mod metrics;
+mod os;
 mod outcome;
 mod output;
 mod pool;
@@ -36,6 +36,7 @@ mod sql_values;
 mod stack;
 mod text;
 mod workers;
+mod zend;
 
 use ext_php_rs::prelude::*;
 

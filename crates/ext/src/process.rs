@@ -13,9 +13,10 @@ use weft_core::sql::sqlite;
 use weft_core::workers::SupervisorClient;
 
 use crate::failure::{Detail, Failure};
-use crate::fork;
+use crate::os;
 use crate::outcome::Outcome;
 use crate::stack;
+use crate::zend;
 
 /// How long a process waits for its SQLite threads when it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -127,19 +128,11 @@ impl Process {
 
 /// Buffers of 64 KiB and more come and go with every large body. By default glibc gives each back to the kernel, which then has
 /// to clear its pages again for the next: a response of 100 kB cost two thirds more CPU.
-#[cfg(target_env = "gnu")]
 fn keep_freed_memory() {
-    const MMAP_THRESHOLD: libc::c_int = 4 << 20;
-    const TRIM_THRESHOLD: libc::c_int = 32 << 20;
-    // SAFETY: mallopt takes glibc's own lock and only stores the two limits.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
-    }
+    const MMAP_THRESHOLD: i32 = 4 << 20;
+    const TRIM_THRESHOLD: i32 = 32 << 20;
+    os::keep_freed_memory(MMAP_THRESHOLD, TRIM_THRESHOLD);
 }
-
-#[cfg(not(target_env = "gnu"))]
-fn keep_freed_memory() {}
 
 fn forked() -> Failure {
     let (owner, own) = (OWNER.load(Ordering::Relaxed), std::process::id());
@@ -156,8 +149,7 @@ fn forked() -> Failure {
 
 pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     std::panic::set_hook(Box::new(report_panic));
-    // SAFETY: the handler only writes memory that no other thread changes and makes system calls that are safe after a fork.
-    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    os::after_fork_in_child(after_fork_in_child);
     SupervisorClient::connect(stack::reader());
     crate::output::observe_fibers();
     crate::hooks::startup();
@@ -178,7 +170,7 @@ extern "C" fn after_fork_in_child() {
     if OWNER.load(Ordering::Relaxed) != 0 {
         FORKED.store(true, Ordering::Relaxed);
         part_from_parent();
-        fork::leak_inherited_objects();
+        zend::leak_inherited_objects();
         signal::restore_after_fork();
     }
 }
@@ -200,27 +192,14 @@ fn event_polls() -> Vec<i32> {
 
 /// An epoll instance is shared after a fork: a socket that the child takes out of it when it drops its copy would be out of
 /// the parent's, which would then wait for it without end. So the child gets empty ones in their place.
-#[cfg(target_os = "linux")]
 fn part_from_parent() {
     for poll in &EVENT_POLLS {
         let poll = poll.load(Ordering::Relaxed);
-        if poll < 0 {
-            continue;
-        }
-        // SAFETY: these calls are safe in a child right after fork, and the descriptor is the runtime's, which only the
-        // parent goes on with.
-        unsafe {
-            let empty = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-            if empty >= 0 {
-                libc::dup3(empty, poll, libc::O_CLOEXEC);
-                libc::close(empty);
-            }
+        if poll >= 0 {
+            os::replace_event_poll(poll);
         }
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn part_from_parent() {}
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     crate::hooks::request_shutdown();

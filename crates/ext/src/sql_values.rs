@@ -13,8 +13,8 @@ use weft_core::sql::{Error, Params, ResultSet, Value};
 
 use crate::array::list;
 use crate::convert::{array_zval, call};
-use crate::held::Held;
 use crate::sql_failure::{failure, item_failure};
+use crate::zend::Held;
 
 /// Nested lists; the limit of PHP's json_encode().
 const MAX_DEPTH: usize = 512;

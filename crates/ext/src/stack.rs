@@ -4,14 +4,16 @@
 //! more) is an error and not a crash. PHP may move on meanwhile; then the trace is cut short or names what has just ended.
 
 use std::fs::File;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 use ext_php_rs::ffi::{
     _zend_class_entry as ClassEntry, _zend_execute_data as ExecuteData,
     _zend_executor_globals as ExecutorGlobals, _zend_op as Op, _zend_op_array as OpArray,
-    _zend_string as Str, ext_php_rs_executor_globals,
+    _zend_string as Str,
 };
+
+use crate::zend::globals_address;
 
 /// Frames of a trace that are reported.
 const MAX_FRAMES: usize = 30;
@@ -21,8 +23,7 @@ const USER_FUNCTION: u8 = 2;
 
 /// A function that names the frames of the calling thread, innermost first, from any other thread.
 pub fn reader() -> impl Fn() -> Vec<String> + Send + 'static {
-    // SAFETY: only the address is taken, which never changes in a build without thread safety.
-    let globals = unsafe { ext_php_rs_executor_globals() } as usize;
+    let globals = globals_address();
     move || {
         File::open("/proc/self/mem").map_or_else(|_| Vec::new(), |file| Memory(file).trace(globals))
     }
@@ -54,7 +55,7 @@ impl Memory {
             return None;
         }
         // The first members of a user function and of an internal one are the same.
-        let kind: u8 = self.value(function + offset_of!(OpArray, type_))?;
+        let [kind] = self.bytes(function + offset_of!(OpArray, type_))?;
         let name = self.string(self.address(function + offset_of!(OpArray, function_name))?);
         let scope = self.address(function + offset_of!(OpArray, scope))?;
         let class = match scope {
@@ -76,14 +77,15 @@ impl Memory {
 
     fn line(&self, frame: usize) -> Option<u32> {
         let op = self.address(frame + offset_of!(ExecuteData, opline))?;
-        self.value(op + offset_of!(Op, lineno))
+        self.bytes(op + offset_of!(Op, lineno))
+            .map(u32::from_ne_bytes)
     }
 
     fn string(&self, address: usize) -> Option<String> {
         if address == 0 {
             return None;
         }
-        let length: usize = self.value(address + offset_of!(Str, len))?;
+        let length = self.address(address + offset_of!(Str, len))?;
         let mut bytes = vec![0; length.min(MAX_NAME_BYTES)];
         let at = address + offset_of!(Str, val);
         self.0.read_exact_at(&mut bytes, at as u64).ok()?;
@@ -93,24 +95,14 @@ impl Memory {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// A pointer, or a number of its size.
     fn address(&self, at: usize) -> Option<usize> {
-        self.value(at)
+        self.bytes(at).map(usize::from_ne_bytes)
     }
 
-    fn value<T: Number>(&self, at: usize) -> Option<T> {
-        let mut value = MaybeUninit::<T>::zeroed();
-        // SAFETY: a `Number` is made of plain bytes, all of which are initialised.
-        let bytes = unsafe {
-            std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>())
-        };
-        self.0.read_exact_at(bytes, at as u64).ok()?;
-        // SAFETY: any bytes are a valid `Number`.
-        Some(unsafe { value.assume_init() })
+    fn bytes<const SIZE: usize>(&self, at: usize) -> Option<[u8; SIZE]> {
+        let mut bytes = [0; SIZE];
+        self.0.read_exact_at(&mut bytes, at as u64).ok()?;
+        Some(bytes)
     }
 }
-
-/// Types for which all bit patterns are valid.
-trait Number: Copy {}
-impl Number for u8 {}
-impl Number for u32 {}
-impl Number for usize {}

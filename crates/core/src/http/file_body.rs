@@ -1,5 +1,7 @@
 //! A response body that reads a file chunk by chunk.
 
+#![allow(unsafe_code, reason = "reads a file into uninitialised memory")]
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;

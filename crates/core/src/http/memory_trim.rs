@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "calls the allocator of the C library")]
+
 use std::cell::Cell;
 
 use super::clock::Tick;

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "reads a socket into uninitialised memory")]
+
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "registers a descriptor with Tokio")]
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;

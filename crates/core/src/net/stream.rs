@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "asks the kernel for unsent bytes")]
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Signals of a supervisor as a descriptor to read.
 
+#![allow(unsafe_code, reason = "reads signals from a descriptor")]
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

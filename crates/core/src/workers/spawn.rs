@@ -1,5 +1,7 @@
 //! Starts a worker's process.
 
+#![allow(unsafe_code, reason = "runs code between fork and exec")]
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,7 @@
 //! A worker's end of the connection to its supervisor.
 
+#![allow(unsafe_code, reason = "takes over a descriptor by its number")]
+
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;

@@ -3,18 +3,9 @@
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use super::libraries::weft_scan_libraries;
-use super::{life, slots};
+use super::{libraries, life, slots};
+use crate::c;
 use crate::process::Process;
-
-unsafe extern "C" {
-    fn weft_hooks_switch(groups: u32);
-    fn weft_hooks_groups() -> u32;
-    fn weft_hooks_enter_fiber();
-    fn weft_calls_queue(queue: bool) -> bool;
-    #[cfg(debug_assertions)]
-    fn weft_nap(microseconds: u32) -> i32;
-}
 
 /// Which groups of calls suspend tasks from now on, as `weft_group` of hooks.h. Returns those that did before.
 ///
@@ -22,18 +13,16 @@ unsafe extern "C" {
 #[php_function]
 #[php(name = "Weft\\Native\\switchHooks")]
 pub fn switch_hooks(groups: i64) -> PhpResult<i64> {
-    // SAFETY: PHP's own thread.
-    let before = unsafe { weft_hooks_groups() };
+    let before = c::weft_hooks_groups();
     let groups = groups as u32;
     if groups == before {
         return Ok(before.into());
     }
     let is_usable = groups != 0 && life::has_room() && Process::current()?.fd_waits().is_some();
     if is_usable {
-        weft_scan_libraries();
+        libraries::scan();
     }
-    // SAFETY: PHP's own thread; the scheduler, whose method is called, has called this.
-    unsafe { weft_hooks_switch(if is_usable { groups } else { 0 }) };
+    c::weft_hooks_switch(if is_usable { groups } else { 0 });
     Ok(before.into())
 }
 
@@ -41,8 +30,7 @@ pub fn switch_hooks(groups: i64) -> PhpResult<i64> {
 #[php_function]
 #[php(name = "Weft\\Native\\hookFiber")]
 pub fn hook_fiber() {
-    // SAFETY: PHP's own thread.
-    unsafe { weft_hooks_enter_fiber() };
+    c::weft_hooks_enter_fiber();
 }
 
 /// Whether a task that uses a handle in which another task waits gets its turn later instead of an error. Returns whether
@@ -50,8 +38,7 @@ pub fn hook_fiber() {
 #[php_function]
 #[php(name = "Weft\\Native\\queueForHandles")]
 pub fn queue_for_handles(queue: bool) -> bool {
-    // SAFETY: PHP's own thread.
-    unsafe { weft_calls_queue(queue) }
+    c::weft_calls_queue(queue)
 }
 
 /// The replaced functions of each library.
@@ -86,8 +73,7 @@ pub fn hook_counters() -> PhpResult<Zval> {
 #[php_function]
 #[php(name = "Weft\\Native\\nap")]
 pub fn nap(microseconds: i64) -> i64 {
-    // SAFETY: PHP's own thread.
-    unsafe { weft_nap(microseconds as u32) }.into()
+    c::weft_nap(microseconds as u32).into()
 }
 
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {

@@ -1,8 +1,10 @@
 //! Blocking calls of libraries suspend the task: the Rust half. `crates/ext/hooks/hooks.h` explains the whole.
 
+mod exports;
 mod functions;
 mod libraries;
 mod life;
+mod linker;
 mod slots;
 mod wait;
 

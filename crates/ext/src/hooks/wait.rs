@@ -9,6 +9,7 @@ use weft_core::blocking::{self, Purpose};
 use weft_core::fd_wait::{End, FdWaits, Interest, Refusal};
 use weft_core::workers::loop_watchdog;
 
+use crate::c::Work;
 use crate::outcome::Payload;
 use crate::process::Process;
 
@@ -16,9 +17,9 @@ use crate::process::Process;
 const FOREVER: i64 = -1;
 /// Results of `weft_wait_start` that are no operation.
 const ALWAYS_READY: i64 = 0;
-const UNAVAILABLE: i64 = -1;
+pub const UNAVAILABLE: i64 = -1;
 
-/// `weft_end` of hooks.h, and above it the events of a descriptor that are known: `weft_outcome_events` of suspend.c.
+/// `weft_end` of hooks.h, and above it the events of a descriptor that are known: `events_of` of suspend.c.
 const fn code(end: End) -> i64 {
     match end {
         End::Ready(events) => 1 | (events as i64) << 8,
@@ -27,40 +28,17 @@ const fn code(end: End) -> i64 {
     }
 }
 
-/// Work of the size that C knows; only its address is used here.
-#[repr(C)]
-pub struct Work {
-    run: unsafe extern "C" fn(*mut Work),
-    _release: unsafe extern "C" fn(*mut Work),
-    _holders: c_int,
-}
-
-unsafe extern "C" {
-    fn weft_release(work: *mut Work);
-}
-
 fn waits() -> Option<FdWaits> {
     Process::existing()?.fd_waits()
 }
 
-/// # Safety
-/// `descriptors` points to `count` structs.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn weft_wait_start(
-    descriptors: *const libc::pollfd,
-    count: usize,
-    deadline: i64,
-) -> i64 {
+/// `weft_wait_start` of hooks.h.
+pub fn start(descriptors: &[libc::pollfd], deadline: i64) -> i64 {
     let Some(process) = Process::existing() else {
         return UNAVAILABLE;
     };
     let Some(waits) = process.fd_waits() else {
         return UNAVAILABLE;
-    };
-    let descriptors = match count {
-        0 => &[],
-        // SAFETY: the caller says so.
-        _ => unsafe { std::slice::from_raw_parts(descriptors, count) },
     };
     let used = descriptors.iter().filter(|descriptor| descriptor.fd >= 0);
     let interests: Vec<Interest> = used
@@ -82,53 +60,28 @@ unsafe extern "C" fn weft_wait_start(
     }
 }
 
-/// Gives one reference of the work back, on whichever thread and however the call ends.
-struct Held(*mut Work);
-
-// SAFETY: C hands the work over to another thread; both sides count their references atomically.
-unsafe impl Send for Held {}
-
-impl Held {
-    fn run(&self) {
-        // SAFETY: the reference keeps the work alive, and it may be run on another thread, once.
-        unsafe { ((*self.0).run)(self.0) }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // SAFETY: this reference is given back once.
-        unsafe { weft_release(self.0) }
-    }
-}
-
-/// # Safety
-/// `work` is valid and has a reference for the thread.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn weft_blocking_start(work: *mut Work) -> i64 {
+/// Runs the call on another thread. It is only taken over where it runs: otherwise the result is [`UNAVAILABLE`].
+pub fn run_blocking(take_over: impl FnOnce() -> Work) -> i64 {
     let Some(process) = Process::existing() else {
         return UNAVAILABLE;
     };
-    let held = Held(work);
+    let work = take_over();
     let operation = process.reactor.spawn_leaf(async move {
-        let call = move || held.run();
         // A call that cannot be run ends too: the caller finds no result.
-        let _ = blocking::run(Purpose::Libraries, call).await;
+        let _ = blocking::run(Purpose::Libraries, move || work.run()).await;
         Ok(Payload::Int(code(End::Ready(0))))
     });
     operation as i64
 }
 
 /// The descriptor that wakes the event loop, or -1 where it has work that no descriptor tells of.
-#[unsafe(no_mangle)]
-extern "C" fn weft_only_event_source() -> c_int {
+pub fn only_event_source() -> c_int {
     let source = Process::existing().and_then(|process| process.only_event_source());
     source.unwrap_or(-1)
 }
 
 /// The process waits for a while: the event loop is not blocked.
-#[unsafe(no_mangle)]
-extern "C" fn weft_process_waits(begins: bool) {
+pub fn process_waits(begins: bool) {
     if begins {
         loop_watchdog::park();
     } else {
@@ -136,20 +89,17 @@ extern "C" fn weft_process_waits(begins: bool) {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn weft_wait_cancel(operation: i64) {
+pub fn cancel(operation: i64) {
     if let Some(process) = Process::existing() {
         process.reactor.cancel(operation as u64);
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn weft_is_awaited(descriptor: c_int) -> bool {
+pub fn is_awaited(descriptor: c_int) -> bool {
     waits().is_some_and(|waits| waits.is_awaited(descriptor))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn weft_closed(descriptor: c_int) {
+pub fn closed(descriptor: c_int) {
     if let Some(waits) = waits() {
         waits.closed(descriptor);
     }

@@ -11,6 +11,7 @@ use weft_core::http::{Body, HeaderMap, Response, StatusCode};
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;
+use crate::zend::is_constant;
 
 /// All fields of that name, as one value would say it (RFC 9110 §5.3); cookies have a separator of their own.
 pub fn joined(headers: &HeaderMap, name: &str) -> Option<Zval> {
@@ -69,15 +70,9 @@ thread_local! {
     static CONSTANT: RefCell<[Option<(HeaderName, HeaderValue)>; 16]> = const { RefCell::new([const { None }; 16]) };
 }
 
-/// `IS_STR_INTERNED` of `zend_refcounted_h` (Zend/zend_types.h).
-const INTERNED: u32 = 1 << 6;
-
 /// A field with one value.
 fn field(key: &[u8], value: &Zval) -> PhpResult<(HeaderName, HeaderValue)> {
-    let constant = value.zend_str().filter(|text| {
-        // SAFETY: every string has this header.
-        unsafe { text.gc.u.type_info & INTERNED != 0 }
-    });
+    let constant = value.zend_str().filter(|text| is_constant(text));
     let Some(text) = constant else {
         let name = header_name(key)?;
         let value = header_value(&name, value)?;

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
+use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::http::{Body, Call, Version, WebSocketLimits};
@@ -22,6 +21,7 @@ use crate::metrics::Histogram;
 use crate::outcome::Payload;
 use crate::process::Process;
 use crate::runtime::{seconds, start};
+use crate::zend;
 
 /// A comment, which clients of events ignore.
 const HEARTBEAT: &[u8] = b":\n\n";
@@ -243,9 +243,6 @@ impl HttpRequest {
 
     /// As an instance of `class`, which extends ours.
     pub fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
-        // SAFETY: the object is initialised in the next line, before other code can see it.
-        let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
-        object.initialize(self);
-        Ok(object.into_zval(false)?)
+        zend::instance(self, class)
     }
 }

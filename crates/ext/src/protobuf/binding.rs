@@ -3,9 +3,6 @@
 use std::collections::HashMap;
 
 use ext_php_rs::exception::PhpResult;
-use ext_php_rs::ffi::{
-    self, zend_class_entry, zend_enum_get_case, zend_object, zend_property_info, zval,
-};
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
@@ -14,12 +11,14 @@ use weft_core::protobuf::{
 };
 
 use super::failure::schema as refused;
-use super::{schema_files, slot};
+use super::schema_files;
 use crate::array::{entries, values};
+use crate::zend::value::{Object, Value};
+use crate::zend::{Class, NoSlot, make};
 
 /// Bound once per class and request.
 pub struct Binding {
-    pub class: *mut zend_class_entry,
+    pub class: Class,
     pub class_name: String,
     pub layout: LayoutId,
     /// Index of the property slot of each field.
@@ -29,29 +28,26 @@ pub struct Binding {
     /// The enum of each field that has one; of a map's values for a map.
     pub enums: Vec<Option<EnumBinding>>,
     /// The values of a new object, in the order of its slots.
-    pub defaults: Vec<zval>,
+    pub defaults: Vec<Zval>,
 }
 
 /// A PHP enum: its cases live as long as their class does.
 pub struct EnumBinding {
-    pub class: *mut zend_class_entry,
+    pub class: Class,
     pub class_name: String,
     pub closed: bool,
-    cases: HashMap<i32, *mut zend_object>,
+    cases: HashMap<i32, Object<'static>>,
 }
 
 impl Binding {
-    pub fn of(class: *mut zend_class_entry) -> PhpResult<Self> {
-        // SAFETY: PHP's own class entry, which lives until the request ends.
-        let entry = unsafe { &*class };
-        let name = entry.name().unwrap_or_default().to_owned();
-        if !implements_message(entry) {
+    pub fn of(class: Class) -> PhpResult<Self> {
+        let name = class.name().to_owned();
+        if !implements_message(class.entry()) {
             return Err(refused(format!(
                 "{name} is not a generated message class: it does not implement Weft\\Protobuf\\Message"
             )));
         }
-        // SAFETY: a class that can be instantiated: this member of the union is the one in use.
-        if unsafe { entry.__bindgen_anon_2.create_object }.is_some() {
+        if class.has_creation_handler() {
             return Err(refused(format!(
                 "{name} must not extend a class of an extension"
             )));
@@ -73,7 +69,7 @@ impl Binding {
     }
 
     fn checked(
-        class: *mut zend_class_entry,
+        class: Class,
         class_name: String,
         schema: &Schema,
         layout_id: LayoutId,
@@ -104,12 +100,10 @@ impl Binding {
     }
 
     /// A class entry's own defaults are not used: promoted properties have none.
-    fn initial(&self, schema: &Schema, layout: &Layout) -> Vec<zval> {
-        // SAFETY: the class lives.
-        let count = unsafe { (*self.class).default_properties_count } as usize;
-        let mut defaults: Vec<zval> = (0..count).map(|_| slot::null()).collect();
+    fn initial(&self, schema: &Schema, layout: &Layout) -> Vec<Zval> {
+        let mut defaults: Vec<Zval> = (0..self.class.slot_count()).map(|_| make::null()).collect();
         if let Some(value) = defaults.get_mut(self.unknown as usize) {
-            *value = slot::empty_string();
+            *value = make::empty_string();
         }
         for ((field, &index), cases) in layout.fields.iter().zip(&self.slots).zip(&self.enums) {
             if let Some(value) = defaults.get_mut(index as usize) {
@@ -120,15 +114,6 @@ impl Binding {
     }
 }
 
-impl Drop for Binding {
-    fn drop(&mut self) {
-        // The defaults hold no references of their own: interned values, and enum cases that their class keeps.
-        for value in self.defaults.drain(..) {
-            std::mem::forget(value);
-        }
-    }
-}
-
 const UNKNOWN_FIELDS: &str = "unknownFields";
 
 fn implements_message(entry: &ClassEntry) -> bool {
@@ -136,22 +121,20 @@ fn implements_message(entry: &ClassEntry) -> bool {
         .is_some_and(|message| entry.instance_of(message))
 }
 
-fn default(schema: &Schema, field: &Field, cases: Option<&EnumBinding>) -> zval {
+fn default(schema: &Schema, field: &Field, cases: Option<&EnumBinding>) -> Zval {
     match field.cardinality {
-        Cardinality::Repeated { .. } | Cardinality::Map(_) => slot::empty_array(),
+        Cardinality::Repeated { .. } | Cardinality::Map(_) => make::empty_array(),
         Cardinality::Singular(Presence::Implicit) => match field.kind {
-            Kind::Double | Kind::Float => slot::float(0.0),
-            Kind::Bool => slot::boolean(false),
-            Kind::String | Kind::Bytes => slot::empty_string(),
+            Kind::Double | Kind::Float => make::float(0.0),
+            Kind::Bool => make::boolean(false),
+            Kind::String | Kind::Bytes => make::empty_string(),
             Kind::Enum(id) => match cases {
-                Some(cases) => {
-                    cases.borrowed(schema.enumeration(id).map_or(0, Enumeration::default))
-                }
-                None => slot::int(0),
+                Some(cases) => cases.value(schema.enumeration(id).map_or(0, Enumeration::default)),
+                None => make::int(0),
             },
-            _ => slot::int(0),
+            _ => make::int(0),
         },
-        Cardinality::Singular(_) => slot::null(),
+        Cardinality::Singular(_) => make::null(),
     }
 }
 
@@ -220,30 +203,11 @@ fn class_of(type_name: &str) -> PhpResult<String> {
 }
 
 /// The index of a declared property's slot.
-fn slot_of(class: *mut zend_class_entry, name: &str, property: &str) -> PhpResult<u32> {
-    // SAFETY: the class lives; an entry of `properties_info` points at a `zend_property_info`.
-    let info = unsafe {
-        let found = ffi::zend_hash_str_find(
-            &raw const (*class).properties_info,
-            property.as_ptr().cast(),
-            property.len(),
-        );
-        if found.is_null() {
-            return Err(refused(format!("{name} has no property ${property}")));
-        }
-        &*(*found).value.ptr.cast::<zend_property_info>()
-    };
-    let table = std::mem::offset_of!(zend_object, properties_table) as u32;
-    let slot = info.offset.wrapping_sub(table) / size_of::<zval>() as u32;
-    // SAFETY: the class lives.
-    let slots = unsafe { (*class).default_properties_count };
-    if i64::from(slot) >= i64::from(slots) {
-        // Static properties and virtual ones have none.
-        return Err(refused(format!(
-            "{name}::${property} is not kept in the object"
-        )));
-    }
-    Ok(slot)
+fn slot_of(class: Class, name: &str, property: &str) -> PhpResult<u32> {
+    class.slot(property).map_err(|reason| match reason {
+        NoSlot::Unknown => refused(format!("{name} has no property ${property}")),
+        NoSlot::NotInObject => refused(format!("{name}::${property} is not kept in the object")),
+    })
 }
 
 impl EnumBinding {
@@ -271,15 +235,13 @@ impl EnumBinding {
             return Err(refused(names.string().unwrap_or_default()));
         };
         let class = ClassEntry::try_find(&class_name)
-            .map(|class| std::ptr::from_ref(class).cast_mut())
+            .map(Class::of_entry)
             .ok_or_else(|| refused(format!("the enum {class_name} does not exist")))?;
         let mut cases = HashMap::with_capacity(names.len());
         for (number, name) in entries(names) {
             if let (Some(number), Some(name)) = (number.long(), name.zend_str()) {
-                // SAFETY: the class is an enum with this case: PHP said so just now.
-                let case =
-                    unsafe { zend_enum_get_case(class, std::ptr::from_ref(name).cast_mut()) };
-                cases.insert(number as i32, case);
+                // PHP said just now that the enum has this case.
+                cases.insert(number as i32, Object::case(class, name));
             }
         }
         Ok(Self {
@@ -290,35 +252,23 @@ impl EnumBinding {
         })
     }
 
-    /// The case for a number, or the number itself when there is none; with a reference of its own.
-    pub fn value(&self, number: i32) -> zval {
-        let value = self.borrowed(number);
-        // SAFETY: an enum case, which its class keeps alive.
-        unsafe { slot::retain(&raw const value) };
-        value
-    }
-
-    fn borrowed(&self, number: i32) -> zval {
+    /// The case for a number, or the number itself when there is none.
+    pub fn value(&self, number: i32) -> Zval {
         match self.cases.get(&number) {
-            Some(&case) => slot::object(case),
-            None => slot::int(i64::from(number)),
+            Some(case) => case.to_zval(),
+            None => make::int(i64::from(number)),
         }
     }
 
     /// The number of one of its cases.
-    ///
-    /// # Safety
-    /// The object must be alive.
-    pub unsafe fn number(&self, object: *mut zend_object) -> Option<i64> {
-        // SAFETY: the caller's promise; the second slot of a backed enum's case is its value.
-        unsafe {
-            if (*object).ce != self.class {
-                return None;
-            }
-            match slot::read(slot::at(object, 1)) {
-                slot::Value::Int(number) => Some(number),
-                _ => None,
-            }
+    pub fn number(&self, object: Object<'_>) -> Option<i64> {
+        if object.class() != self.class {
+            return None;
+        }
+        // The second slot of a backed enum's case is its value.
+        match object.value(1) {
+            Value::Int(number) => Some(number),
+            _ => None,
         }
     }
 }

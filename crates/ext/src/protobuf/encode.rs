@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::fmt::Display;
 
 use ext_php_rs::exception::{PhpException, PhpResult};
-use ext_php_rs::ffi::{HashTable, zend_object};
 use ext_php_rs::types::{ZendObject, Zval};
 
 use weft_core::protobuf::wire::{self, put_delimited, put_varint};
@@ -14,10 +13,9 @@ use weft_core::protobuf::{
 
 use super::binding::{Binding, EnumBinding};
 use super::failure::schema as refused;
-use super::slot::{self, Key, Value};
 use super::{dynamic, registry, schema_files};
 use crate::failure::Failure;
-use crate::held::Held;
+use crate::zend::value::{Array, Key, Object, Value};
 
 thread_local! {
     /// Kept between calls, so that small messages allocate nothing but their result.
@@ -29,7 +27,8 @@ const MAX_KEPT_BUFFER: usize = 64 * 1024;
 
 /// Encodes a message and hands its bytes to `finish`.
 pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> PhpResult<T> {
-    let binding = registry::of_class(message.ce)?;
+    let message = Object::of(message);
+    let binding = registry::of_class(message.class())?;
     let schema = schema_files::schema();
     let mut out = BUFFER.with(RefCell::take);
     out.clear();
@@ -62,7 +61,7 @@ impl FieldContext<'_> {
     }
 
     #[cold]
-    fn mismatch(&self, expected: &str, found: Value) -> PhpException {
+    fn mismatch(&self, expected: &str, found: Value<'_>) -> PhpException {
         self.refuse(format_args!("holds {}, expected {expected}", found.kind()))
     }
 }
@@ -71,7 +70,7 @@ impl Encoder<'_> {
     fn message(
         &self,
         out: &mut Vec<u8>,
-        object: *mut zend_object,
+        object: Object<'_>,
         binding: &Binding,
         depth: usize,
     ) -> PhpResult<()> {
@@ -87,16 +86,13 @@ impl Encoder<'_> {
         };
         for ((field, &index), cases) in layout.fields.iter().zip(&binding.slots).zip(&binding.enums)
         {
-            // SAFETY: the caller holds the object, and the slot is one of its class. The value is used, or held, before PHP
-            // code runs that could overwrite the slot.
-            let value = unsafe { slot::read(slot::at(object, index)) };
+            // The value is used, or held, before PHP code runs that could overwrite the slot.
+            let value = object.value(index);
             let field_context = FieldContext { layout, field };
             self.field(out, field_context, cases.as_ref(), value, depth)?;
         }
-        // SAFETY: as above.
-        if let Value::Text(unknown) = unsafe { slot::read(slot::at(object, binding.unknown)) } {
-            // SAFETY: the string lives as long as the object holds it.
-            out.extend_from_slice(unsafe { slot::bytes(unknown) });
+        if let Value::Text(unknown) = object.value(binding.unknown) {
+            out.extend_from_slice(unknown.as_bytes());
         }
         check_oneofs(layout, object, binding)
     }
@@ -107,7 +103,7 @@ impl Encoder<'_> {
         out: &mut Vec<u8>,
         field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
-        value: Value,
+        value: Value<'_>,
         depth: usize,
     ) -> PhpResult<()> {
         match &field_context.field.cardinality {
@@ -137,7 +133,7 @@ impl Encoder<'_> {
         out: &mut Vec<u8>,
         field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
-        value: Value,
+        value: Value<'_>,
         presence: Presence,
         depth: usize,
     ) -> PhpResult<()> {
@@ -147,8 +143,7 @@ impl Encoder<'_> {
                 Value::Int(number) => number,
                 Value::Float(number) => i64::from(number.to_bits() != 0),
                 Value::Bool(value) => value.into(),
-                // SAFETY: the string lives as long as the object holds it.
-                Value::Text(string) => unsafe { slot::bytes(string) }.len() as i64,
+                Value::Text(string) => string.len() as i64,
                 _ => 1,
             };
             if number == 0 {
@@ -167,7 +162,7 @@ impl Encoder<'_> {
         field_context: FieldContext<'_>,
         field: &Field,
         cases: Option<&EnumBinding>,
-        value: Value,
+        value: Value<'_>,
         depth: usize,
     ) -> PhpResult<()> {
         match field.kind {
@@ -197,7 +192,7 @@ impl Encoder<'_> {
         out: &mut Vec<u8>,
         field_context: FieldContext<'_>,
         field: &Field,
-        value: Value,
+        value: Value<'_>,
         depth: usize,
     ) -> PhpResult<()> {
         if let Kind::Group(_) = field.kind {
@@ -225,7 +220,7 @@ impl Encoder<'_> {
         out: &mut Vec<u8>,
         field_context: FieldContext<'_>,
         field: &Field,
-        value: Value,
+        value: Value<'_>,
         depth: usize,
     ) -> PhpResult<()> {
         let Some(layout) = field.kind.layout() else {
@@ -233,21 +228,16 @@ impl Encoder<'_> {
         };
         // Binding a class runs autoloaders, which can take the object out of its message.
         let _held = match value {
-            // SAFETY: no PHP code has run since the value was read from what owns it.
-            Value::Object(object) => Some(unsafe { Held::object(object) }),
+            Value::Object(object) => Some(object.held()),
             _ => None,
         };
         let binding = registry::of_layout(layout)?;
         match value {
-            // SAFETY: held.
-            Value::Object(object) if unsafe { (*object).ce } == binding.class => {
+            Value::Object(object) if object.class() == binding.class => {
                 self.message(out, object, &binding, depth)
             }
             Value::Object(object) => {
-                // SAFETY: held.
-                let found = unsafe { (*object).ce.as_ref() }
-                    .and_then(|class| class.name())
-                    .unwrap_or_default();
+                let found = object.class().name();
                 Err(field_context.refuse(format_args!(
                     "holds {found}, expected {}",
                     binding.class_name
@@ -262,37 +252,25 @@ impl Encoder<'_> {
         out: &mut Vec<u8>,
         field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
-        array: *mut HashTable,
+        array: Array<'_>,
         packed: bool,
         depth: usize,
     ) -> PhpResult<()> {
-        // SAFETY: the object holds the array; from here on we do as well, so PHP would write to a copy.
-        let _held = unsafe {
-            if slot::length(array) == 0 {
-                return Ok(());
-            }
-            Held::array_at(array)
-        };
+        if array.is_empty() {
+            return Ok(());
+        }
         let field = field_context.field;
         if packed {
             put_varint(out, field.packed_tag());
             let start = wire::open(out);
-            // SAFETY: held.
-            unsafe {
-                slot::each(array, |_, value| {
-                    self.value(out, field_context, field, cases, value, depth)
-                })?;
-            }
+            array.each(|_, value| self.value(out, field_context, field, cases, value, depth))?;
             wire::close(out, start);
             return Ok(());
         }
-        // SAFETY: held.
-        unsafe {
-            slot::each(array, |_, value| {
-                put_varint(out, field.tag());
-                self.value(out, field_context, field, cases, value, depth)
-            })
-        }
+        array.each(|_, value| {
+            put_varint(out, field.tag());
+            self.value(out, field_context, field, cases, value, depth)
+        })
     }
 
     fn map(
@@ -301,34 +279,27 @@ impl Encoder<'_> {
         field_context: FieldContext<'_>,
         entry: &MapEntry,
         cases: Option<&EnumBinding>,
-        array: *mut HashTable,
+        array: Array<'_>,
         depth: usize,
     ) -> PhpResult<()> {
-        // SAFETY: the object holds the array; from here on we do as well, so PHP would write to a copy.
-        let _held = unsafe {
-            if slot::length(array) == 0 {
-                return Ok(());
-            }
-            Held::array_at(array)
-        };
-        // SAFETY: held.
-        unsafe {
-            slot::each(array, |key, value| {
-                put_varint(out, field_context.field.tag());
-                let start = wire::open(out);
-                put_varint(out, entry.key.tag());
-                map_key(out, field_context, &entry.key, key)?;
-                put_varint(out, entry.value.tag());
-                self.value(out, field_context, &entry.value, cases, value, depth)?;
-                wire::close(out, start);
-                Ok(())
-            })
+        if array.is_empty() {
+            return Ok(());
         }
+        array.each(|key, value| {
+            put_varint(out, field_context.field.tag());
+            let start = wire::open(out);
+            put_varint(out, entry.key.tag());
+            map_key(out, field_context, &entry.key, key)?;
+            put_varint(out, entry.value.tag());
+            self.value(out, field_context, &entry.value, cases, value, depth)?;
+            wire::close(out, start);
+            Ok(())
+        })
     }
 }
 
 /// At most one member of a oneof can be sent.
-fn check_oneofs(layout: &Layout, object: *mut zend_object, binding: &Binding) -> PhpResult<()> {
+fn check_oneofs(layout: &Layout, object: Object<'_>, binding: &Binding) -> PhpResult<()> {
     for oneof in &layout.oneofs {
         if oneof.members.len() < 2 {
             continue;
@@ -338,8 +309,7 @@ fn check_oneofs(layout: &Layout, object: *mut zend_object, binding: &Binding) ->
             let Some(&index) = binding.slots.get(member) else {
                 continue;
             };
-            // SAFETY: the object lives, and the slot is one of its class.
-            if let Value::Absent = unsafe { slot::read(slot::at(object, index)) } {
+            if let Value::Absent = object.value(index) {
                 continue;
             }
             if let Some(other) = chosen.replace(member) {
@@ -374,10 +344,9 @@ fn expected_enum(cases: Option<&EnumBinding>) -> String {
 fn number_of(
     field_context: FieldContext<'_>,
     cases: Option<&EnumBinding>,
-    object: *mut zend_object,
+    object: Object<'_>,
 ) -> PhpResult<i64> {
-    // SAFETY: the message holds the object.
-    match cases.and_then(|cases| unsafe { cases.number(object) }) {
+    match cases.and_then(|cases| cases.number(object)) {
         Some(number) => Ok(number),
         None => Err(field_context.mismatch(&expected_enum(cases), Value::Object(object))),
     }
@@ -387,7 +356,7 @@ fn map_key(
     out: &mut Vec<u8>,
     field_context: FieldContext<'_>,
     field: &Field,
-    key: Key,
+    key: Key<'_>,
 ) -> PhpResult<()> {
     match (field.kind, key) {
         (Kind::String, Key::Index(number)) => put_delimited(out, number.to_string().as_bytes()),
@@ -410,8 +379,7 @@ fn map_key(
             return scalar(out, field_context, kind, field.utf8, Value::Int(number));
         }
         (_, Key::Text(string)) => {
-            // SAFETY: the array that is held holds its keys.
-            let text = String::from_utf8_lossy(unsafe { slot::bytes(string) }).into_owned();
+            let text = String::from_utf8_lossy(string.as_bytes()).into_owned();
             return Err(
                 field_context.refuse(format_args!("has the key \"{text}\", expected an int"))
             );
@@ -426,15 +394,14 @@ fn scalar(
     field_context: FieldContext<'_>,
     kind: Kind,
     utf8: bool,
-    value: Value,
+    value: Value<'_>,
 ) -> PhpResult<()> {
     match kind {
         Kind::String | Kind::Bytes => {
             let Value::Text(string) = value else {
                 return Err(field_context.mismatch("string", value));
             };
-            // SAFETY: the message, or an array that is held, holds the string.
-            let bytes = unsafe { slot::bytes(string) };
+            let bytes = string.as_bytes();
             if kind == Kind::String && utf8 && std::str::from_utf8(bytes).is_err() {
                 return Err(field_context.refuse("is not UTF-8; binary data needs the type bytes"));
             }
@@ -456,7 +423,7 @@ fn scalar(
     Ok(())
 }
 
-fn float(field_context: FieldContext<'_>, value: Value) -> PhpResult<f64> {
+fn float(field_context: FieldContext<'_>, value: Value<'_>) -> PhpResult<f64> {
     match value {
         Value::Float(number) => Ok(number),
         Value::Int(number) => Ok(number as f64),
@@ -502,14 +469,13 @@ fn wrapper(
     out: &mut Vec<u8>,
     field_context: FieldContext<'_>,
     kind: Kind,
-    value: Value,
+    value: Value<'_>,
 ) -> PhpResult<()> {
     let is_default = match value {
         Value::Int(number) => number == 0,
         Value::Float(number) => number.to_bits() == 0,
         Value::Bool(value) => !value,
-        // SAFETY: the message, or an array that is held, holds the string.
-        Value::Text(string) => unsafe { slot::bytes(string) }.is_empty(),
+        Value::Text(string) => string.is_empty(),
         _ => false,
     };
     if is_default {
@@ -519,12 +485,15 @@ fn wrapper(
     scalar(out, field_context, kind, true, value)
 }
 
-fn timestamp(out: &mut Vec<u8>, field_context: FieldContext<'_>, value: Value) -> PhpResult<()> {
+fn timestamp(
+    out: &mut Vec<u8>,
+    field_context: FieldContext<'_>,
+    value: Value<'_>,
+) -> PhpResult<()> {
     let Value::Object(object) = value else {
         return Err(field_context.mismatch("DateTimeInterface", value));
     };
-    // SAFETY: no PHP code has run since the object was read from what owns it.
-    let held = unsafe { Held::object(object) };
+    let held = object.held();
     let parts = crate::convert::call(
         "Weft\\Protobuf\\Internal\\Instants::parts",
         vec![held.zval()],

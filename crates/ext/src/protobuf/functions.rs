@@ -13,6 +13,7 @@ use super::failure::{malformed, schema};
 use super::object::NewObject;
 use super::{encode, registry, schema_files, sink};
 use crate::failure::Failure;
+use crate::zend::value::Object;
 
 #[php_function]
 #[php(name = "Weft\\Native\\protobufEncode")]
@@ -48,7 +49,7 @@ fn new_object(binding: &Rc<Binding>, bytes: &[u8]) -> PhpResult<Zval> {
 #[php_function]
 #[php(name = "Weft\\Native\\protobufToJson")]
 pub fn protobuf_to_json(message: &mut ZendObject) -> PhpResult<Zval> {
-    let binding = registry::of_class(message.ce)?;
+    let binding = registry::of_class(Object::of(message).class())?;
     let schema = schema_files::schema();
     let json = encode::encode(message, |bytes| {
         protobuf::json::to_json(&schema, binding.layout, bytes)

@@ -12,7 +12,6 @@ mod object;
 mod registry;
 mod schema_files;
 mod sink;
-pub mod slot;
 
 pub use encode::encode;
 pub use functions::{decode, register};

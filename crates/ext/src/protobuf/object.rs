@@ -4,15 +4,18 @@
 //! directly or through a parent, until the message is complete. PHP code runs meanwhile (classes are loaded, times and structures are
 //! made), but nothing else refers to these objects.
 
+#![allow(unsafe_code, reason = "owns the objects it writes to")]
+
 use std::rc::Rc;
 
-use ext_php_rs::ffi::{self, HashTable, zend_object, zval};
+use ext_php_rs::ffi::{self, HashTable, zend_object};
 use ext_php_rs::types::Zval;
 
 use weft_core::protobuf::Scalar;
 
 use super::binding::{Binding, EnumBinding};
-use super::slot;
+use crate::zend::value::Value;
+use crate::zend::{Class, make, slot};
 
 /// The outermost object; released unless it is handed out.
 pub struct NewObject(Object);
@@ -28,9 +31,10 @@ impl NewObject {
 
     pub fn into_zval(self) -> Zval {
         // The value takes over the reference that dropping would give back.
-        let zval = slot::object(self.0.object);
+        // SAFETY: it does so here.
+        let value = unsafe { slot::owner_of(self.0.object) };
         std::mem::forget(self);
-        zval
+        value
     }
 }
 
@@ -51,24 +55,17 @@ pub struct Object {
 impl Object {
     /// A new object with the defaults of its layout and one reference; no constructor runs.
     fn new(binding: &Rc<Binding>) -> Self {
-        // SAFETY: the class has no creation handler of its own (checked when it was bound), so this is what PHP does; each
-        // slot is then initialized from the defaults, of which there are as many as slots.
-        let object = unsafe {
-            let object = ffi::zend_objects_new(binding.class);
-            for (index, value) in binding.defaults.iter().enumerate() {
-                slot::retain(value);
-                std::ptr::copy_nonoverlapping(value, slot::at(object, index as u32), 1);
-            }
-            object
-        };
+        // The class has no creation handler of its own: checked when it was bound.
+        let object = binding.class.new_object(&binding.defaults);
         let binding = Rc::as_ptr(binding);
         Self { object, binding }
     }
 
     /// A new object, and the value that owns it: it belongs into a slot of another object under construction.
-    pub fn child(binding: &Rc<Binding>) -> (Self, zval) {
+    pub fn child(binding: &Rc<Binding>) -> (Self, Zval) {
         let child = Self::new(binding);
-        (child, slot::object(child.object))
+        // SAFETY: the value takes over the only reference.
+        (child, unsafe { slot::owner_of(child.object) })
     }
 
     pub fn binding<'a>(self) -> &'a Binding {
@@ -81,7 +78,7 @@ impl Object {
     }
 
     /// The slot of a field, by its index in the layout.
-    fn slot(self, index: usize) -> *mut zval {
+    fn slot(self, index: usize) -> *mut Zval {
         let slot = self.binding().slots.get(index).copied().unwrap_or_default();
         // SAFETY: the object lives while it is decoded, and the slot is one of its class.
         unsafe { slot::at(self.object, slot) }
@@ -89,20 +86,20 @@ impl Object {
 
     /// Sets a field. The type of the property was compared with that of the field when the class was bound.
     #[inline]
-    pub fn set(self, index: usize, value: zval) {
+    pub fn set(self, index: usize, value: Zval) {
         // SAFETY: an initialized slot of a living object.
         unsafe { slot::write(self.slot(index), value) };
     }
 
     /// Appends to a repeated field.
     #[inline]
-    pub fn push(self, index: usize, value: zval) {
+    pub fn push(self, index: usize, value: Zval) {
         // SAFETY: the slot holds an array that only this object has.
         unsafe { slot::push(self.array(index), value) };
     }
 
     /// Sets an entry of a map.
-    pub fn put(self, index: usize, key: &Scalar<'_>, value: zval) {
+    pub fn put(self, index: usize, key: &Scalar<'_>, value: Zval) {
         let array = self.array(index);
         // SAFETY: the slot holds an array that only this object has.
         unsafe {
@@ -120,27 +117,28 @@ impl Object {
         unsafe { slot::array(self.slot(index)) }
     }
 
+    fn value<'a>(self, index: usize) -> Value<'a> {
+        // SAFETY: an initialized slot of a living object.
+        Value::of(unsafe { &*self.slot(index) })
+    }
+
     #[inline]
     pub fn is_set(self, index: usize) -> bool {
-        // SAFETY: an initialized slot of a living object.
-        let value = unsafe { slot::read(self.slot(index)) };
-        !matches!(value, slot::Value::Absent)
+        !matches!(self.value(index), Value::Absent)
     }
 
     /// The message at a singular field, if there is one, with the binding that `bind` finds for its class.
     pub fn message<E>(
         self,
         index: usize,
-        bind: impl FnOnce(*mut ffi::zend_class_entry) -> Result<Rc<Binding>, E>,
+        bind: impl FnOnce(Class) -> Result<Rc<Binding>, E>,
     ) -> Result<Option<Self>, E> {
-        // SAFETY: an initialized slot of a living object; an object in it is a message of this field's class, under construction too.
-        let object = match unsafe { slot::read(self.slot(index)) } {
-            slot::Value::Object(object) => object,
-            _ => return Ok(None),
+        // An object in the slot is a message of this field's class, under construction too.
+        let Value::Object(object) = self.value(index) else {
+            return Ok(None);
         };
-        // SAFETY: the object in the slot lives.
-        let binding = bind(unsafe { (*object).ce })?;
-        let binding = Rc::as_ptr(&binding);
+        let binding = Rc::as_ptr(&bind(object.class())?);
+        let object = object.as_ptr();
         Ok(Some(Self { object, binding }))
     }
 
@@ -156,7 +154,7 @@ impl Object {
         unsafe {
             slot::write(
                 slot::at(self.object, self.binding().unknown),
-                slot::string(unknown),
+                make::string(unknown),
             );
             ffi::ext_php_rs_zend_object_release(self.object);
         }

@@ -6,7 +6,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 use ext_php_rs::exception::PhpResult;
-use ext_php_rs::ffi::{zend_class_entry, zend_lookup_class_ex};
 use ext_php_rs::types::ZendStr;
 
 use weft_core::protobuf::LayoutId;
@@ -14,12 +13,13 @@ use weft_core::protobuf::LayoutId;
 use super::binding::Binding;
 use super::failure::schema as refused;
 use super::schema_files::{self, class_of, schema};
+use crate::zend::Class;
 
 /// No borrow of it is held while PHP runs: binding a class loads files, which may use this again.
 #[derive(Default)]
 struct Registry {
     by_layout: Vec<Option<Rc<Binding>>>,
-    by_class: HashMap<usize, Rc<Binding>, BuildHasherDefault<AddressHasher>>,
+    by_class: HashMap<Class, Rc<Binding>, BuildHasherDefault<AddressHasher>>,
 }
 
 /// Hashes an address. Input from outside cannot choose it, so that it needs no protection against collisions.
@@ -47,8 +47,8 @@ impl Hasher for AddressHasher {
 impl Registry {
     /// An earlier binding of the class stays: PHP code that ran while this one was made can have bound it already, and
     /// objects under construction point at it.
-    fn keep(&mut self, class: *mut zend_class_entry, binding: Rc<Binding>) -> Rc<Binding> {
-        let bound = Rc::clone(self.by_class.entry(class as usize).or_insert(binding));
+    fn keep(&mut self, class: Class, binding: Rc<Binding>) -> Rc<Binding> {
+        let bound = Rc::clone(self.by_class.entry(class).or_insert(binding));
         if is_generated(&bound) {
             let index = bound.layout.index();
             if self.by_layout.len() <= index {
@@ -89,21 +89,17 @@ pub fn forget() {
 
 /// The binding of a class, by its name.
 pub fn of_name(name: &ZendStr) -> PhpResult<Rc<Binding>> {
-    // SAFETY: the name is alive; PHP loads the class if it must and returns none when there is none.
-    let class = unsafe {
-        zend_lookup_class_ex(std::ptr::from_ref(name).cast_mut(), std::ptr::null_mut(), 0)
-    };
-    if class.is_null() {
+    let Some(class) = Class::find(name) else {
         let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
         return Err(refused(format!("the class {name} does not exist")));
-    }
+    };
     of_class(class)
 }
 
 /// The binding of a class.
 #[inline]
-pub fn of_class(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
-    let known = with(|registry| registry.by_class.get(&(class as usize)).map(Rc::clone));
+pub fn of_class(class: Class) -> PhpResult<Rc<Binding>> {
+    let known = with(|registry| registry.by_class.get(&class).map(Rc::clone));
     match known {
         Some(binding) => Ok(binding),
         None => bind(class),
@@ -138,7 +134,7 @@ fn load(layout: LayoutId) -> PhpResult<Rc<Binding>> {
 }
 
 #[cold]
-fn bind(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
+fn bind(class: Class) -> PhpResult<Rc<Binding>> {
     let binding = Rc::new(Binding::of(class)?);
     Ok(with(|registry| registry.keep(class, binding)))
 }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use ext_php_rs::exception::{PhpException, PhpResult};
-use ext_php_rs::ffi::zval;
+use ext_php_rs::types::Zval;
 
 use weft_core::protobuf::{DecodeError, Dynamic, Field, MapEntry, Scalar, Sink, WellKnown};
 
 use super::binding::{Binding, EnumBinding};
 use super::failure::{malformed, schema};
 use super::object::Object;
-use super::slot::{self, NewArray};
 use super::{registry, schema_files};
+use crate::zend::make::{self, NewArray};
 
 /// An error of decoding.
 pub enum Refused {
@@ -72,12 +72,12 @@ fn clear_siblings(object: Object, index: usize, oneof: usize) {
         .map(|oneof| oneof.members.as_slice());
     for &member in members.unwrap_or_default() {
         if member != index {
-            object.set(member, slot::null());
+            object.set(member, make::null());
         }
     }
 }
 
-fn new_child(field: &Field) -> PhpResult<(Object, zval)> {
+fn new_child(field: &Field) -> PhpResult<(Object, Zval)> {
     let Some(layout) = field.kind.layout() else {
         return Err(schema("a child of a field that is no message"));
     };
@@ -188,14 +188,14 @@ fn to_zval(
     field: &Field,
     cases: Option<&EnumBinding>,
     position: Position,
-) -> Result<zval, Refused> {
+) -> Result<Zval, Refused> {
     Ok(match value {
-        Scalar::Int(number) => slot::int(number),
-        Scalar::Float(number) => slot::float(number),
-        Scalar::Bool(value) => slot::boolean(value),
-        Scalar::Text(bytes) | Scalar::Bytes(bytes) => slot::string(bytes),
+        Scalar::Int(number) => make::int(number),
+        Scalar::Float(number) => make::float(number),
+        Scalar::Bool(value) => make::boolean(value),
+        Scalar::Text(bytes) | Scalar::Bytes(bytes) => make::string(bytes),
         Scalar::Enum(number) => {
-            cases.map_or_else(|| slot::int(number.into()), |cases| cases.value(number))
+            cases.map_or_else(|| make::int(number.into()), |cases| cases.value(number))
         }
         Scalar::Timestamp { seconds, nanos } => crate::convert::call(
             "Weft\\Protobuf\\Internal\\Instants::at",
@@ -214,17 +214,17 @@ fn to_zval(
 }
 
 /// The case that stands for a null which is there.
-fn null_value() -> PhpResult<zval> {
+fn null_value() -> PhpResult<Zval> {
     crate::convert::call("Weft\\Protobuf\\Internal\\Values::null", vec![])
 }
 
 /// Lists and structs are arrays; a struct that would look like a list is an `\stdClass`.
-pub fn dynamic(value: Dynamic) -> PhpResult<zval> {
+pub fn dynamic(value: Dynamic) -> PhpResult<Zval> {
     Ok(match value {
-        Dynamic::Null => slot::null(),
-        Dynamic::Bool(value) => slot::boolean(value),
-        Dynamic::Number(number) => slot::float(number),
-        Dynamic::Text(text) => slot::string(text.as_bytes()),
+        Dynamic::Null => make::null(),
+        Dynamic::Bool(value) => make::boolean(value),
+        Dynamic::Number(number) => make::float(number),
+        Dynamic::Text(text) => make::string(text.as_bytes()),
         Dynamic::List(values) => {
             let mut array = NewArray::with_capacity(values.len());
             for value in values {

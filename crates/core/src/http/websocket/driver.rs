@@ -1,5 +1,7 @@
 //! Moves the messages of a [`WebSocket`] between its handler and its connection.
 
+#![allow(unsafe_code, reason = "reads a socket into uninitialised memory")]
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;

@@ -1,5 +1,7 @@
 //! One prepared statement: binds parameters and reads rows.
 
+#![allow(unsafe_code, reason = "calls SQLite")]
+
 use std::sync::Arc;
 
 use fallible_iterator::FallibleIterator;

@@ -7,32 +7,14 @@
 //! One reference of our own is all that is needed: PHP copies an array that more than one owner refers to before it writes
 //! to it, and frees an object after its last reference is gone.
 
-use ext_php_rs::ffi::{HashTable, zend_object};
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use crate::protobuf::slot;
-
 /// A value with a reference of its own, PHP references followed. Dropping it may run a destructor.
-pub struct Held(Zval);
+pub struct Held(pub(super) Zval);
 
 impl Held {
     pub fn of(value: &Zval) -> Self {
         Self(value.dereference().shallow_clone())
-    }
-
-    /// # Safety
-    /// The object must be alive.
-    pub unsafe fn object(object: *mut zend_object) -> Self {
-        // SAFETY: the caller's promise; the reference belongs to the value from here on.
-        unsafe { (*object).gc.refcount += 1 };
-        Self(slot::object(object))
-    }
-
-    /// # Safety
-    /// The array must be alive.
-    pub unsafe fn array_at(array: *mut HashTable) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { slot::shared_array(array) })
     }
 
     pub fn zval(&self) -> &Zval {

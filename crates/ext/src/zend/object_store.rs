@@ -1,4 +1,4 @@
-//! Native objects in a forked child.
+//! The store of all objects, in a forked child.
 //!
 //! A child inherits a copy of every object, but not the threads, and it shares sockets, epoll instances and eventfds with its
 //! parent. The destructor of an inherited object would lock mutexes that a thread of the parent held at the fork, and stay

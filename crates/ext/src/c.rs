@@ -1,0 +1,107 @@
+//! The functions in C that this crate calls: `crates/ext/hooks` and `crates/ext/realms`.
+//!
+//! All of them are for the thread of PHP, on which everything in this crate runs that PHP calls.
+
+#![allow(unsafe_code, reason = "declares functions in C")]
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+unsafe extern "C" {
+    pub safe fn weft_hooks_startup() -> bool;
+    pub safe fn weft_hooks_request_shutdown();
+    pub safe fn weft_hooks_switch(groups: u32);
+    pub safe fn weft_hooks_groups() -> u32;
+    pub safe fn weft_hooks_enter_fiber();
+    pub safe fn weft_calls_startup() -> bool;
+    pub safe fn weft_calls_request_shutdown();
+    pub safe fn weft_calls_queue(queue: bool) -> bool;
+    #[cfg(debug_assertions)]
+    pub safe fn weft_nap(microseconds: u32) -> i32;
+    pub safe fn weft_realms_startup() -> bool;
+    pub safe fn weft_realms_request_shutdown();
+
+    fn weft_release(work: *mut RawWork);
+    fn weft_each_extension(
+        visit: extern "C" fn(handle: *mut c_void, context: *mut c_void),
+        context: *mut c_void,
+    );
+    static weft_replacements: [Replacement; 0];
+    static weft_replacement_count: usize;
+}
+
+/// `weft_work` of hooks.h; only its address is used here.
+#[repr(C)]
+pub struct RawWork {
+    run: unsafe extern "C" fn(*mut RawWork),
+    _release: unsafe extern "C" fn(*mut RawWork),
+    _holders: c_int,
+}
+
+/// A call that runs on another thread. Dropping it gives its reference back, on whichever thread.
+pub struct Work(*mut RawWork);
+
+// SAFETY: C hands the work over to another thread; both sides count their references atomically.
+unsafe impl Send for Work {}
+
+impl Work {
+    /// # Safety
+    /// The work is valid, and has a reference for this.
+    pub unsafe fn new(work: *mut RawWork) -> Self {
+        Self(work)
+    }
+
+    pub fn run(self) {
+        // SAFETY: the reference keeps the work alive, and it may be run on another thread, once.
+        unsafe { ((*self.0).run)(self.0) }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // SAFETY: this reference is given back once.
+        unsafe { weft_release(self.0) }
+    }
+}
+
+/// What `dlopen()` has returned for a library that stays loaded.
+#[derive(Clone, Copy)]
+pub struct LibraryHandle(pub *mut c_void);
+
+/// Those of the loaded extensions.
+pub fn extension_handles() -> Vec<LibraryHandle> {
+    extern "C" fn visit(handle: *mut c_void, context: *mut c_void) {
+        // SAFETY: `context` is the list of the caller below.
+        let handles = unsafe { &mut *context.cast::<Vec<LibraryHandle>>() };
+        handles.push(LibraryHandle(handle));
+    }
+    let mut handles: Vec<LibraryHandle> = Vec::new();
+    // SAFETY: PHP's own thread; the callback only pushes.
+    unsafe { weft_each_extension(visit, (&raw mut handles).cast()) };
+    handles
+}
+
+/// `weft_replacement` of hooks.h.
+#[repr(C)]
+struct Replacement {
+    name: *const c_char,
+    replacement: *mut c_void,
+}
+
+/// The functions of libc that are replaced, and the address of each replacement.
+pub fn replacements() -> HashMap<&'static [u8], (&'static str, usize)> {
+    // SAFETY: the table is constant data of this library.
+    let entries = unsafe {
+        std::slice::from_raw_parts(
+            (&raw const weft_replacements).cast::<Replacement>(),
+            weft_replacement_count,
+        )
+    };
+    let entries = entries.iter().map(|entry| {
+        // SAFETY: names are string literals.
+        let name: &'static CStr = unsafe { CStr::from_ptr(entry.name) };
+        let text = name.to_str().unwrap_or_default();
+        (name.to_bytes(), (text, entry.replacement as usize))
+    });
+    entries.collect()
+}

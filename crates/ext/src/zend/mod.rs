@@ -1,0 +1,24 @@
+//! What this crate reads and writes in the memory of the Zend engine itself, because ext-php-rs does not wrap it.
+//!
+//! Each module is one idea with safe functions, except `slot`, whose callers own what they write to. All of it runs on PHP's thread.
+
+#![allow(unsafe_code, reason = "reads and writes structures of PHP")]
+
+mod array;
+mod class;
+mod frames;
+mod held;
+pub mod make;
+mod object_store;
+mod output_stack;
+pub mod slot;
+mod strings;
+pub mod value;
+
+pub use array::packed;
+pub use class::{Class, NoSlot, instance};
+pub use frames::{Frame, Frames, globals_address};
+pub use held::Held;
+pub use object_store::leak_inherited_objects;
+pub use output_stack::{Context, Handler, OutputStack, observe_fibers};
+pub use strings::is_constant;
