@@ -19,6 +19,27 @@ final class PagesTest extends TestCase
         self::assertSame(0, $code, implode("\n", $output) . "\nmake bench-render writes them");
     }
 
+    public function testTheWaitsThatTheFirstPagesNameAreThoseOfThePublishedRun(): void
+    {
+        $root = dirname(__DIR__, 2);
+        /** @var list<array{system: string, client: string, tasks: int, wait_ms: int, seconds: float}> $waits */
+        $waits = json_decode((string) file_get_contents("$root/bench/hooks/results.json"), true, flags: JSON_THROW_ON_ERROR)['waits'];
+        $range = static function (string $system, string $format) use ($waits): string {
+            $ofLibraries = static fn (array $wait): bool => $wait['system'] === $system && $wait['tasks'] === 10 && $wait['wait_ms'] === 200
+                && in_array($wait['client'], ['PDO pgsql', 'PDO mysql', 'mysqli', 'curl', 'Guzzle', 'phpredis'], true);
+            $seconds = array_column(array_filter($waits, $ofLibraries), 'seconds');
+            self::assertCount(6, $seconds);
+
+            return sprintf("$format to $format", min($seconds), max($seconds));
+        };
+
+        foreach (['README.md', 'docs/index.md'] as $page) {
+            $text = (string) preg_replace('/\s+/', ' ', (string) file_get_contents("$root/$page"));
+            self::assertStringContainsString("take {$range('weft', '%.2f')} s together", $text, $page);
+            self::assertMatchesRegularExpression('/in plain PHP \[?' . preg_quote($range('blocking', '%.1f'), '/') . '/', $text, $page);
+        }
+    }
+
     public function testAPageThatWasEditedByHandIsFound(): void
     {
         $page = tempnam(sys_get_temp_dir(), 'weft-bench');
