@@ -74,6 +74,8 @@ final class BadInputTest extends HttpTestCase
         yield 'no host' => [400, "GET / HTTP/1.1\r\n\r\n"];
         yield 'two hosts' => [400, $get . "Host: b\r\n\r\n"];
         yield 'two hosts in HTTP/1.0' => [400, "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"];
+        yield 'a host with a port that is no number' => [400, "GET / HTTP/1.1\r\nHost: a:x\r\n\r\n"];
+        yield 'a host with two ports' => [400, "GET / HTTP/1.1\r\nHost: a:80:81\r\n\r\n"];
         yield 'a host with a space' => [400, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"];
         yield 'a host with a path' => [400, "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"];
         yield 'a host with a user' => [400, "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n"];

@@ -22,7 +22,7 @@ pub(super) fn validate<B>(request: &Request<B>, most_fields: usize) -> Result<bo
         if *name == header::HOST {
             hosts += 1;
             host = Some(value.as_bytes());
-            is_malformed |= !value.as_bytes().iter().copied().all(may_be_of_host);
+            is_malformed |= !is_host(value.as_bytes());
         } else if *name == header::TRANSFER_ENCODING {
             codings += 1;
             is_malformed |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -54,7 +54,7 @@ fn validate_authority<B>(request: &Request<B>, host: Option<&[u8]>) -> Result<()
     };
     let authority = authority.as_str();
     // RFC 9110 §4.2.4: `user@host` could be displayed as the host.
-    if authority.contains('@') || !authority.bytes().all(may_be_of_host) {
+    if authority.contains('@') || !is_host(authority.as_bytes()) {
         return Err(StatusCode::BAD_REQUEST);
     }
     // RFC 9113 §8.3.1: `host` must not differ. RFC 9112 §3.2.2: with a target in absolute form it is ignored.
@@ -112,8 +112,25 @@ const OF_HOST: [bool; 256] = {
     of_host
 };
 
-fn may_be_of_host(byte: u8) -> bool {
-    OF_HOST[usize::from(byte)]
+/// Whether it has the form of a host with or without a port (RFC 3986 §3.2.2 and §3.2.3): a reader that takes `a:80:81` for the port 81, and
+/// another that takes it for 80, would see two hosts.
+pub(super) fn is_host(host: &[u8]) -> bool {
+    let end = match host.strip_prefix(b"[") {
+        Some(address) => match address.iter().position(|byte| b"[]".contains(byte)) {
+            Some(end) if address[end] == b']' => end + 2,
+            _ => return false,
+        },
+        None => {
+            let end = host.iter().position(|byte| b":[]".contains(byte));
+            end.unwrap_or(host.len())
+        }
+    };
+    let (name, port) = host.split_at(end);
+    let is_port = match port.split_first() {
+        None => true,
+        Some((colon, digits)) => *colon == b':' && digits.iter().all(u8::is_ascii_digit),
+    };
+    is_port && name.iter().all(|byte| OF_HOST[usize::from(*byte)])
 }
 
 pub(super) fn body_error_response(error: &BodyError) -> Response<Body> {
@@ -190,6 +207,44 @@ mod tests {
         assert_eq!(validated(twice), Err(StatusCode::BAD_REQUEST));
         let same = http2("Name:443").header("host", "name");
         assert_eq!(validated(same), Ok(vec!["Name:443".to_owned()]));
+    }
+
+    #[test]
+    fn a_host_has_one_port_of_digits_or_none() {
+        for host in [
+            "",
+            "a",
+            "a:",
+            "a:80",
+            "1.2.3.4:1",
+            "[::1]",
+            "[::1]:",
+            "[::1]:8080",
+        ] {
+            let request = Request::get("/").header("host", host);
+            assert_eq!(validated(request), Ok(vec![host.to_owned()]), "{host}");
+        }
+        for host in [
+            "a:x",
+            "a:80x",
+            "a:80:80",
+            "::1",
+            "a:-1",
+            "[::1",
+            "::1]",
+            "[::1]x",
+            "[::1]:x",
+            "[a][b]",
+            "a[b]",
+            "[::1]:80:80",
+        ] {
+            let request = Request::get("/").header("host", host);
+            assert_eq!(validated(request), Err(StatusCode::BAD_REQUEST), "{host}");
+        }
+        assert_eq!(
+            validated(http2("a").header("host", "a:x")),
+            Err(StatusCode::BAD_REQUEST)
+        );
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use hyper::HeaderMap;
 
+use super::error_response::is_host;
+
 /// A network of addresses: `10.0.0.0/8`, `::1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
@@ -157,7 +159,7 @@ impl TrustedProxies {
         if let Some(scheme) = value("x-forwarded-proto").as_deref().and_then(is_https) {
             client.is_https = scheme;
         }
-        client.host = value("x-forwarded-host").filter(|host| is_host(host));
+        client.host = value("x-forwarded-host").filter(|host| is_plain_host(host));
         let port = value("x-forwarded-port").and_then(|port| port.parse::<u16>().ok());
         if let (Some(host), Some(port)) = (&mut client.host, port) {
             add_port(host, port, client.is_https);
@@ -172,7 +174,7 @@ impl TrustedProxies {
             if let Some(scheme) = element.proto.as_deref().and_then(is_https) {
                 client.is_https = scheme;
             }
-            if let Some(host) = element.host.clone().filter(|host| is_host(host)) {
+            if let Some(host) = element.host.clone().filter(|host| is_plain_host(host)) {
                 client.host = Some(host);
             }
             let Some((address, port)) = element.node.as_deref().and_then(node_address) else {
@@ -215,10 +217,13 @@ fn is_https(scheme: &str) -> Option<bool> {
     }
 }
 
-/// Whether it is a host with or without a port (RFC 3986 §3.2.2), so that it can be part of a URL.
-fn is_host(host: &str) -> bool {
+/// Whether it is a host that can be part of a URL.
+fn is_plain_host(host: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%:[]".contains(&byte);
-    !host.is_empty() && host.len() <= 255 + 6 && host.bytes().all(is_plain)
+    !host.is_empty()
+        && host.len() <= 255 + 6
+        && host.bytes().all(is_plain)
+        && is_host(host.as_bytes())
 }
 
 fn add_port(host: &mut String, port: u16, is_https: bool) {
@@ -430,6 +435,7 @@ mod tests {
             ]),
             "https example.org"
         );
+        assert_eq!(see(&[("x-forwarded-host", "example.org:x")]), "http ");
         assert_eq!(
             see(&[
                 ("x-forwarded-for", "203.0.113.9"),
