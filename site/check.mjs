@@ -27,6 +27,8 @@ const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin
 
 const WIDTHS = { phone: [360, 780], tablet: [768, 1024], desk: [1366, 900] };
 const SCHEMES = ['light', 'dark'];
+// Milliseconds for what a script of the page does after a click.
+const WAIT = 60_000;
 const PAGES = ['', 'tutorials/getting-started/', 'guides/install/', 'reference/sql/', 'reference/api/pool/', 'reference/api/options/', 'explanation/performance/', 'errors/', 'errors/pool-exhausted/', 'benchmarks/'];
 const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json', '.svg': 'image/svg+xml', '.png': 'image/png', '.xml': 'application/xml' };
 
@@ -109,21 +111,22 @@ async function use() {
     versions.includes(version) || problems.push(`the menu of versions has ${versions.join(', ') || 'nothing'}`);
     await browser.defaultBrowserContext().overridePermissions(origin, ['clipboard-read', 'clipboard-write', 'clipboard-sanitized-write']);
     const button = await page.waitForSelector('article .md-clipboard, article .md-code__button');
+    await page.evaluate(() => navigator.clipboard.writeText('nothing'));
     await button.evaluate((element) => element.click());
-    const [copied, shown] = await page.evaluate(async () => [await navigator.clipboard.readText(), document.querySelector('article pre > code').textContent]);
-    (copied.trim() !== '' && copied.trim() === shown.trim()) || problems.push(`the button beside the code copies ${JSON.stringify(copied.slice(0, 80))}`);
+    const isCopied = async () => (await navigator.clipboard.readText()).trim() === document.querySelector('article pre > code').textContent.trim();
+    await page.waitForFunction(isCopied, { polling: 100, timeout: WAIT }).catch((error) => problems.push(`the button beside the code does not copy it: ${error.message}`));
     await page.click('label[for="__search"]:not([hidden]), .md-search__input').catch(() => {});
     await page.type('.md-search__input', 'PoolExhaustedException');
-    await page.waitForFunction(() => document.querySelectorAll('.md-search-result__item a').length > 0);
-    const first = await page.$$eval('.md-search-result__item a', (links) => links.slice(0, 5).map((link) => new URL(link.href).pathname));
-    first.some((path) => path.includes('pool-exhausted') || path.includes('/reference/')) || problems.push(`the search for an exception finds ${first.join(', ')}`);
+    // Results of the first letters come before.
+    const isFound = () => [...document.querySelectorAll('.md-search-result__item a')].slice(0, 5).some((link) => link.href.includes('pool-exhausted'));
+    await page.waitForFunction(isFound, { polling: 100, timeout: WAIT }).catch((error) => problems.push(`the search for an exception does not find its page: ${error.message}`));
     await page.screenshot({ path: join(pictures, 'search.png') });
     await page.keyboard.press('Escape');
     // The first click leaves the system's scheme, the second one the light scheme.
     for (const scheme of ['default', 'slate']) {
         await page.evaluate(() => document.querySelector('form[data-md-component="palette"] label:not([hidden])').click());
-        const chosen = await page.evaluate(() => document.body.getAttribute('data-md-color-scheme'));
-        chosen === scheme || problems.push(`the switch of schemes chose ${chosen}, not ${scheme}`);
+        const isChosen = (wanted) => document.body.getAttribute('data-md-color-scheme') === wanted;
+        await page.waitForFunction(isChosen, { polling: 100, timeout: WAIT }, scheme).catch((error) => problems.push(`the switch of schemes does not choose ${scheme}: ${error.message}`));
     }
     await page.close();
 }
