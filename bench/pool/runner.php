@@ -7,24 +7,13 @@ declare(strict_types=1);
 // Its parameters are those of the benchmark of allsilaevex/swoole-connection-pool; --help lists them.
 
 use Weft\Bench\BenchmarkException;
-use Weft\Bench\Machine;
 use Weft\Bench\Pool\Settings;
 use Weft\Bench\Pool\Worker;
 
 require __DIR__ . '/../../autoload.php';
 require __DIR__ . '/../autoload.php';
 
-$arguments = array_slice($argv, 1);
-if (array_intersect($arguments, ['-h', '--help']) !== []) {
-    exit(Settings::usage(Machine::cores()));
-}
-
-try {
-    $settings = Settings::parse($arguments, Machine::cores());
-} catch (BenchmarkException $failure) {
-    fwrite(STDERR, "bench/pool/runner.php: {$failure->getMessage()}\n");
-    exit(2);
-}
+$settings = Settings::ofCommandLine($argv);
 
 // The workers are forked before anything of Weft runs, which does not survive a fork.
 $parent = getmypid();

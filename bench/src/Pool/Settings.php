@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Pool;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Machine;
 
 /** The runner's parameters, with the names and defaults of the runner it stands beside. */
 final class Settings
@@ -18,6 +19,25 @@ final class Settings
     /** @param array<string, bool|int|float|string> $values */
     private function __construct(private readonly array $values)
     {
+    }
+
+    /**
+     * What the command line of a runner says; `--help` and a mistake end the program.
+     *
+     * @param list<string> $argv
+     */
+    public static function ofCommandLine(array $argv): self
+    {
+        $arguments = array_slice($argv, 1);
+        if (array_intersect($arguments, ['-h', '--help']) !== []) {
+            exit(self::usage(Machine::cores()));
+        }
+        try {
+            return self::parse($arguments, Machine::cores());
+        } catch (BenchmarkException $failure) {
+            fwrite(STDERR, "{$argv[0]}: {$failure->getMessage()}\n");
+            exit(2);
+        }
     }
 
     /**

@@ -5,48 +5,14 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Laravel;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Bridge\Symfony\Browser;
-use Weft\Tests\Http\ServerProcess;
 use Weft\Tests\Timing;
 
 /** `examples/laravel` on Weft, and on PHP's own server beside it. */
 final class ApplicationTest extends TestCase
 {
-    /** An API whose answers wait until as many requests are there as they ask for. */
-    private const API = <<<'PHP'
-        $waiting = [];
-        $routes->get('/quote', static function (Request $request) use (&$waiting): Response {
-            $tag = $request->queryParameter('tag');
-            $group = explode('-', (string) $tag)[0];
-            $waiting[$group] = ($waiting[$group] ?? 0) + 1;
-            while ($waiting[$group] < (int) $group) {
-                delay(0.005);
-            }
-            return Response::json(['quote' => "about $tag"]);
-        });
-        PHP;
-
-    /** @var list<Site> */
-    private array $sites = [];
-
-    /** @var list<string> */
-    private array $directories = [];
-
-    /** @var list<ServerProcess> */
-    private array $apis = [];
-
-    protected function tearDown(): void
-    {
-        foreach ($this->apis as $api) {
-            $api->stop();
-        }
-        foreach ($this->sites as $site) {
-            $site->stop();
-        }
-        foreach ($this->directories as $directory) {
-            \exec('rm -rf ' . \escapeshellarg($directory));
-        }
-    }
+    use ServesExample;
 
     public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
     {
@@ -183,18 +149,5 @@ final class ApplicationTest extends TestCase
         $token = $browser->get('/login')->token('_token');
 
         return $browser->post('/login', ['name' => $user, 'password' => 'secret', '_token' => $token]);
-    }
-
-    private function api(): ServerProcess
-    {
-        return $this->apis[] = ServerProcess::start(self::API);
-    }
-
-    private function directory(): string
-    {
-        $directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
-        \mkdir($directory);
-
-        return $this->directories[] = $directory;
     }
 }

@@ -5,51 +5,13 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Symfony;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Http\ServerProcess;
+use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Timing;
 
 /** `examples/symfony` on Weft, and on PHP's own server beside it. */
 final class ApplicationTest extends TestCase
 {
-    /** An API whose answers wait until as many requests are there as they ask for. */
-    private const API = <<<'PHP'
-        $waiting = [];
-        $routes->get('/quote', static function (Request $request) use (&$waiting): Response {
-            $tag = $request->queryParameter('tag');
-            $group = explode('-', (string) $tag)[0];
-            $waiting[$group] = ($waiting[$group] ?? 0) + 1;
-            while ($waiting[$group] < (int) $group) {
-                delay(0.005);
-            }
-            return Response::json(['quote' => "about $tag"]);
-        });
-        PHP;
-
-    /** @var list<Site> */
-    private array $sites = [];
-
-    /** @var list<string> */
-    private array $directories = [];
-
-    /** @var list<ServerProcess> */
-    private array $apis = [];
-
-    protected function tearDown(): void
-    {
-        foreach ($this->apis as $api) {
-            $api->stop();
-        }
-        foreach ($this->sites as $site) {
-            $site->stop();
-        }
-        foreach ($this->directories as $directory) {
-            $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($directory, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
-            foreach ($files as $file) {
-                $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
-            }
-            \rmdir($directory);
-        }
-    }
+    use ServesExample;
 
     public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
     {
@@ -161,18 +123,5 @@ final class ApplicationTest extends TestCase
         $note($browser->get('/customers'));
 
         return $lines;
-    }
-
-    private function api(): ServerProcess
-    {
-        return $this->apis[] = ServerProcess::start(self::API);
-    }
-
-    private function directory(): string
-    {
-        $directory = \sys_get_temp_dir() . '/weft-symfony-' . \bin2hex(\random_bytes(6));
-        \mkdir($directory);
-
-        return $this->directories[] = $directory;
     }
 }

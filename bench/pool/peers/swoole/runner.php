@@ -9,25 +9,13 @@ use Swoole\Coroutine\WaitGroup;
 use Swoole\Http\Request;
 use Swoole\Http\Response;
 use Swoole\Http\Server;
-use Weft\Bench\BenchmarkException;
-use Weft\Bench\Machine;
 use Weft\Bench\Pool\Dsn;
 use Weft\Bench\Pool\Settings;
 use Weft\Bench\Pool\SwooleConnections;
 
 require __DIR__ . '/../../../autoload.php';
 
-$arguments = array_slice($argv, 1);
-if (array_intersect($arguments, ['-h', '--help']) !== []) {
-    exit(Settings::usage(Machine::cores()));
-}
-
-try {
-    $settings = Settings::parse($arguments, Machine::cores());
-} catch (BenchmarkException $failure) {
-    fwrite(STDERR, "bench/pool/peers/swoole/runner.php: {$failure->getMessage()}\n");
-    exit(2);
-}
+$settings = Settings::ofCommandLine($argv);
 
 $url = Dsn::url($settings->text('connection.dsn'), $settings->text('connection.username'), $settings->text('connection.password'));
 $connections = null;

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::lane::Lane;
 use super::status::{Code, Status};
-use crate::metrics::{self, Counter};
+use crate::metrics::Counter;
 use crate::server::{self, ReachedLimit, Scope};
 
 /// Why a call was refused.
@@ -86,6 +86,10 @@ impl server::RefusalReason for RefusalReason {
         self as usize
     }
 
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+
     fn of(limit: ReachedLimit) -> Self {
         match limit {
             ReachedLimit::Connections | ReachedLimit::Queue(_) => Self::QueueFull,
@@ -103,17 +107,7 @@ impl server::RefusalReason for RefusalReason {
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
     let help = "gRPC calls refused before a handler, by reason.";
-    let counter = |reason: &RefusalReason| {
-        metrics::counter(
-            "weft_grpc_refused_total",
-            help,
-            &[("reason", reason.name())],
-        )
-    };
-    <RefusalReason as server::RefusalReason>::ALL
-        .iter()
-        .map(counter)
-        .collect()
+    server::refusal_counters::<RefusalReason>("weft_grpc_refused_total", help)
 });
 
 /// The status of a call that the server core refuses.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::metrics::{self, Counter};
+use crate::metrics::Counter;
 use crate::server::{self, ReachedLimit};
 
 /// Why a connection or a request was refused.
@@ -81,6 +81,10 @@ impl server::RefusalReason for RefusalReason {
         self as usize
     }
 
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+
     fn of(limit: ReachedLimit) -> Self {
         match limit {
             ReachedLimit::Connections => Self::ClientConnections,
@@ -98,15 +102,5 @@ impl server::RefusalReason for RefusalReason {
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
     let help = "HTTP connections and requests refused before a handler, by reason.";
-    let counter = |reason: &RefusalReason| {
-        metrics::counter(
-            "weft_http_refused_total",
-            help,
-            &[("reason", reason.name())],
-        )
-    };
-    <RefusalReason as server::RefusalReason>::ALL
-        .iter()
-        .map(counter)
-        .collect()
+    server::refusal_counters::<RefusalReason>("weft_http_refused_total", help)
 });

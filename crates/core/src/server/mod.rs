@@ -19,8 +19,8 @@ pub(crate) use admission::{Admission, ConnectionGuard, RequestGuard, Requester};
 pub use capacity::ConcurrencyLimits;
 pub(crate) use capacity::{Capacity, LaneLimits};
 pub(crate) use refusal::{ReachedLimit, Refusal, Scope};
-pub(crate) use refusals::RefusalReason;
 pub use refusals::RefusalReport;
+pub(crate) use refusals::{RefusalReason, refusal_counters};
 pub use slab::Id;
 pub(crate) use slab::Slab;
 #[cfg(test)]

@@ -1,9 +1,11 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::refusal::ReachedLimit;
+use crate::metrics::{self, Counter};
 
 /// Refusals of one reason are reported no more often than this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
@@ -17,11 +19,20 @@ pub(crate) trait RefusalReason: Copy + 'static {
 
     fn index(self) -> usize;
 
+    /// As it is called in metrics and logs.
+    fn name(self) -> &'static str;
+
     /// The reason of a refusal by the server core.
     fn of(limit: ReachedLimit) -> Self;
 
     /// Adds one to the metric of the reason.
     fn count(self);
+}
+
+/// The counters of a metric with one series for each reason, in the order of their indices.
+pub(crate) fn refusal_counters<R: RefusalReason>(metric: &str, help: &str) -> Vec<Arc<Counter>> {
+    let counter = |reason: &R| metrics::counter(metric, help, &[("reason", reason.name())]);
+    R::ALL.iter().map(counter).collect()
 }
 
 /// Refusals of one reason since the last report.

@@ -31,6 +31,10 @@ impl RefusalReason for Why {
         self as usize
     }
 
+    fn name(self) -> &'static str {
+        "model"
+    }
+
     fn of(limit: ReachedLimit) -> Self {
         match limit {
             ReachedLimit::Deadline { .. } => Self::Deadline,
