@@ -21,7 +21,7 @@ final class ExceptionsTest extends TestCase
         }
     }
 
-    public function testWhatUsersSeeIsMarked(): void
+    public function testExceptionsThatUsersSeeAreMarked(): void
     {
         foreach (self::throwables() as $class) {
             if (!self::isInternal($class)) {

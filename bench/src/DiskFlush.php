@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench;
 
 /**
- * The cost of a small durable write, the lower bound of sequential transactions. It rises with other load of the
- * machine does (seen: from 50 µs to 4 ms while compilers held both cores), so a wide spread says that runs were disturbed.
+ * The cost of a small durable write, the lower bound of sequential transactions. Other load of the machine
+ * raises it (seen: from 50 µs to 4 ms while compilers held both cores), so a wide spread says that runs were disturbed.
  */
 final class DiskFlush
 {

@@ -385,7 +385,7 @@ final class ClientTest extends TestCase
         $this->connection->declare(new Queue($this->queue, passive: true));
     }
 
-    public function testWhatCannotBeConnectedToIsToldByClass(): void
+    public function testAFailedConnectionHasAnExceptionClassForItsReason(): void
     {
         $parts = \parse_url($this->url);
         $at = "{$parts['host']}:{$parts['port']}";
@@ -474,7 +474,7 @@ final class ClientTest extends TestCase
 
     /** @dataProvider outOfBounds */
     #[DataProvider('outOfBounds')]
-    public function testWhatIsOutOfBoundsIsRefusedAtOnce(\Closure $make, string $value): void
+    public function testAnOptionOutOfBoundsIsRefusedAtOnce(\Closure $make, string $value): void
     {
         try {
             $make($this->connection);

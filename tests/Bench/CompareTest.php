@@ -61,7 +61,7 @@ final class CompareTest extends TestCase
         self::assertGreaterThan(5, $wrong, 'and does not say nothing');
     }
 
-    public function testWhatBecameSlowerIsNamedAndTheRestIsNot(): void
+    public function testASlowerResultIsNamedAndOthersAreNot(): void
     {
         $comparison = new Comparison('http', $this->http([10, 10.1, 10.2, 10.3]), $this->http([12, 12.1, 12.2, 12.3]), 0.03);
 
@@ -110,7 +110,7 @@ final class CompareTest extends TestCase
         self::assertFalse((new Comparison('scale', $result(20.0), $result(10.0), 0.03))->becameWorse());
     }
 
-    public function testWhatFailsNowIsNamedHoweverFewRunsThereAre(): void
+    public function testAFailureIsNamedHoweverFewRunsThereAre(): void
     {
         $this->file('old', [10, 10, 10]);
         $new = $this->http([10, 10]);

@@ -13,7 +13,7 @@ require_once __DIR__ . '/../../bench/autoload.php';
 /** Which of its loads a benchmark's row speaks of. */
 final class SummaryTest extends TestCase
 {
-    public function testOfGrpcTheLeastFavourableLoadOfABusyCoreCounts(): void
+    public function testTheLeastFavourableGrpcLoadOfABusyCoreCounts(): void
     {
         $runs = [
             ...self::calls('Get', 'h2load', 1, weft: 8.0, go: 18.0),
@@ -31,7 +31,7 @@ final class SummaryTest extends TestCase
         self::assertStringEndsWith('called by ghz, which leaves the server waiting, 1.30× to 1.50×', $tile->detail);
     }
 
-    public function testOfGrpcAPeerThatIsNotTheYardstickStandsBeside(): void
+    public function testAGrpcPeerThatIsNotTheYardstickStandsBeside(): void
     {
         $tonic = array_map(
             static fn (array $run): array => ['system' => $run['system'] === 'go' ? 'tonic' : 'weft'] + $run,
@@ -61,7 +61,7 @@ final class SummaryTest extends TestCase
         self::assertSame('2.00×', self::tile('grpc', $runs)?->value);
     }
 
-    public function testOfHttpHelloWithSixtyFourConnectionsCounts(): void
+    public function testHttpHelloWithSixtyFourConnectionsCounts(): void
     {
         $cost = static fn (string $system, string $case, int $connections, float $cost): array => [
             'system' => $system, 'case' => $case, 'protocol' => 'http/1.1', 'connections' => $connections, 'cpu_us_per_request' => $cost,
@@ -77,7 +77,7 @@ final class SummaryTest extends TestCase
         self::assertStringEndsWith('with a query each 1.20× go', $tile->detail);
     }
 
-    public function testOfThePoolBothPublishedGainsAreNamed(): void
+    public function testBothPublishedGainsOfThePoolAreNamed(): void
     {
         $run = static fn (string $preset, bool $pool, float $rps): array => ['preset' => $preset, 'pool' => $pool, 'rps' => $rps, 'errors' => 0];
 

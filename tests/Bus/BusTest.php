@@ -293,7 +293,7 @@ final class BusTest extends BusTestCase
         yield 'nonsense' => ['secret', null];
     }
 
-    public function testWhatAHandlerSendsLeavesAfterItHasReturned(): void
+    public function testMessagesOfAHandlerAreSentAfterItHasReturned(): void
     {
         $this->inRuntime(function (): void {
             $depth = null;
@@ -504,7 +504,7 @@ final class BusTest extends BusTestCase
 
     /** @dataProvider unusable */
     #[DataProvider('unusable')]
-    public function testWhatCannotBeHandledIsDeadLetteredWithItsOriginalBytes(string $type, string $body, array $headers, string $error, string $message): void
+    public function testAnUnhandleableMessageIsDeadLetteredWithItsOriginalBytes(string $type, string $body, array $headers, string $error, string $message): void
     {
         $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
             $broker = new Memory();

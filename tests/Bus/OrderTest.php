@@ -279,7 +279,7 @@ final class OrderTest extends BusTestCase
         });
     }
 
-    public function testOfManyConsumersOneWorksAndAnotherTakesOverWhereItStopped(): void
+    public function testOneOfManyConsumersWorksAndAnotherTakesOverWhereItStopped(): void
     {
         $this->inRuntime(function (): void {
             $seen = [];
@@ -343,7 +343,7 @@ final class OrderTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
-    public function testWhateverFailsEachKeyIsHandledInItsOrderAndNothingIsLost(string $place): void
+    public function testEachKeyIsHandledInOrderAndNothingIsLostDespiteFailures(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);
@@ -497,7 +497,7 @@ final class OrderTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
-    public function testOfTwoMessagesWithOneIdBehindABlockedKeyNoneIsLost(string $place): void
+    public function testTwoMessagesWithOneIdBehindABlockedKeyAreNotLost(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);

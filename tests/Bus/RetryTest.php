@@ -124,7 +124,7 @@ class RetryTest extends BusTestCase
 
     /** @dataProvider buses */
     #[DataProvider('buses')]
-    public function testOfTwoListenersThatFailOneIsTriedAgainAndTheOtherIsDeadLettered(\Closure $connect): void
+    public function testOneFailedListenerIsRetriedAndTheOtherIsDeadLettered(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
             $listeners = new class {
@@ -447,7 +447,7 @@ class RetryTest extends BusTestCase
 
     /** @dataProvider buses */
     #[DataProvider('buses')]
-    public function testOfMessagesWithOneIdOrNoneEachOneComesBack(\Closure $connect): void
+    public function testEachMessageComesBackAlthoughTheyShareAnIdOrHaveNone(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
             $handler = new class {

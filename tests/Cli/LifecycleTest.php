@@ -144,7 +144,7 @@ final class LifecycleTest extends TestCase
 
     /** @dataProvider slow */
     #[DataProvider('slow')]
-    public function testWhatTakesLongerThanTheGraceIsCancelled(string $program, ?string $request): void
+    public function testWorkThatOutlivesTheGraceIsCancelled(string $program, ?string $request): void
     {
         $this->start('grace: 0.2', $program, announce: true);
         $address = $this->line();
@@ -303,7 +303,7 @@ final class LifecycleTest extends TestCase
 
     /** @dataProvider refused */
     #[DataProvider('refused')]
-    public function testWhatMakesNoSenseIsRefusedByName(string $message, \Closure $make): void
+    public function testInvalidOptionsAreRefusedByName(string $message, \Closure $make): void
     {
         $this->expectExceptionMessage($message);
 

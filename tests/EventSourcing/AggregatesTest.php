@@ -67,7 +67,7 @@ final class AggregatesTest extends EventSourcingTestCase
 
     /** @dataProvider databases */
     #[DataProvider('databases')]
-    public function testOfTwoWhoSaveTheSameVersionOneHasAConflictAndNothingOfIt(string $kind): void
+    public function testOneOfTwoSavesOfTheSameVersionConflictsAndStoresNothing(string $kind): void
     {
         $accounts = new Aggregates($this->store($kind), Account::class);
         $database = $this->database($kind);

@@ -70,7 +70,7 @@ final class CustomersTest extends TestCase
         self::assertStringContainsString("✓ {$all} rows, {$all} events, 0 lost, 0 duplicates", $output);
     }
 
-    public function testWhoAsksForAnotherNumberWhileARunIsUnfinishedIsToldWhyItIsNotTaken(): void
+    public function testAnotherNumberDuringAnUnfinishedRunIsRefusedWithTheReason(): void
     {
         [$commands] = $this->interrupt(\SIGINT);
 

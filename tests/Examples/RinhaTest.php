@@ -240,7 +240,7 @@ final class RinhaTest extends TestCase
         self::assertSame('1', $body);
     }
 
-    public function testOfManyAtOnceEachNicknameIsStoredOnceAcrossBothInstances(): void
+    public function testEachNicknameIsStoredOnceAcrossBothInstances(): void
     {
         $sockets = [];
         for ($i = 0; $i < 200; ++$i) {

@@ -63,7 +63,7 @@ final class ChannelzTest extends GrpcTestCase
         self::assertSame($this->server->address, '127.0.0.1:' . $socket['local']['tcpipAddress']['port']);
     }
 
-    public function testWhatIsNotThereIsNotFound(): void
+    public function testAnUnknownIdIsNotFound(): void
     {
         foreach (['GetServer' => '{"serverId": 2}', 'GetSocket' => '{"socketId": 999}', 'GetChannel' => '{"channelId": 1}', 'GetSubchannel' => '{}', 'GetServerSockets' => '{}'] as $method => $data) {
             [$exit, $output] = Tool::run('grpcurl', ['-plaintext', '-d', $data, $this->server->address, "grpc.channelz.v1.Channelz/$method"]);

@@ -239,7 +239,7 @@ final class DutiesTest extends GrpcTestCase
         self::assertLessThan(100_000, \strlen($server->log()));
     }
 
-    public function testWhatAHandlerPrintsIsNoPartOfItsAnswer(): void
+    public function testOutputOfAHandlerIsNoPartOfItsAnswer(): void
     {
         $server = $this->serve('"get" => static function () { echo "oops"; return new User(3); }');
 

@@ -142,8 +142,8 @@ final class LoadTest extends TestCase
 
         $idle = IdleConnections::openGrpc($port, '/api.Users/Get', 1_000);
 
-        // About 21 KiB of a quiet machine, of which 28 KiB are buffers that h2 makes for every connection and that are only
-        // touched in part; how much else grows by varies by a KiB or two. The target is judged by bench/grpc/bounds.
+        // About 21 KiB on a quiet machine. h2 makes buffers of 28 KiB for each connection, of which only a part is touched;
+        // the rest varies by a KiB or two. The target is judged by bench/grpc/bounds.
         self::assertLessThan(24.0, (self::residentKib($server->pid()) - $before) / 1_000);
         self::assertSame(0, $idle->closedByServer());
         $idle->close();

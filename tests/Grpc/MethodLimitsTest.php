@@ -51,7 +51,7 @@ final class MethodLimitsTest extends GrpcTestCase
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
     }
 
-    public function testWhoIsRefusedIsToldWhy(): void
+    public function testARefusedCallSaysWhy(): void
     {
         $server = $this->limited("'api.Users' => new MethodLimits(inFlight: 1, queue: 0)", "'get' => static function () { say('began'); delay(600); return new User(); }");
         $wire = new Wire($server->connect());
@@ -60,7 +60,7 @@ final class MethodLimitsTest extends GrpcTestCase
 
         self::assertStatus(Status::ResourceExhausted, $server->post(self::LIST, self::EMPTY_MESSAGE), 'api.Users has 1 calls in progress and 0 waiting, which is all it takes');
 
-        // What was broken off gives its place back.
+        // A cancelled call gives its place back.
         $wire->close();
         Timing::until(static fn(): bool => $server->post(self::LIST, self::EMPTY_MESSAGE)->status() === Status::Ok->value, 'the place is free again');
     }
@@ -92,7 +92,7 @@ final class MethodLimitsTest extends GrpcTestCase
         self::assertStringNotContainsString('user 2', $server->log());
     }
 
-    public function testAMethodHasATimeWhateverItsClientSays(): void
+    public function testTheTimeLimitOfAMethodHoldsWithoutADeadlineOfTheClient(): void
     {
         $server = $this->limited("'api.Users/Get' => new MethodLimits(timeout: 0.1)", "'get' => static function () { try { delay(600); } finally { say('cancelled'); } }");
 
@@ -105,7 +105,7 @@ final class MethodLimitsTest extends GrpcTestCase
         self::assertStatus(Status::DeadlineExceeded, $server->post(self::GET, self::USER_228), 'the deadline has passed');
     }
 
-    public function testAMethodHasASizeOfMessagesOfItsOwn(): void
+    public function testAMethodHasAMessageSizeLimitOfItsOwn(): void
     {
         $server = $this->limited("'api.Users' => new MethodLimits(messageBytes: 100), 'api.Users/Import' => new MethodLimits(messageBytes: 10_000)");
         $large = self::frame("\x12" . "\x88\x27" . str_repeat('x', 5_000));
@@ -116,7 +116,7 @@ final class MethodLimitsTest extends GrpcTestCase
 
     /** @dataProvider impossible */
     #[DataProvider('impossible')]
-    public function testLimitsThatCannotBeAreRefused(string $message, array $limits): void
+    public function testInvalidLimitsAreRefused(string $message, array $limits): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
@@ -142,7 +142,7 @@ final class MethodLimitsTest extends GrpcTestCase
 
     /** @dataProvider impossibleOfAServer */
     #[DataProvider('impossibleOfAServer')]
-    public function testLimitsOfAServerThatCannotBeAreRefused(string $message, \Closure $limits): void
+    public function testInvalidLimitsOfAServerAreRefused(string $message, \Closure $limits): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);

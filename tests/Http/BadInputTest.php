@@ -45,7 +45,7 @@ final class BadInputTest extends HttpTestCase
 
     /** @dataProvider malformed */
     #[DataProvider('malformed')]
-    public function testWhatIsMalformedIsRefusedAndTheConnectionClosed(int $status, string $bytes): void
+    public function testMalformedInputIsRefusedAndTheConnectionClosed(int $status, string $bytes): void
     {
         // What follows could be part of an attack: it must not be answered.
         $response = self::patient()->exchange($bytes . "GET / HTTP/1.1\r\nHost: smuggled\r\n\r\n");
@@ -91,7 +91,7 @@ final class BadInputTest extends HttpTestCase
         yield 'TLS' => [400, "\x16\x03\x01\x02\x00\x01\x00"];
     }
 
-    public function testOfALengthAndACodingTheCodingCountsAndTheConnectionIsClosed(): void
+    public function testACodingOverridesALengthAndTheConnectionIsClosed(): void
     {
         $response = self::patient()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: smuggled\r\n\r\n");
 

@@ -23,7 +23,7 @@ final class EventsTest extends HttpTestCase
         self::assertSame("id: \ndata: \n\n", (string) new ServerSentEvent('', id: ''));
     }
 
-    public function testWhatWouldForgeAnotherEventIsRefused(): void
+    public function testAFieldThatWouldForgeAnotherEventIsRefused(): void
     {
         foreach ([['x', "a\ndata: b"], ['x', "a\r"], ['x', '', "1\n"], ['x', '', "1\0"], ["\xff"], ['x', "\xff"], ['x', '', null, -1.0], ['x', '', null, \NAN]] as $arguments) {
             try {

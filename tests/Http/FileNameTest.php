@@ -9,7 +9,7 @@ use Weft\Http\Internal\FileName;
 
 final class FileNameTest extends TestCase
 {
-    public function testWhateverAClientSendsTheNameIsSafe(): void
+    public function testTheNameOfAnyUploadIsSafe(): void
     {
         $random = new \Random\Randomizer(new \Random\Engine\Mt19937(3));
         $pieces = ['/', '\\', '..', '.', ' ', "\0", "\n", 'a', 'ä', '😀', "\xff", "\u{202e}", "\u{2028}", ':', '"', '*', '.txt', str_repeat('long', 40), str_repeat('ü', 60)];

@@ -16,7 +16,7 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertTrue($server->awaitLog('there is no final status 101'));
     }
 
-    public function testWhatAHandlerPrintsIsInTheLogAndInNoResponse(): void
+    public function testOutputOfAHandlerIsInTheLogAndInNoResponse(): void
     {
         $server = $this->serve(self::HELLO . '$routes->get("/people/{id}", static function (int $id) { echo "<loud $id>"; async(static function () { echo "<child>"; }); delay(0.01); return Response::text("answer"); });');
 

@@ -186,7 +186,7 @@ final class ServerTest extends HttpTestCase
         fclose($socket);
     }
 
-    public function testWhatDoesNotEndWithinTheGraceIsCancelled(): void
+    public function testARequestThatOutlivesTheGraceIsCancelled(): void
     {
         $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(60); } finally { fprintf(STDERR, "cleaned up"); } return Response::text(""); });', app: 'grace: 0.3');
         $socket = $server->connect();

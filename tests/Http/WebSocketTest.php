@@ -40,7 +40,7 @@ final class WebSocketTest extends HttpTestCase
         }
     }
 
-    public function testWhatTheClientSendsTogetherWithItsRequestIsNotLost(): void
+    public function testFramesSentTogetherWithTheRequestAreNotLost(): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO), frames: WebSocketClient::frame(1, 'early'));
 
@@ -68,7 +68,7 @@ final class WebSocketTest extends HttpTestCase
         $client->write($bytes);
 
         self::assertSame($code, $client->closeCode());
-        self::assertNull($client->read(), 'nothing follows the frame of closing');
+        self::assertNull($client->read(), 'nothing follows the close frame');
     }
 
     /** @return iterable<string, array{int, string}> */

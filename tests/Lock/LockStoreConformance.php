@@ -85,7 +85,7 @@ abstract class LockStoreConformance extends TestCase
         self::assertSame(\array_fill(0, \count($names), 1), \array_map(static fn(string $name): ?int => $store->acquire($name, 'one', 10.0), $names));
     }
 
-    public function testOfManyWhoAskAtTheSameTimeOneGetsIt(): void
+    public function testOneOfManyConcurrentRequestsGetsTheLock(): void
     {
         $this->store();
         foreach (['one', 'two', 'three'] as $name) {

@@ -82,7 +82,7 @@ final class LocksTest extends TestCase
         });
     }
 
-    public function testWhoDoesNotWantToWaitIsToldTheName(): void
+    public function testAFailedAttemptWithoutWaitingNamesTheLock(): void
     {
         $store = new MemoryStore();
         $store->acquire('invoices', 'another process', 600.0);

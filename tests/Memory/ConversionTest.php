@@ -131,7 +131,7 @@ final class ConversionTest extends TestCase
         self::assertSame(['first' => '1', 'second' => null], $row);
     }
 
-    public function testWhatACallbackThrowsIsThrown(): void
+    public function testAnExceptionOfACallbackIsThrown(): void
     {
         $list = [null, 1];
         $list[0] = new Callback(static function () use (&$list): never {
@@ -148,7 +148,7 @@ final class ConversionTest extends TestCase
         self::assertSame('1', $this->sent([1]));
     }
 
-    public function testWhatAnErrorHandlerThrowsIsThrown(): void
+    public function testAnExceptionOfAnErrorHandlerIsThrown(): void
     {
         set_error_handler(static fn(int $code, string $message) => throw new \DomainException($message));
         try {

@@ -57,7 +57,7 @@ final class ProtobufTest extends TestCase
         self::assertSame(Codec::encode($expected), Codec::encode($message));
     }
 
-    public function testWhatAnObjectOfAMessageThrowsIsThrown(): void
+    public function testAnExceptionOfAnObjectInAMessageIsThrown(): void
     {
         $message = new Everything(children: [new Everything(at: new Moment(static fn() => throw new \DomainException('on purpose')))]);
 

@@ -61,7 +61,7 @@ final class FairnessTest extends TestCase
         yield 'something of the same length' => [static fn () => delay(0.0005)];
     }
 
-    public function testWhoWaitsIsNotOvertakenByOnesThatComeLaterNorKeptFromItByOnesThatLeave(): void
+    public function testAWaiterIsNeitherOvertakenByLaterOnesNorDelayedByOnesThatLeave(): void
     {
         run(function (): void {
             $pool = new Pool(static fn (): object => new \stdClass(), new PoolOptions(size: self::SIZE));

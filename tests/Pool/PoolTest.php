@@ -220,7 +220,7 @@ final class PoolTest extends TestCase
         });
     }
 
-    public function testWhoeverHoldsEverythingAndWaitsForMoreIsToldAtOnce(): void
+    public function testATaskThatHoldsEverythingAndWaitsForMoreFailsAtOnce(): void
     {
         $scenario = function (): void {
             $pool = $this->pool(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
@@ -557,7 +557,7 @@ final class PoolTest extends TestCase
         self::assertSame([1, ['pool "tools": close of resource #1 threw LogicException: stuck']], [$closed, $warnings]);
     }
 
-    public function testWhatATaskHasNotReturnedComesBackWhenItEnds(): void
+    public function testAResourceThatATaskHasNotReturnedComesBackWhenItEnds(): void
     {
         run(function (): void {
             $pool = $this->pool(new PoolOptions(size: 1));

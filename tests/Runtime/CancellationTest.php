@@ -79,7 +79,7 @@ final class CancellationTest extends TestCase
         self::assertSame(['cleaned up'], $log);
     }
 
-    public function testWhatACancelledTaskStartedIsCancelledWithIt(): void
+    public function testTasksOfACancelledTaskAreCancelledWithIt(): void
     {
         $log = [];
         run(static function () use (&$log): void {
@@ -380,7 +380,7 @@ final class CancellationTest extends TestCase
         });
     }
 
-    public function testOfTwoTimeoutsThatAreOverTogetherBothLeaveAResultAlone(): void
+    public function testTwoTimeoutsThatExpireTogetherBothLeaveAResultAlone(): void
     {
         $result = run(static function (): string {
             self::computeUntilBothAreOver();

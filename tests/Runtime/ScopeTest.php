@@ -324,7 +324,7 @@ final class ScopeTest extends TestCase
 
     /** @dataProvider nestedLimits */
     #[DataProvider('nestedLimits')]
-    public function testOfNestedTimeoutsTheEarlierOneWins(float $outer, float $inner, string $expected): void
+    public function testTheEarlierOfNestedTimeoutsWins(float $outer, float $inner, string $expected): void
     {
         $caughtBy = $timeout = null;
         try {

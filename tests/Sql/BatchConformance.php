@@ -86,7 +86,7 @@ trait BatchConformance
         self::thrown(UsageError::class, fn () => $this->db->executeMany('COMMIT', [[]]));
     }
 
-    public function testWhatTheItemsThrowIsPassedOnAndNothingTakesEffect(): void
+    public function testAnExceptionOfTheItemsIsPassedOnAndNothingTakesEffect(): void
     {
         $this->items();
         $items = static function (): iterable {

@@ -176,7 +176,7 @@ final class CopyTest extends TestCase
         self::assertSame([], $this->names());
     }
 
-    public function testWhatTheDataThrowsIsPassedOnAndNothingIsStored(): void
+    public function testAnExceptionOfTheDataIsPassedOnAndNothingIsStored(): void
     {
         $session = $this->session();
         $rows = static function (): iterable {

@@ -426,7 +426,7 @@ class MysqlTest extends ServerConformance
      * @param list<string> $statements
      */
     #[DataProvider('remains')]
-    public function testWhatASessionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
+    public function testStateOfASessionIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
         $session = $db->execute('SELECT CONNECTION_ID()')->value();
@@ -456,7 +456,7 @@ class MysqlTest extends ServerConformance
      * @param list<string> $statements
      */
     #[DataProvider('remains')]
-    public function testWhatATransactionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
+    public function testStateOfATransactionIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
         $session = $db->execute('SELECT CONNECTION_ID()')->value();

@@ -444,7 +444,7 @@ class PostgresTest extends ServerConformance
         $db->close();
     }
 
-    public function testWhoHoldsTheOnlyConnectionAndAsksForAnotherIsToldAtOnce(): void
+    public function testAskingForAnotherConnectionWhileHoldingTheOnlyOneFailsAtOnce(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0)));
         $started = \hrtime(true);
@@ -484,7 +484,7 @@ class PostgresTest extends ServerConformance
         $db->close();
     }
 
-    public function testWhoWaitsFirstIsServedFirst(): void
+    public function testTheFirstWaiterIsServedFirst(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
 

@@ -127,7 +127,7 @@ class SqliteTest extends SqlConformance
         self::thrown(UsageError::class, fn () => \iterator_to_array($this->db->stream("INSERT INTO items (id, name) VALUES (1, 'x') RETURNING id")));
     }
 
-    public function testWhatWasAnsweredSurvivesTheDeathOfTheProcess(): void
+    public function testAnAnsweredCommitSurvivesTheDeathOfTheProcess(): void
     {
         $this->items();
         $program = \sprintf(

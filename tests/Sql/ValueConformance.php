@@ -89,7 +89,7 @@ trait ValueConformance
         self::assertTrue($row['b'] === $bytes, 'the bytes have changed');
     }
 
-    public function testWhatCannotBeSentIsRefusedBeforeAnythingIsSent(): void
+    public function testAnUnsupportedValueIsRefusedBeforeAnythingIsSent(): void
     {
         foreach ([\STDIN, static fn () => 1, new \ArrayObject([1]), ["\xff" => 1]] as $parameter) {
             $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [$parameter]));

@@ -36,7 +36,7 @@ final class PidFileTest extends TestCase
         self::assertFileDoesNotExist("$this->directory/pid");
     }
 
-    public function testWhatAKilledSupervisorHasLeftIsTakenOver(): void
+    public function testThePidFileOfAKilledSupervisorIsTakenOver(): void
     {
         file_put_contents("$this->directory/pid", "12345678901234567890\n");
 
@@ -99,7 +99,7 @@ final class PidFileTest extends TestCase
     }
 
     /** One that had opened the file before another removed it must not believe to hold what is there now. */
-    public function testOfManyThatComeAndGoOneHoldsItAtATime(): void
+    public function testOneOfManySupervisorsHoldsItAtATime(): void
     {
         $program = <<<'PHP'
             [, $autoload, $directory] = $argv;

@@ -51,7 +51,7 @@ final class DataTest extends TestCase
         self::assertEqualsWithDelta(5_000 * (1 / 13 + 4 / 99), $invalid, 120);
     }
 
-    public function testOfTheWholeLoadAsManyPeopleAreExpectedAsInTheOriginal(): void
+    public function testTheWholeLoadStoresAsManyPeopleAsTheOriginal(): void
     {
         $data = Data::write($this->directory);
 

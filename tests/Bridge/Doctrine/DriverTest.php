@@ -371,7 +371,7 @@ final class DriverTest extends TestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatARequestLeavesOpenIsUndoneByReset(string $kind): void
+    public function testResetUndoesATransactionThatARequestLeavesOpen(string $kind): void
     {
         $database = $this->database($kind);
         $driver = new Driver($database);

@@ -70,7 +70,7 @@ final class ApplicationTest extends TestCase
         self::assertNotContains($made, $ids);
     }
 
-    public function testWhoWaitsForAKernelForTooLongIsRefusedAndTheLogNamesWhoHoldsIt(): void
+    public function testARequestThatWaitsTooLongForAKernelIsRefusedAndTheLogNamesTheHolder(): void
     {
         $api = $this->api();
         $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_KERNELS' => '1', 'WEFT_KERNEL_WAIT' => '0.1']);

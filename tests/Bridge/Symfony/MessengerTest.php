@@ -52,7 +52,7 @@ final class MessengerTest extends TestCase
         self::assertCount(6, JobHandler::$instances);
     }
 
-    public function testWhatAHandlerSendsLeavesIfItSucceeds(): void
+    public function testMessagesOfAHandlerAreSentIfItSucceeds(): void
     {
         $this->messages()->dispatch(new Job('send', 7));
         $this->consume('--stop-when-empty');

@@ -30,7 +30,7 @@ final class FuzzTest extends BusTestCase
         \mt_srand($this->seed);
     }
 
-    public function testWhateverArrivesIsDecodedOrRefusedAndWhatIsDecodedCanBeEncoded(): void
+    public function testAnyInputIsDecodedOrRefusedAndADecodedMessageCanBeEncoded(): void
     {
         $class = (new Codec())->of(Order::class);
         $decoded = $refused = 0;

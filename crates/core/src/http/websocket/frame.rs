@@ -3,7 +3,7 @@
 use bytes::{BufMut as _, BytesMut};
 
 /// The longest payload of a control frame (RFC 6455 §5.5).
-const CONTROL: u64 = 125;
+const MAX_CONTROL_PAYLOAD: u64 = 125;
 const FINAL: u8 = 0x80;
 /// RSV1, which marks the first frame of a compressed message (RFC 7692 §6).
 const COMPRESSED: u8 = 0x40;
@@ -54,25 +54,25 @@ impl Opcode {
 /// A protocol violation of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Violation {
-    #[error("a reserved bit is set that nothing was agreed on for")]
+    #[error("a frame has a reserved bit set, and no extension was negotiated for it")]
     ReservedBit,
     #[error("the opcode of a frame is unknown")]
     Opcode,
     #[error("a frame is not masked")]
     NoMask,
-    #[error("a length is written in more bytes than it needs, or in more than 63 bits")]
+    #[error("the length of a frame is not encoded in the fewest bytes, or needs more than 63 bits")]
     Length,
-    #[error("a control frame is in fragments, compressed or longer than 125 bytes")]
+    #[error("a control frame is fragmented, compressed or longer than 125 bytes")]
     Control,
-    #[error("a fragment does not belong to a message, or a message begins within another")]
+    #[error("a continuation frame belongs to no message, or a message begins within another")]
     Fragment,
-    #[error("the frame of closing has a code or a reason that is not allowed")]
+    #[error("the close frame has a code or a reason that is not allowed")]
     Close,
-    #[error("a text is not UTF-8")]
+    #[error("a text message is not UTF-8")]
     Utf8,
     #[error("a compressed message cannot be read")]
     Compression,
-    #[error("a message has more bytes than it may")]
+    #[error("a message is longer than the limit")]
     TooLong,
 }
 
@@ -123,7 +123,9 @@ impl Head {
             length,
             key,
         };
-        if head.is_control() && (!head.is_final || head.is_compressed || length > CONTROL) {
+        if head.is_control()
+            && (!head.is_final || head.is_compressed || length > MAX_CONTROL_PAYLOAD)
+        {
             return Err(Violation::Control);
         }
         Ok(Some((head, bytes.len() - rest.len())))
