@@ -96,7 +96,7 @@ static void begin_ini(weft_realm_state *state)
 	}
 }
 
-/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, of nothing but values. */
+/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, whose members are all values. */
 #define SAVE_HANDLERS (sizeof(((php_ps_globals *) NULL)->mod_user_names) / sizeof(zval))
 
 static zval *save_handlers(php_ps_globals *session)
@@ -148,8 +148,8 @@ static void begin_state(weft_realm_state *state)
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
 		ZVAL_EMPTY_ARRAY(&state->superglobals[i]);
 	}
-	ZVAL_UNDEF(&state->superglobals[WEFT_SUPERGLOBALS - 1]);
-	for (int i = 0; i < 6; i++) {
+	ZVAL_UNDEF(&state->superglobals[WEFT_SESSION]);
+	for (int i = 0; i < WEFT_HTTP_GLOBALS; i++) {
 		ZVAL_EMPTY_ARRAY(&state->http_globals[i]);
 	}
 	state->static_count = realms.static_count;
@@ -189,7 +189,7 @@ static void end_state(weft_realm_state *state)
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
 		zval_ptr_dtor(&state->superglobals[i]);
 	}
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < WEFT_HTTP_GLOBALS; i++) {
 		zval_ptr_dtor(&state->http_globals[i]);
 	}
 	for (size_t i = 0; i < state->static_count; i++) {
@@ -579,16 +579,16 @@ static ZEND_METHOD(Realm, begin)
 	if (!is_inside(ZEND_THIS)) {
 		RETURN_THROWS();
 	}
-	set_superglobal(0, TRACK_VARS_GET, query);
-	set_superglobal(1, TRACK_VARS_POST, form);
-	set_superglobal(2, TRACK_VARS_COOKIE, cookies);
-	set_superglobal(3, TRACK_VARS_SERVER, server);
-	set_superglobal(5, TRACK_VARS_FILES, files);
-	set_superglobal(6, -1, request);
+	set_superglobal(WEFT_GET, TRACK_VARS_GET, query);
+	set_superglobal(WEFT_POST, TRACK_VARS_POST, form);
+	set_superglobal(WEFT_COOKIE, TRACK_VARS_COOKIE, cookies);
+	set_superglobal(WEFT_SERVER, TRACK_VARS_SERVER, server);
+	set_superglobal(WEFT_FILES, TRACK_VARS_FILES, files);
+	set_superglobal(WEFT_REQUEST, -1, request);
 	set_boot_functions_aside(from_object(Z_OBJ_P(ZEND_THIS)));
 	forget_headers();
 	forget_session();
-	zval *session = weft_superglobal(7);
+	zval *session = weft_superglobal(WEFT_SESSION);
 	zval_ptr_dtor(session);
 	ZVAL_UNDEF(session);
 	if (SG(rfc1867_uploaded_files) != NULL) {

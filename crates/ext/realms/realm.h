@@ -20,10 +20,10 @@
 # define WEFT_HAS_MBSTRING 1
 #endif
 
-/* $_GET, $_POST, $_COOKIE, $_SERVER, $_ENV, $_FILES, $_REQUEST, $_SESSION. */
-#define WEFT_SUPERGLOBALS 8
-#define WEFT_SERVER 3
-#define WEFT_ENV 4
+/* $_GET, $_POST …; their names in this order are in switch.c. */
+enum { WEFT_GET, WEFT_POST, WEFT_COOKIE, WEFT_SERVER, WEFT_ENV, WEFT_FILES, WEFT_REQUEST, WEFT_SESSION, WEFT_SUPERGLOBALS };
+/* The arrays of PG(http_globals), in the order of PHP's TRACK_VARS_ constants. */
+#define WEFT_HTTP_GLOBALS 6
 
 /* mb_internal_encoding(), mb_http_output(), mb_language() and mb_substitute_character(). */
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
 /* The state of a realm. While it is in place, PHP has the values, and those here are out of date. */
 typedef struct {
 	zval superglobals[WEFT_SUPERGLOBALS];
-	zval http_globals[6];
+	zval http_globals[WEFT_HTTP_GLOBALS];
 	weft_mbstring mbstring;
 	/* Values of the listed static properties. */
 	zval *statics;
