@@ -81,4 +81,16 @@ final class Realm
     public function runShutdownFunctions(): void
     {
     }
+
+    /**
+     * Calls `$work`. `exit()` and `die()` inside of it end the call and not the process: `catch` blocks do not see them, `finally` blocks run, and
+     * what output buffers hold goes to those that were open before. Of the tasks that `$work` starts, each needs a call of its own.
+     *
+     * @return bool whether `$work` has exited
+     *
+     * @throws \Throwable of `$work`
+     */
+    public static function untilExit(\Closure $work): bool
+    {
+    }
 }

@@ -28,7 +28,8 @@ use function Weft\tasks;
  * Instances of one application, each in a realm of its own ({@see \Weft\Runtime\Realm}) and with one request at a time.
  *
  * An instance is booted when none is idle, in its realm. The instance that was returned last is lent first, and one that was idle for ten
- * minutes is dropped. After a request it is reset. An instance that has thrown is replaced, and one that {@see Recycling} says is spent.
+ * minutes is dropped. After a request it is reset. An instance that has thrown or exited is replaced, and
+ * one that {@see Recycling} says is spent.
  *
  * {@see RealmHandler}, {@see SymfonyHandler} and the bridges of frameworks serve requests with it; a consumer of messages uses it as well:
  *
@@ -65,8 +66,8 @@ final class ApplicationPool
 
     private int $size;
 
-    /** @var array{booted: int, served: int, exhausted: int, failed: int, spent: int} */
-    private array $counts = ['booted' => 0, 'served' => 0, 'exhausted' => 0, 'failed' => 0, 'spent' => 0];
+    /** @var array{booted: int, served: int, exhausted: int, failed: int, exited: int, spent: int} */
+    private array $counts = ['booted' => 0, 'served' => 0, 'exhausted' => 0, 'failed' => 0, 'exited' => 0, 'spent' => 0];
 
     /**
      * @param \Closure(): T $boot makes an instance that shares no state of requests with others; runs in its realm and may wait
@@ -168,6 +169,9 @@ final class ApplicationPool
      * A {@see Response} that `$handle` returns is sent after what the application has printed, and its status is that of the answer;
      * header fields of `header()` come before its own. Any other result is ignored, and the output is the answer.
      *
+     * `exit()` and `die()` end the request with what it has printed so far. `$terminate` does not run then, and the instance is replaced,
+     * because it may be in the middle of anything.
+     *
      * @param \Closure(T, Request): mixed $handle runs in the realm
      * @param (\Closure(T): mixed)|null $terminate runs in the realm when the connection has the response; the instance is in use until
      *     it returns
@@ -181,7 +185,7 @@ final class ApplicationPool
         Form::isMultipart($request) ? $request->parsedForm() : $request->body();
         $borrowed = $this->borrow("{$request->method()} {$request->path()}");
         try {
-            $response = $borrowed->run(fn(object $application, Native\Realm $realm): Response => RealmRequest::handle(
+            [$response, $hasExited] = $borrowed->run(fn(object $application, Native\Realm $realm): array => RealmRequest::handle(
                 $realm,
                 $request,
                 $server,
@@ -193,6 +197,11 @@ final class ApplicationPool
             $borrowed->discard();
             throw $thrown;
         }
+        if ($hasExited) {
+            $borrowed->exited();
+
+            return $response;
+        }
         if ($terminate === null && \is_string($response->body)) {
             $borrowed->release();
 
@@ -201,8 +210,10 @@ final class ApplicationPool
         $body = \is_string($response->body) ? $response->body : new RealmBody($borrowed, $response->body);
         $request->afterResponse(static function () use ($borrowed, $terminate): void {
             try {
-                $terminate === null || $borrowed->run(static fn(object $application, Native\Realm $realm): mixed => RealmRequest::terminate($realm, static fn(): mixed => $terminate($application)));
-                // An instance whose stream has failed is discarded by then.
+                // An instance whose stream has failed or exited is discarded by then.
+                if ($terminate !== null && $borrowed->isOpen() && $borrowed->run(static fn(object $application, Native\Realm $realm): bool => RealmRequest::terminate($realm, static fn(): mixed => $terminate($application)))) {
+                    $borrowed->exited();
+                }
                 $borrowed->isOpen() && $borrowed->release();
             } catch (\Throwable $thrown) {
                 $borrowed->discard();
@@ -241,9 +252,9 @@ final class ApplicationPool
 
     /**
      * `size`, `in_use`, `idle` and `waiting` are now; the others have been counted since the pool was made: instances `booted`, requests
-     * `served`, requests refused because the pool was `exhausted`, instances replaced because they have `failed` or were `spent`.
+     * `served`, requests refused because the pool was `exhausted`, instances replaced because they have `failed`, `exited` or were `spent`.
      *
-     * @return array{size: int, in_use: int, idle: int, waiting: int, booted: int, served: int, exhausted: int, failed: int, spent: int}
+     * @return array{size: int, in_use: int, idle: int, waiting: int, booted: int, served: int, exhausted: int, failed: int, exited: int, spent: int}
      */
     public function stats(): array
     {

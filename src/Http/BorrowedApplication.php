@@ -67,10 +67,13 @@ final class BorrowedApplication
     /** Drops the instance, whose state is unknown after an exception; the pool boots another when it needs one. */
     public function discard(): void
     {
-        if ($this->lease->isOpen()) {
-            $this->applications->count('failed');
-            $this->pool->discard($this->lease);
-        }
+        $this->drop('failed');
+    }
+
+    /** @internal drops the instance after `exit()` */
+    public function exited(): void
+    {
+        $this->drop('exited');
     }
 
     public function isOpen(): bool
@@ -81,5 +84,13 @@ final class BorrowedApplication
     public function __destruct()
     {
         $this->discard();
+    }
+
+    private function drop(string $reason): void
+    {
+        if ($this->lease->isOpen()) {
+            $this->applications->count($reason);
+            $this->pool->discard($this->lease);
+        }
     }
 }

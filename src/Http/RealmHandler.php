@@ -16,7 +16,7 @@ use Weft\Runtime\Realm;
  * $app->http('0.0.0.0:8080')->fallback(RealmHandler::script(__DIR__ . '/public/index.php', size: 16));
  * ```
  *
- * The output is buffered and sent as one response. `exit()` ends the worker process, not the request: return from the script instead.
+ * The output is buffered and sent as one response. `exit()` ends the request with it.
  */
 final class RealmHandler
 {

@@ -6,6 +6,7 @@ namespace Weft\Runtime;
 
 use Weft\Native;
 use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Exits;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
@@ -74,12 +75,15 @@ final class Realm
     /**
      * Runs `$work` in this realm. One task at a time may hold a realm; tasks that `$work` starts belong to it as well.
      *
+     * `exit()` and `die()` inside of a realm do not end the process: `$work`, or the task that calls them, fails with {@see ExitException}.
+     *
      * @template T
      *
      * @param \Closure(Native\Realm): T $work
      *
      * @return T
      *
+     * @throws ExitException `$work` has called `exit()`
      * @throws \Error outside of tasks, while the task is in a realm, or while another task holds this one
      */
     public function run(\Closure $work): mixed
@@ -92,7 +96,7 @@ final class Realm
         $this->holder = $task;
         $task->realm = $this->native;
         try {
-            return $work($this->native);
+            return Exits::turnIntoExceptions(fn(): mixed => $work($this->native));
         } finally {
             $task->realm = null;
             $this->holder = null;

@@ -339,6 +339,136 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertStringNotContainsString('of the boot', $server->log());
     }
 
+    /** @dataProvider exits */
+    #[DataProvider('exits')]
+    public function testExitEndsTheRequestWithWhatItHasPrintedAndNotTheProcess(string $code, string $body, int $status = 200): void
+    {
+        $server = $this->serve(<<<PHP
+            final class Application {
+                public function leave(): string { exit('left'); }
+            }
+            \$pool = new Weft\\Http\\ApplicationPool(static fn() => new Application(), 2);
+            \$routes->get('/exits', static fn(Request \$request) => \$pool->serve(\$request, static function (Application \$application): ?Response {
+                $code
+            }, static fn() => error_log('terminated ' . (\$_GET['n'] ?? 'none'))));
+            \$routes->get('/other', static fn(Request \$request) => \$pool->serve(\$request, static function (Application \$application) use (\$pool): void {
+                error_log("begun \$_GET[n]");
+                while (\$_GET['n'] === 'b' && \$pool->stats()['exited'] === 0) { delay(0.001); }
+                echo \$_GET['n'], ' in ', getmypid();
+            }, static fn() => null));
+            \$routes->get('/stats', static fn() => Response::json(array_intersect_key(\$pool->stats(), array_flip(['failed', 'exited']))));
+            PHP);
+        $process = \preg_match('/in (\d+)$/', self::bodyOf($server->get('/other?n=a')), $found) === 1 ? $found[1] : '';
+        $other = $server->connect();
+        \fwrite($other, "GET /other?n=b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertTrue($server->awaitLog('begun b'));
+
+        $exited = $server->get('/exits?n=c');
+
+        self::assertStatus($status, $exited);
+        self::assertSame($body, self::bodyOf($exited));
+        self::assertSame("b in $process", self::bodyOf(ServerProcess::readAll($other)));
+        self::assertSame("d in $process", self::bodyOf($server->get('/other?n=d')));
+        self::assertSame(['failed' => 0, 'exited' => 1], \json_decode(self::bodyOf($server->get('/stats')), true));
+        self::assertStringNotContainsString('terminated', $server->log());
+    }
+
+    public static function exits(): iterable
+    {
+        yield 'nothing printed' => ['exit;', ''];
+        yield 'a text' => ['echo "before "; die("and a text");', 'before and a text'];
+        yield 'a status of the process, and one of the response' => ['http_response_code(403); echo "no"; exit(3);', 'no', 403];
+        yield 'after a wait' => ['echo "before"; delay(0.01); exit();', 'before'];
+        yield 'in open buffers' => ['echo 1; ob_start(); echo 2; ob_start(static fn (string $text) => strtoupper($text)); echo "a"; exit("b");', '12AB'];
+        yield 'in a method' => ['$text = $application->leave(); echo $text;', 'left'];
+        yield 'in a callback of PHP' => ['echo implode(array_map(static fn (int $n) => $n === 2 ? exit("two") : $n, [1, 2, 3]));', 'two'];
+        yield 'in a generator' => ['$made = (static function () { yield 1; exit("end"); })(); foreach ($made as $n) { echo $n; }', '1end'];
+        yield 'in a Fiber' => ['$fiber = new Fiber(static function () { Fiber::suspend(1); exit; }); echo $fiber->start(); $fiber->resume(); echo "after";', '1'];
+        yield 'not caught' => ['try { echo "try "; exit("exit"); } catch (Throwable $caught) { echo get_class($caught); }', 'try exit'];
+        yield 'finally blocks run' => ['try { exit("exit "); } finally { delay(0.001); echo "finally"; }', 'exit finally'];
+        yield 'a finally block that discards its buffer' => ['ob_start(); try { exit("exit"); } finally { ob_end_clean(); }', 'exit'];
+        yield 'a finally block that returns' => ['$leave = static function () { try { exit("exit "); } finally { return 1; } }; $leave(); echo "goes on"; return Response::text("response");', 'exit goes on'];
+        yield 'shutdown functions run' => ['register_shutdown_function(static fn () => print(" shutdown " . $_GET["n"])); exit("exit");', 'exit shutdown c'];
+        yield 'in a shutdown function' => ['register_shutdown_function(static fn () => exit(" first")); register_shutdown_function(static fn () => print("second")); exit("exit");', 'exit first'];
+    }
+
+    public function testASessionIsSavedAndFreeAfterExit(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $GLOBALS['folder'] = sys_get_temp_dir() . '/weft-sessions-' . getmypid();
+            mkdir($GLOBALS['folder']);
+            register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                ini_set('session.save_path', $GLOBALS['folder']);
+                return static function () {
+                    session_start();
+                    $_SESSION['hits'] = ($_SESSION['hits'] ?? 0) + 1;
+                    exit((string) $_SESSION['hits'] . ' ');
+                };
+            }, 4));
+            PHP);
+
+        $cookie = ['-b', 'PHPSESSID=aaaaaaaaaaaaaaaaaaaaaaaaaa'];
+        self::assertSame(['1 ', '2 ', '3 '], \array_map(static fn(): string => self::bodyOf($server->get('/', ...$cookie)), [1, 2, 3]));
+        $server->stop();
+    }
+
+    public function testExitInAStreamedBodyEndsTheBody(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 1);
+            $routes->get('/function', static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], static function (BodyWriter $writer) {
+                register_shutdown_function(static fn() => error_log('end of ' . $_GET['n']));
+                $writer->write('one ');
+                delay(0.001);
+                $writer->write('two');
+                exit;
+            }), static fn() => error_log('terminated')));
+            $routes->get('/generator', static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], (static function () { yield 'three '; yield 'four'; exit; })())));
+            $routes->get('/stats', static fn() => Response::json(array_intersect_key($pool->stats(), array_flip(['failed', 'exited']))));
+            PHP);
+
+        self::assertSame('one two', $server->curl('/function?n=a')[1]);
+        self::assertTrue($server->awaitLog('end of a'));
+        self::assertSame('three four', $server->curl('/generator')[1]);
+        self::assertSame(['failed' => 0, 'exited' => 2], \json_decode(self::bodyOf($server->get('/stats')), true));
+        self::assertStringNotContainsString('terminated', $server->log());
+    }
+
+    public function testExitAfterTheResponseEndsWhatRunsThen(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 1);
+            $routes->get('/', static fn(Request $request) => $pool->serve($request, static fn() => Response::text('sent'), static function () {
+                register_shutdown_function(static fn() => error_log('end of ' . $_GET['n']));
+                exit(7);
+            }));
+            PHP);
+
+        self::assertSame('sent', self::bodyOf($server->get('/?n=a')));
+        self::assertTrue($server->awaitLog('end of a'));
+        self::assertSame('sent', self::bodyOf($server->get('/?n=b')));
+    }
+
+    public function testWorkThatExitsOutsideOfRequestsFails(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $try = static function (Closure $work) { try { return $work(); } catch (Weft\Runtime\ExitException $exited) { return $exited->getMessage(); } };
+            $pool = new ApplicationPool($boot, 1);
+            $seen[] = $try(static fn() => $pool->with(static fn() => exit(3)));
+            $seen[] = $try(static fn() => $pool->with(static fn() => [1, $try(static fn() => all([static fn() => exit()]))]));
+            $seen[] = $pool->stats()['booted'];
+            try {
+                (new ApplicationPool(static fn() => exit(), 1))->borrow();
+            } catch (Weft\Pool\FactoryException $failed) {
+                $seen[] = $failed->getPrevious()->getMessage();
+            }
+            PHP);
+
+        $message = 'exit() was called in a realm: it ends this task or call, and not the process';
+        self::assertSame([$message, [1, $message], 2, $message], $seen);
+    }
+
     /**
      * @param string $code runs in a task and fills `$seen`
      * @param list<string> $options of PHP

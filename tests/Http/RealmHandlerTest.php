@@ -78,6 +78,15 @@ final class RealmHandlerTest extends TestCase
         self::assertSame('ada 1 GET ', self::request('/?user=ada')[2]);
     }
 
+    public function testAScriptThatExitsHasAnswered(): void
+    {
+        [$status, $headers, $body] = self::request('/?redirect=1', redirects: false);
+
+        self::assertSame([302, ''], [$status, $body]);
+        self::assertMatchesRegularExpression('{^location: /elsewhere\r?$}mi', $headers);
+        self::assertSame('ada 1 GET ', self::request('/?user=ada')[2]);
+    }
+
     /** Each request checks its own state at five points where it waits, while up to 16 others run. */
     public function testInterleavedRequestsNeverSeeTheStateOfOthers(): void
     {
@@ -126,9 +135,9 @@ final class RealmHandlerTest extends TestCase
      *
      * @return array{int, string, string} status, headers and body
      */
-    private static function request(string $path, array $headers = [], string $method = 'GET', string $body = ''): array
+    private static function request(string $path, array $headers = [], string $method = 'GET', string $body = '', bool $redirects = true): array
     {
-        $context = \stream_context_create(['http' => ['method' => $method, 'header' => $headers, 'content' => $body, 'ignore_errors' => true]]);
+        $context = \stream_context_create(['http' => ['method' => $method, 'header' => $headers, 'content' => $body, 'ignore_errors' => true, 'follow_location' => (int) $redirects]]);
         $answer = (string) \file_get_contents('http://' . self::$address . $path, false, $context);
         \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status);
 

@@ -273,7 +273,7 @@ final class RealmTest extends TestCase
 
     public static function endings(): iterable
     {
-        yield 'exit' => ['exit(3)', 'unwound', 3];
+        yield 'exit' => ['exit(3)', 'exit() was called in a realm', 255];
         yield 'an exception' => ['throw new RuntimeException("on purpose")', 'on purpose', 255];
         yield 'a fatal error' => ['ini_set("memory_limit", "20M"); str_repeat("x", 50_000_000)', 'Allowed memory size', 255];
     }

@@ -665,6 +665,24 @@ static ZEND_METHOD(Realm, runShutdownFunctions)
 	}
 }
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_until_exit, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_OBJ_INFO(0, work, Closure, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, untilExit)
+{
+	zend_fcall_info call;
+	zend_fcall_info_cache cache;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_FUNC(call, cache)
+	ZEND_PARSE_PARAMETERS_END();
+	bool has_exited = weft_call_until_exit(&call, &cache);
+	if (EG(exception) != NULL) {
+		RETURN_THROWS();
+	}
+	RETURN_BOOL(has_exited);
+}
+
 static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, __construct, arginfo_construct, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, isolate, arginfo_isolate, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
@@ -675,6 +693,7 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, refuseHeadersOutside, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, untilExit, arginfo_until_exit, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_FE_END
 };
 
@@ -693,12 +712,14 @@ bool weft_realms_startup(void)
 	realm_handlers.free_obj = free_realm;
 	realm_handlers.get_gc = realm_gc;
 	realm_handlers.clone_obj = NULL;
+	weft_exit_startup();
 	return true;
 }
 
 void weft_realms_request_shutdown(void)
 {
 	weft_realm_load(NULL);
+	weft_exit_request_shutdown();
 	realms.is_over = true;
 	realms.refuses_headers = false;
 	if (realms.idle_bodies.size != 0) {

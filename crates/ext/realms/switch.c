@@ -315,7 +315,7 @@ static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
 		return;
 	}
 	if (to == EG(main_fiber_context)) {
-		/* An exit() or a fatal error inside of a realm ends the process with what the process has registered for its end. */
+		/* A fatal error inside of a realm ends the process with what the process has registered for its end. */
 		if (from->status == ZEND_FIBER_STATUS_DEAD) {
 			weft_realm_load(NULL);
 		}

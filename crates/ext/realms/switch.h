@@ -48,4 +48,9 @@ php_ps_globals *weft_sessions(void);
 void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
 
+/* exit.c */
+void weft_exit_startup(void);
+bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache);
+void weft_exit_request_shutdown(void);
+
 #endif

@@ -8,6 +8,7 @@ use Weft\Http\BodyWriter;
 use Weft\Http\BorrowedApplication;
 use Weft\Http\Request;
 use Weft\Http\Response;
+use Weft\Native\Realm;
 
 /**
  * A body that an application makes while it is sent, in its realm.
@@ -27,17 +28,36 @@ final class RealmBody implements Body
     public function send(Request $request, Response $response): void
     {
         $isComplete = false;
+        $hasExited = false;
         try {
-            $this->borrowed->run(function () use ($request, $response): void {
+            $this->borrowed->run(function () use ($request, $response, &$hasExited): void {
                 if ($this->body instanceof Body) {
                     $this->body->send($request, $response);
                 } else {
-                    StreamedBody::write($request->stream($response->status, $response->headers), $this->body);
+                    StreamedBody::write($request->stream($response->status, $response->headers), $this->untilExit($this->body, $hasExited));
                 }
             });
+            if ($hasExited) {
+                $this->borrowed->run(static fn(object $application, Realm $realm): bool => RealmRequest::terminate($realm, static fn(): null => null));
+                $this->borrowed->exited();
+            }
             $isComplete = true;
         } finally {
             $isComplete || $this->borrowed->discard();
         }
+    }
+
+    /**
+     * `exit()` ends the body, and what was written is the whole of it.
+     *
+     * @param iterable<string>|\Closure(BodyWriter): void $body
+     *
+     * @return \Closure(BodyWriter): void
+     */
+    private function untilExit(iterable|\Closure $body, bool &$hasExited): \Closure
+    {
+        return static function (BodyWriter $writer) use ($body, &$hasExited): void {
+            $hasExited = Realm::untilExit(static fn() => StreamedBody::copy($body, $writer));
+        };
     }
 }

@@ -24,16 +24,21 @@ final class RealmRequest
      * @param array<string, string> $environment where neither has a variable
      * @param \Closure(): mixed $handle a {@see Response} that it returns is sent after what it has printed
      * @param bool $endsHere whether shutdown functions run and the session is closed now; otherwise {@see terminate()} does that
+     *
+     * @return array{Response, bool} and whether the application has called `exit()`, which ends the request here
      */
-    public static function handle(Realm $realm, Request $request, array $server, array $environment, \Closure $handle, bool $endsHere): Response
+    public static function handle(Realm $realm, Request $request, array $server, array $environment, \Closure $handle, bool $endsHere): array
     {
         self::begin($realm, $request, $server, $environment);
         $level = \ob_get_level();
         \ob_start();
         $isHandled = false;
+        $result = null;
         try {
-            $result = $handle();
-            if ($endsHere) {
+            $hasExited = Realm::untilExit(static function () use ($handle, &$result): void {
+                $result = $handle();
+            });
+            if ($endsHere || $hasExited) {
                 self::shutDown($realm);
             }
             while (\ob_get_level() > $level + 1) {
@@ -49,20 +54,22 @@ final class RealmRequest
             }
         }
 
-        return self::end($realm, $result instanceof Response ? $result : null, $output);
+        return [self::end($realm, $result instanceof Response && !$hasExited ? $result : null, $output), $hasExited];
     }
 
     /**
      * Ends a request whose response has been sent: output and header fields are lost, as they are then.
      *
      * @param \Closure(): mixed $terminate
+     *
+     * @return bool whether it has called `exit()`
      */
-    public static function terminate(Realm $realm, \Closure $terminate): void
+    public static function terminate(Realm $realm, \Closure $terminate): bool
     {
         $level = \ob_get_level();
         \ob_start();
         try {
-            $terminate();
+            return Realm::untilExit($terminate);
         } finally {
             self::shutDown($realm);
             while (\ob_get_level() > $level) {
@@ -116,7 +123,8 @@ final class RealmRequest
     private static function shutDown(Realm $realm): void
     {
         try {
-            $realm->runShutdownFunctions();
+            // An exit() in one of them skips the others.
+            Realm::untilExit($realm->runShutdownFunctions(...));
         } finally {
             if (\session_status() === \PHP_SESSION_ACTIVE) {
                 \session_write_close();
@@ -170,13 +178,7 @@ final class RealmRequest
 
         return static function (BodyWriter $writer) use ($output, $body): void {
             $writer->write($output);
-            if ($body instanceof \Closure) {
-                $body($writer);
-            } else {
-                foreach ($body as $chunk) {
-                    $writer->write($chunk);
-                }
-            }
+            StreamedBody::copy($body, $writer);
         };
     }
 

@@ -25,17 +25,23 @@ final class StreamedBody
     {
         try {
             $writer = new BodyWriter($stream);
-            if ($body instanceof \Closure) {
-                $body($writer);
-            } else {
-                foreach ($body as $chunk) {
-                    $writer->write($chunk);
-                }
-            }
+            self::copy($body, $writer);
             $writer->end();
         } catch (ClientDisconnectedException | CancelledException) {
         } finally {
             $stream->abort();
+        }
+    }
+
+    /** @param iterable<string>|\Closure(BodyWriter): void $body */
+    public static function copy(iterable|\Closure $body, BodyWriter $writer): void
+    {
+        if ($body instanceof \Closure) {
+            $body($writer);
+        } else {
+            foreach ($body as $chunk) {
+                $writer->write($chunk);
+            }
         }
     }
 }

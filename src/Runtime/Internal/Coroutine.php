@@ -69,7 +69,7 @@ final class Coroutine implements Task, \Stringable
     {
         $error = null;
         try {
-            $this->result = ($this->main)(...$this->args);
+            $this->result = $this->realm === null ? ($this->main)(...$this->args) : Exits::turnIntoExceptions(fn(): mixed => ($this->main)(...$this->args));
         } catch (\Throwable $error) {
         }
         if ($this->children !== null) {

@@ -12,6 +12,10 @@ if (isset($_GET['upload'])) {
 
     return;
 }
+if (isset($_GET['redirect'])) {
+    header('Location: /elsewhere', true, 302);
+    exit;
+}
 if (isset($_GET['throw'])) {
     throw new RuntimeException('on purpose');
 }

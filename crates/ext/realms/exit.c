@@ -1,0 +1,202 @@
+/*
+ * exit() inside of a realm ends the call that `Weft\Native\Realm::untilExit()` has made, and not the process.
+ *
+ * PHP unwinds exit() by an internal exception, which no `catch` sees and which skips `finally` blocks. Where a guard is below, exit() throws
+ * PHP's other internal exception instead, the one that ends suspended fibers: it runs `finally` blocks. The process lives on, and they release
+ * locks, connections and timers.
+ */
+#include "realm.h"
+#include "switch.h"
+
+#include <main/php_output.h>
+#include <zend_exceptions.h>
+
+/* On the heap: after a fatal error the stacks of fibers are gone, and shutdown functions still call exit(). */
+typedef struct guard {
+	const zend_fiber_context *fiber;
+	/* Output buffers that were open before the call. */
+	int output_level;
+	/* What unwinds to this guard, or NULL. */
+	zend_object *exit;
+	struct guard *before;
+	struct guard *after;
+} guard;
+
+/* The latest of all fibers. */
+static guard *latest;
+
+static guard *make_guard(void)
+{
+	guard *made = emalloc(sizeof(*made));
+	*made = (guard) {.fiber = EG(current_fiber_context), .output_level = php_output_get_level(), .before = latest};
+	if (latest != NULL) {
+		latest->after = made;
+	}
+	latest = made;
+	return made;
+}
+
+static void drop_guard(guard *dropped)
+{
+	if (dropped->before != NULL) {
+		dropped->before->after = dropped->after;
+	}
+	if (dropped->after != NULL) {
+		dropped->after->before = dropped->before;
+	} else {
+		latest = dropped->before;
+	}
+	if (dropped->exit != NULL) {
+		OBJ_RELEASE(dropped->exit);
+	}
+	efree(dropped);
+}
+
+/* The guard to which an exception of the running code gets: of its fiber, or of the one that has resumed it. */
+static guard *nearest_guard(void)
+{
+	const zend_fiber_context *fiber = EG(current_fiber_context);
+	while (latest != NULL && fiber != NULL && fiber->kind == zend_ce_fiber) {
+		for (guard *candidate = latest; candidate != NULL; candidate = candidate->before) {
+			if (candidate->fiber == fiber) {
+				return candidate;
+			}
+		}
+		fiber = zend_fiber_from_context((zend_fiber_context *) fiber)->caller;
+	}
+	return NULL;
+}
+
+/*
+ * PHP sends what is in the buffers when it exits. A `finally` block may be about to discard the buffers it has opened: it finds empty ones.
+ */
+static void flush_buffers(int level)
+{
+	if ((php_output_get_status() & PHP_OUTPUT_LOCKED) != 0) {
+		return;
+	}
+	int flushed = 0;
+	while (php_output_get_level() > level && php_output_end() == SUCCESS) {
+		flushed++;
+	}
+	while (flushed-- > 0) {
+		php_output_start_default();
+	}
+}
+
+static void exit_to(guard *reached)
+{
+	if (EG(exception) == NULL && reached->fiber == EG(current_fiber_context)) {
+		flush_buffers(reached->output_level);
+	}
+	/* A callback of a buffer has thrown. */
+	if (EG(exception) != NULL) {
+		return;
+	}
+	zend_throw_graceful_exit();
+	if (reached->exit != NULL) {
+		OBJ_RELEASE(reached->exit);
+	}
+	reached->exit = EG(exception);
+	GC_ADDREF(reached->exit);
+}
+
+/* True if `work` has called exit(). Exceptions pass. */
+bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache)
+{
+	guard *made = make_guard();
+	zval result;
+	ZVAL_UNDEF(&result);
+	call->retval = &result;
+	zend_call_function(call, cache);
+	zval_ptr_dtor(&result);
+	/* A `finally` block with a `return` discards what unwinds. */
+	bool has_exited = made->exit != NULL && (EG(exception) == NULL || EG(exception) == made->exit);
+	if (has_exited) {
+		zend_clear_exception();
+	}
+	drop_guard(made);
+	return has_exited;
+}
+
+void weft_exit_request_shutdown(void)
+{
+	latest = NULL;
+}
+
+#if PHP_VERSION_ID >= 80400
+static zif_handler php_exit;
+
+static ZEND_NAMED_FUNCTION(exit_function)
+{
+	guard *reached = nearest_guard();
+	if (reached == NULL) {
+		php_exit(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		return;
+	}
+	zend_string *text = NULL;
+	zend_long status = 0;
+	ZEND_PARSE_PARAMETERS_START(0, 1)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_STR_OR_LONG(text, status)
+	ZEND_PARSE_PARAMETERS_END();
+	if (text != NULL && ZSTR_LEN(text) != 0) {
+		zend_write(ZSTR_VAL(text), ZSTR_LEN(text));
+	}
+	exit_to(reached);
+}
+
+void weft_exit_startup(void)
+{
+	static const char *const names[] = {"exit", "die"};
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		zend_function *function = zend_hash_str_find_ptr(CG(function_table), names[i], strlen(names[i]));
+		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION) {
+			php_exit = function->internal_function.handler;
+			function->internal_function.handler = exit_function;
+		}
+	}
+}
+#else
+/* Before PHP 8.4 exit is an instruction and not a function. */
+static user_opcode_handler_t outside_exit_handler;
+
+static void print_argument(zend_execute_data *execute_data)
+{
+	const zend_op *opline = EX(opline);
+	zval *argument = zend_get_zval_ptr(opline, opline->op1_type, &opline->op1, execute_data);
+	if (Z_TYPE_P(argument) == IS_UNDEF) {
+		zend_error(E_WARNING, "Undefined variable $%s", ZSTR_VAL(EX(func)->op_array.vars[EX_VAR_TO_NUM(opline->op1.var)]));
+		return;
+	}
+	ZVAL_DEREF(argument);
+	/* A number would be the status of the process. */
+	if (Z_TYPE_P(argument) != IS_LONG) {
+		zend_print_zval(argument, 0);
+	}
+}
+
+static int exit_instruction(zend_execute_data *execute_data)
+{
+	guard *reached = nearest_guard();
+	if (reached == NULL) {
+		return outside_exit_handler != NULL ? outside_exit_handler(execute_data) : ZEND_USER_OPCODE_DISPATCH;
+	}
+	const zend_op *opline = EX(opline);
+	if (opline->op1_type != IS_UNUSED) {
+		print_argument(execute_data);
+		if ((opline->op1_type & (IS_TMP_VAR | IS_VAR)) != 0) {
+			zval_ptr_dtor_nogc(EX_VAR(opline->op1.var));
+		}
+	}
+	exit_to(reached);
+	/* With the instruction that handles exceptions. */
+	return ZEND_USER_OPCODE_CONTINUE;
+}
+
+void weft_exit_startup(void)
+{
+	outside_exit_handler = zend_get_user_opcode_handler(ZEND_EXIT);
+	zend_set_user_opcode_handler(ZEND_EXIT, exit_instruction);
+}
+#endif
