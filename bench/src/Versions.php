@@ -47,6 +47,16 @@ final class Versions
         return preg_match('/^[^+-]+/', self::output("dpkg-query -W -f '\${Version}' $name 2>/dev/null"), $match) ? $match[0] : '';
     }
 
+    /** @return array<string, string> of the frameworks that Debian's packages hold, by product */
+    public static function frameworks(): array
+    {
+        return [
+            'symfony' => self::package('php-symfony-http-kernel'),
+            'laravel' => self::package('php-laravel-framework'),
+            'doctrine-orm' => self::package('php-doctrine-orm'),
+        ];
+    }
+
     /** @param string|null $extension path of swoole.so */
     public static function swoole(?string $extension): string
     {

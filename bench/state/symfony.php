@@ -12,6 +12,7 @@ use Weft\Http\ApplicationPool;
 use Weft\Http\SymfonyHandler;
 
 require __DIR__ . '/../../autoload.php';
+require __DIR__ . '/../autoload.php';
 foreach (['Bundle/FrameworkBundle', 'Bundle/SecurityBundle', 'Component/Translation'] as $library) {
     require_once "/usr/share/php/Symfony/$library/autoload.php";
 }

@@ -31,16 +31,15 @@ final class Benchmark
     {
     }
 
-    /** @return list<array{framework: string, slots: int, requests: int, users: int, mismatches: int, shared_kernel_requests: int, shared_kernel_mismatches: int, per_s: float}> */
-    public function run(): array
+    /** @return iterable<array{framework: string, slots: int, requests: int, users: int, mismatches: int, shared_kernel_requests: int, shared_kernel_mismatches: int, per_s: float}> as soon as each is complete */
+    public function run(): iterable
     {
-        $runs = [];
         foreach ($this->options->frameworks as $framework) {
             $sharedRequests = max(self::USERS, intdiv($this->options->requests, self::SHARED_FRACTION));
             [$shared] = $this->measured($framework, self::USERS, true, $sharedRequests);
             foreach ($this->options->slots as $slots) {
                 [$mismatches, $seconds] = $this->measured($framework, $slots, false, $this->options->requests);
-                $runs[] = [
+                yield [
                     'framework' => $framework,
                     'slots' => $slots,
                     'requests' => $this->options->requests,
@@ -52,8 +51,6 @@ final class Benchmark
                 ];
             }
         }
-
-        return $runs;
     }
 
     /** @return array{int, float} mismatches and seconds */

@@ -11,16 +11,11 @@ use Symfony\Component\HttpFoundation\RequestStack;
 use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 use Symfony\Contracts\Translation\LocaleAwareInterface;
 use Symfony\Contracts\Translation\TranslatorInterface;
-
-use function Weft\delay;
+use Weft\Bench\State\Points;
 
 /** Waits at five points, and says what is not the request's own after any of them. */
 final class StateController
 {
-    private const POINTS = 5;
-    private const LOCALES = ['de', 'fr', 'en', 'it'];
-    private const ZONES = ['Asia/Tokyo', 'Europe/Vienna', 'America/Lima'];
-
     public function __construct(
         private readonly RequestStack $requests,
         private readonly TokenStorageInterface $tokens,
@@ -33,15 +28,7 @@ final class StateController
     {
         $number = $request->query->getInt('n');
         $user = (string) $request->headers->get('php-auth-user');
-        $expected = [
-            'identity' => $user,
-            'request id' => "r$number",
-            'locale' => self::LOCALES[$number % 4],
-            'time zone' => self::ZONES[$number % 3],
-            'session' => $user,
-            'superglobals' => (string) $number,
-            'headers' => "X-State: $number",
-        ];
+        $expected = Points::expected($number, $user);
         $request->setLocale($expected['locale']);
         $this->translator instanceof LocaleAwareInterface && $this->translator->setLocale($expected['locale']);
         \date_default_timezone_set($expected['time zone']);
@@ -60,10 +47,7 @@ final class StateController
             // In a kernel that others use as well, their statements are in the same transaction.
             $mismatches['transaction'] = $thrown::class;
         }
-        for ($point = 1; $point <= self::POINTS; $point++) {
-            delay(\mt_rand(0, 2_000) / 1e6);
-            $mismatches += self::differences($expected, $this->seen(), $point) + $this->database($manager, $visit, $expected['request id'], $point);
-        }
+        $mismatches += Points::mismatches($expected, $this->seen(...), fn(): array => $this->database($manager, $visit, $expected['request id']));
         try {
             $connection->rollBack();
         } catch (\Exception $thrown) {
@@ -77,7 +61,6 @@ final class StateController
     private function seen(): array
     {
         $current = $this->requests->getCurrentRequest();
-        $headers = \array_filter(\headers_list(), static fn(string $line): bool => \str_starts_with($line, 'X-State:'));
 
         return [
             'identity' => $this->tokens->getToken()?->getUserIdentifier() ?? '',
@@ -86,7 +69,7 @@ final class StateController
             'time zone' => \date_default_timezone_get(),
             'session' => (string) $this->requests->getSession()->get('user') . ((($_SESSION['_sf2_attributes'] ?? [])['user'] ?? '') === $this->requests->getSession()->get('user') ? '' : ' of another'),
             'superglobals' => (string) ($_GET['n'] ?? ''),
-            'headers' => \implode(', ', $headers),
+            'headers' => Points::headers(),
         ];
     }
 
@@ -95,43 +78,25 @@ final class StateController
      *
      * @return array<string, string> by what is wrong
      */
-    private function database(EntityManager $manager, Visit $visit, string $id, int $point): array
+    private function database(EntityManager $manager, Visit $visit, string $id): array
     {
         $wrong = [];
         if ($this->entities->manager() !== $manager || !$manager->contains($visit)) {
-            $wrong['entity manager'] = "at point $point";
+            $wrong['entity manager'] = 'it is another, or has lost the entity';
         }
         if (!$manager->getConnection()->isTransactionActive() || $manager->getConnection()->getTransactionNestingLevel() !== 1) {
-            $wrong['transaction'] = "at point $point: level {$manager->getConnection()->getTransactionNestingLevel()}";
+            $wrong['transaction'] = "level {$manager->getConnection()->getTransactionNestingLevel()}";
         }
         // Nobody else's rows are committed, so the transaction sees its own alone.
         try {
             $rows = $manager->getConnection()->fetchFirstColumn('SELECT request FROM state_visits');
         } catch (\Exception $thrown) {
-            return $wrong + ['transaction' => "at point $point: " . $thrown::class];
+            return $wrong + ['transaction' => $thrown::class];
         }
         if ($rows !== [$id]) {
-            $wrong['transaction'] = "at point $point: it sees " . \implode(', ', $rows);
+            $wrong['transaction'] = 'it sees ' . \implode(', ', $rows);
         }
 
         return $wrong;
-    }
-
-    /**
-     * @param array<string, string> $expected
-     * @param array<string, string> $seen
-     *
-     * @return array<string, string>
-     */
-    private static function differences(array $expected, array $seen, int $point): array
-    {
-        $differences = [];
-        foreach ($expected as $what => $value) {
-            if ($seen[$what] !== $value) {
-                $differences[$what] = "at point $point: \"{$seen[$what]}\" instead of \"$value\"";
-            }
-        }
-
-        return $differences;
     }
 }

@@ -17,7 +17,7 @@ use Weft\Bridge\Laravel\Queue\WeftConnector;
 
 /**
  * Adds Weft to a Laravel application: the server (`artisan weft:serve`), Eloquent on Weft's pools, the queue driver `weft`. Composer
- * registers it; without Composer name it in `config/app.php`. `docs/laravel.md` has its configuration.
+ * registers it; without Composer name it in `config/app.php`. `docs/guides/laravel.md` has its configuration.
  */
 final class WeftServiceProvider extends ServiceProvider
 {
