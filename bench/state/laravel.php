@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The server of `bench/state/run` for Laravel. STATE_VAR is its folder, STATE_SLOTS the number of applications, STATE_SHARED=1 lets all
+// The server of `bench/state/run` for Laravel. STATE_VAR is its directory, STATE_SLOTS the number of applications, STATE_SHARED=1 lets all
 // requests run in one application, as a server would do that does not isolate them.
 
 use Illuminate\Contracts\Console\Kernel;
@@ -26,12 +26,12 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-$folder = (string) getenv('STATE_VAR');
+$directory = (string) getenv('STATE_VAR');
 foreach (['framework/views', 'logs'] as $name) {
-    mkdir("$folder/$name", recursive: true);
+    mkdir("$directory/$name", recursive: true);
 }
-$_ENV['APP_SERVICES_CACHE'] = "$folder/services.php";
-$_ENV['APP_PACKAGES_CACHE'] = "$folder/packages.php";
+$_ENV['APP_SERVICES_CACHE'] = "$directory/services.php";
+$_ENV['APP_PACKAGES_CACHE'] = "$directory/packages.php";
 /** @var Application $console */
 $console = require __DIR__ . '/laravel/bootstrap/app.php';
 $console->make(Kernel::class)->bootstrap();

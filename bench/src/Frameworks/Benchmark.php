@@ -26,15 +26,17 @@ final class Benchmark
     private const ENDPOINTS = ['page', 'compute'];
     private const SLOTS = [1, 8, 32];
 
-    /** Resident MiB that a worker of PHP-FPM takes; it gets as many as fit into the memory of Weft with the most slots. */
-    private const WORKER_MIB = 20.0;
-
+    /** Workers of PHP-FPM, at least, and those of a second start, by which the memory of one is measured. */
     private const LEAST_WORKERS = 4;
+    private const MORE_WORKERS = 12;
+
+    /** Seconds of load after which memory is compared. */
+    private const MEMORY_LOAD_SECONDS = 3;
 
     private readonly string $logs;
 
-    /** MiB, by framework */
-    private array $resident = [];
+    /** @var array<string, Memory> by framework */
+    private array $memory = [];
 
     /** @param string $root the repository */
     public function __construct(private readonly string $root, private readonly Options $options)
@@ -65,6 +67,7 @@ final class Benchmark
         ResultsFile::save($this->options->out, [
             'machine' => Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
             'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'nginx' => Versions::of('nginx -v')]),
+            'memory' => $this->memory,
             'runs' => $rows,
         ]);
 
@@ -87,17 +90,19 @@ final class Benchmark
         $code === 0 || throw new BenchmarkException("$framework/warm.php failed: " . implode("\n", $lines));
     }
 
-    /** @return list<array{string, int, list<string>}> name, slots and command; Weft with the most slots first, which decides on the number of workers */
+    /** @return list<array{string, int, list<string>}> name, slots and command */
     private function systems(string $framework): array
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
         $directory = "{$this->root}/bench/frameworks/$framework";
         $systems = [];
-        foreach (array_reverse(self::SLOTS) as $slots) {
+        foreach (self::SLOTS as $slots) {
             $systems[] = ['weft', $slots, [...$php, '-d', "extension={$this->options->extension}", "$directory/weft.php"]];
         }
         if (is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
-            $systems[] = ['php-fpm', 0, ["{$this->root}/bench/hooks/serve-fpm"]];
+            $command = ["{$this->root}/bench/hooks/serve-fpm"];
+            $memory = $this->memory[$framework] ??= $this->compareMemory($framework, end($systems)[2], $command);
+            $systems[] = ['php-fpm', $memory->workers, $command];
         }
         if ($this->options->swoole !== null && is_file("$directory/swoole.php")) {
             $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$directory/swoole.php"]];
@@ -129,26 +134,42 @@ final class Benchmark
     }
 
     /**
+     * How many workers of PHP-FPM take the memory that Weft with the most slots takes, both after the same load.
+     *
+     * @param list<string> $weft
+     * @param list<string> $fpm
+     */
+    private function compareMemory(string $framework, array $weft, array $fpm): Memory
+    {
+        $resident = function (string $system, int $slots, array $command) use ($framework): float {
+            return $this->served($framework, $system, $slots, $command, function (Server $server, string $address): float {
+                foreach (self::ENDPOINTS as $endpoint) {
+                    $this->check("$address/$endpoint", $server);
+                    Wrk::run("$address/$endpoint", max($this->options->connections), self::MEMORY_LOAD_SECONDS, Cores::load());
+                }
+
+                return $server->tree->residentMib();
+            });
+        };
+
+        return Memory::compare(
+            $resident('weft', max(self::SLOTS), $weft),
+            self::LEAST_WORKERS,
+            $resident('php-fpm', self::LEAST_WORKERS, $fpm),
+            self::MORE_WORKERS,
+            $resident('php-fpm', self::MORE_WORKERS, $fpm),
+        );
+    }
+
+    /**
      * @param list<string> $command
      * @param array<string, array<string, mixed>> $rows
      */
     private function race(string $framework, string $system, int $slots, array $command, array &$rows): void
     {
-        $port = Port::free();
-        $workers = max(self::LEAST_WORKERS, (int) round(($this->resident[$framework] ?? 0.0) / self::WORKER_MIB));
-        $environment = [
-            'PORT' => (string) $port,
-            'SLOTS' => (string) $slots,
-            'FRAMEWORKS_SYSTEM' => $system,
-            'RUN_DIRECTORY' => "{$this->logs}/fpm-$framework",
-            'PHP_FPM' => self::fpm(),
-            'WORKERS' => (string) $workers,
-            'SCRIPT' => "{$this->root}/bench/frameworks/$framework/fpm.php",
-        ];
-        $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
-        try {
+        $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework, $system, $slots, &$rows): void {
             foreach (self::ENDPOINTS as $endpoint) {
-                $url = "http://127.0.0.1:$port/$endpoint";
+                $url = "$address/$endpoint";
                 $this->check($url, $server);
                 // Fills the caches and boots the instances.
                 Wrk::run($url, max($this->options->connections), 1, Cores::load());
@@ -157,7 +178,7 @@ final class Benchmark
                     $run = Wrk::run($url, $connections, $this->options->seconds, Cores::load());
                     $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
                     $row = &$rows["$system $slots $endpoint $connections"];
-                    $row ??= ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots > 0 ? $slots : $workers, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
+                    $row ??= ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
                     $row['per_s'][] = round($run->perSecond(), 1);
                     $row['p99_ms'][] = round($run->latency->at(99), 2);
                     $row['cpu_us'][] = round($cpu, 1);
@@ -166,9 +187,34 @@ final class Benchmark
                     unset($row);
                 }
             }
-            if ($system === 'weft' && $slots === max(self::SLOTS)) {
-                $this->resident[$framework] = $server->tree->residentMib();
-            }
+        });
+    }
+
+    /**
+     * Starts a system, measures it and stops it.
+     *
+     * @template T
+     *
+     * @param list<string> $command
+     * @param \Closure(Server, string): T $measure gets the address, `http://host:port`
+     *
+     * @return T
+     */
+    private function served(string $framework, string $system, int $slots, array $command, \Closure $measure): mixed
+    {
+        $port = Port::free();
+        $environment = [
+            'PORT' => (string) $port,
+            'SLOTS' => (string) $slots,
+            'FRAMEWORKS_SYSTEM' => $system,
+            'RUN_DIRECTORY' => "{$this->logs}/fpm-$framework",
+            'PHP_FPM' => self::fpm(),
+            'WORKERS' => (string) $slots,
+            'SCRIPT' => "{$this->root}/bench/frameworks/$framework/fpm.php",
+        ];
+        $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
+        try {
+            return $measure($server, "http://127.0.0.1:$port");
         } finally {
             $server->stop();
         }

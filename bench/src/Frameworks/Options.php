@@ -14,11 +14,11 @@ final class Options
         usage: bench/frameworks/run --extension=FILE [--rounds=N] [--seconds=N] [--frameworks=NAME,…] [--short] [--out=FILE]
 
           --extension   libweft.so, built with optimisations
-          --rounds      of all systems in turns, 5
-          --seconds     of each load, 5
+          --rounds      of all systems in turns, 3
+          --seconds     of each load, 4
           --connections of each load, 8 and 64
           --frameworks  those of bench/frameworks, all
-          --short       two rounds of two seconds
+          --short       one round of two seconds
           --out         file for the results, bench/out/frameworks.json
 
         SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks.
@@ -50,8 +50,8 @@ final class Options
         $short = \in_array('--short', $arguments, true);
         $line = CommandLine::parse($arguments, [
             'extension' => "$root/target/release/libweft.so",
-            'rounds' => $short ? '2' : '5',
-            'seconds' => $short ? '2' : '5',
+            'rounds' => $short ? '1' : '3',
+            'seconds' => $short ? '2' : '4',
             'connections' => '8,64',
             'frameworks' => implode(',', array_map(static fn(string $file): string => basename(\dirname($file)), glob("$root/bench/frameworks/*/weft.php") ?: [])),
             'short' => '0',

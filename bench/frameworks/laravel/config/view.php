@@ -1,0 +1,5 @@
+<?php
+
+declare(strict_types=1);
+
+return ['paths' => [dirname(__DIR__) . '/views'], 'compiled' => storage_path('views')];
