@@ -212,14 +212,14 @@ bench-hooks: ## measure unmodified PDO, curl, Redis, … with hooks beside block
 	@. "$${WEFT_VAR:-var}/services/env"; bench/hooks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: state
-state: ## count the requests of 64 users that see the state of another, in a Symfony application: 100,000 (SHORT=1: 5,000)
+state: ## count the requests of 64 users that see the state of another, in Symfony and in Laravel: 100,000 (SHORT=1: 5,000)
 	@scripts/setup demo services test
 	@$(MAKE) build
 	@scripts/services up
 	@. "$${WEFT_VAR:-var}/services/env"; bench/state/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench-frameworks
-bench-frameworks: ## measure a Symfony application on Weft, PHP-FPM, and Swoole where SWOOLE_EXTENSION names it (SHORT=1: two minutes)
+bench-frameworks: ## measure Symfony and Laravel on Weft and PHP-FPM, and Symfony on Swoole where SWOOLE_EXTENSION names it: ten minutes (SHORT=1: two)
 	@scripts/setup demo services test bench
 	@$(MAKE) build
 	@scripts/services up
