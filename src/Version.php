@@ -10,11 +10,23 @@ final class Version
     /** The version of the PHP library; the extension must have the same. */
     public const LIBRARY = '0.1.0';
 
+    /**
+     * The native interface that the library calls: a hash of the files in `stubs/`. The extension must have the same, because
+     * between two releases the interface changes and the version does not.
+     */
+    public const CONTRACT = 'ef03a98b';
+
     /** The version of the loaded extension, null where none is loaded. */
     public static function extension(): ?string
     {
         $version = \phpversion('weft');
 
         return $version === false ? null : $version;
+    }
+
+    /** The native interface of the loaded extension; null without one, and of one that does not say it yet. */
+    public static function extensionContract(): ?string
+    {
+        return \function_exists('Weft\Native\contract') ? Native\contract() : null;
     }
 }

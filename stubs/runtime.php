@@ -4,6 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Native;
 
+/** The interface that these files describe, as the extension was built with it: their hash, see {@see \Weft\Version::CONTRACT}. */
+function contract(): string
+{
+}
+
 /**
  * Runs native work and returns the operations that have finished since the last call, in the order of finishing.
  *

@@ -1,5 +1,6 @@
 //! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, the realms, which
-//! exchange globals of PHP, and what both keep with fibers.
+//! exchange globals of PHP, and what both keep with fibers. Tells it the hash of the
+//! stubs, by which the library of PHP recognises an extension with its own interface.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +9,27 @@ fn main() -> Result<(), String> {
     // PHP unloads extensions at exit while Weft's I/O threads may still run code of this library: never unmap it.
     println!("cargo:rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-env=WEFT_CONTRACT={:08x}", hash_of_stubs()?);
     compile_c()
+}
+
+/// FNV-1a (32 bits) of the files that describe the interface to PHP, in the order of their names. `tests/Stubs` computes it in PHP.
+fn hash_of_stubs() -> Result<u32, String> {
+    const FOLDER: &str = "../../stubs";
+    println!("cargo:rerun-if-changed={FOLDER}");
+    let failed = |error: std::io::Error| format!("cannot read {FOLDER}: {error}");
+    let entries = std::fs::read_dir(FOLDER).map_err(failed)?;
+    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(failed)?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "php"));
+    paths.sort();
+    let mut hash: u32 = 0x811c_9dc5;
+    for path in paths {
+        for byte in std::fs::read(path).map_err(failed)? {
+            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+    Ok(hash)
 }
 
 fn compile_c() -> Result<(), String> {

@@ -49,11 +49,22 @@ final class ProgramTest extends TestCase
 
     public function testAProgramWithAnExtensionOfAnotherVersionIsToldBoth(): void
     {
-        $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7"; static function extension() { return phpversion("weft"); } } }';
+        $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7", CONTRACT = "00000000"; static function extension() { return phpversion("weft"); } } }';
 
         $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
 
-        self::assertStringContainsString('Uncaught Error: Weft is of version 9.8.7, and the PHP extension weft that is loaded of ' . Version::LIBRARY . ': install the same version of both', $errors);
+        self::assertStringContainsString('Uncaught Error: Weft is of version 9.8.7, and the PHP extension weft that is loaded of ' . Version::LIBRARY . ': install the same version of both, such as with pie install weft/ext-weft:9.8.7', $errors);
+    }
+
+    /** Between two releases both have one version, whatever changed. */
+    public function testAProgramWithAnExtensionBuiltFromOtherSourcesIsToldWhatToRun(): void
+    {
+        $library = 'namespace Weft { final class Version { const LIBRARY = "' . Version::LIBRARY . '", CONTRACT = "00000000"; static function extension() { return phpversion("weft"); } static function extensionContract() { return \\Weft\\Native\\contract(); } } }';
+
+        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+
+        self::assertStringContainsString('Uncaught Error: Weft has the native contract 00000000, and the PHP extension weft that is loaded has ' . Version::CONTRACT . ': they were built from different sources of version ' . Version::LIBRARY, $errors);
+        self::assertStringContainsString('run `make build` in a source checkout, or install the same release of both', $errors);
     }
 
     /**

@@ -54,7 +54,7 @@ final class ReleaseTest extends TestCase
     {
         $names = self::namesIn('weft-ext-*.tgz');
         $prefix = 'weft-ext-' . Version::LIBRARY;
-        foreach (['composer.json', 'config.m4', 'Makefile.frag', 'Cargo.lock', 'crates/ext/Cargo.toml'] as $file) {
+        foreach (['composer.json', 'config.m4', 'Makefile.frag', 'Cargo.lock', 'crates/ext/Cargo.toml', 'stubs/runtime.php'] as $file) {
             self::assertContains("$prefix/$file", $names);
         }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Stubs;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Version;
 
 /** The files in stubs/ are what an editor knows of the extension: they must say the truth about it, all of it. */
 final class StubsTest extends TestCase
@@ -56,6 +57,14 @@ final class StubsTest extends TestCase
                 self::assertContains(self::$extension[$name][1], [$type, 'mixed'], "$name returns, its stub says $type");
             }
         }
+    }
+
+    public function testTheContractOfTheLibraryIsTheOneOfTheStubs(): void
+    {
+        $stubs = implode('', array_map('file_get_contents', glob(\dirname(__DIR__, 2) . '/stubs/*.php') ?: []));
+
+        self::assertSame(hash('fnv1a32', $stubs), Version::CONTRACT, 'the stubs have changed: write the first value into Weft\Version::CONTRACT');
+        self::assertSame(Version::CONTRACT, Version::extensionContract(), 'the extension was built with other stubs');
     }
 
     private static function fits(string $real, string $stub): bool

@@ -40,6 +40,13 @@ pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value.max(0.0)).map_or(FOREVER, |time| time.min(FOREVER))
 }
 
+/// The interface to PHP that this library was built with.
+#[php_function]
+#[php(name = "Weft\\Native\\contract")]
+pub fn contract() -> &'static str {
+    env!("WEFT_CONTRACT")
+}
+
 #[php_function]
 #[php(name = "Weft\\Native\\poll")]
 pub fn poll(timeout: Option<f64>, tasks: Option<i64>, fibers: Option<i64>) -> PhpResult<Zval> {
@@ -128,12 +135,14 @@ pub extern "C" fn info(_module: *mut ModuleEntry) {
     ext_php_rs::info_table_start!();
     ext_php_rs::info_table_row!("weft", "enabled");
     ext_php_rs::info_table_row!("version", env!("CARGO_PKG_VERSION"));
+    ext_php_rs::info_table_row!("native contract", contract());
     ext_php_rs::info_table_end!();
 }
 
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     let module = module
         .info_function(info)
+        .function(wrap_function!(contract))
         .function(wrap_function!(poll))
         .function(wrap_function!(take))
         .function(wrap_function!(cancel))

@@ -68,7 +68,15 @@ final class Diagnosis
             return Finding::fail(
                 'extension weft',
                 "$extension, but the library is " . Version::LIBRARY,
-                'Install the same version of both: the native interface may differ between versions.',
+                'Install the same version of both, such as with `pie install weft/ext-weft:' . Version::LIBRARY . '`: the native interface may differ between versions.',
+            );
+        }
+
+        if (Version::extensionContract() !== Version::CONTRACT) {
+            return Finding::fail(
+                'extension weft',
+                "$extension with the native contract " . (Version::extensionContract() ?? 'none') . ', but the library has ' . Version::CONTRACT,
+                'Both were built from different sources: run `make build` in a source checkout, or install the same release of both.',
             );
         }
 
@@ -159,7 +167,7 @@ final class Diagnosis
     /** @return list<Finding> */
     private function hooks(): array
     {
-        if (Version::extension() !== Version::LIBRARY) {
+        if (Version::extension() !== Version::LIBRARY || Version::extensionContract() !== Version::CONTRACT) {
             return [];
         }
         try {
