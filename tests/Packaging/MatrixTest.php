@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Packaging;
+
+use PHPUnit\Framework\TestCase;
+
+/** What `scripts/test-matrix` makes of the output of a suite, in a folder where `scripts/chroot` only prints one. */
+final class MatrixTest extends TestCase
+{
+    private const CHROOT = <<<'SH'
+        #!/bin/sh
+        case $* in
+            --list) echo 'left left 8.3 Other 1'; echo 'right right 8.4 Debian 13 (testing)' ;;
+            *dpkg-query*) echo 'ii  php-guzzlehttp-guzzle 7.9.2-1'; echo 'ii  postgresql-17 17.6-0+deb13u1'; echo 'rc  phpunit 9.6.7-1' ;;
+            *PHP_VERSION*) echo 8.4.16 ;;
+            left*) echo 'make: *** [Makefile:92: test] Error 2' ;;
+            right*) cat output; exit 1 ;;
+        esac
+        SH;
+    private const OUTPUT = <<<'TEXT'
+        3 passed, 0 failed, 1 skipped
+        skipped: Weft\Tests\Http\TlsTest::testOne with data set "old curl": curl is missing
+        skipped: Weft\Tests\Http\TlsTest::testTwo: needs Symfony 7: 6.4 is installed
+        skipped: Weft\Tests\Http\TlsTest::testThree: needs Symfony 7: 6.4 is installed
+
+        failed: Weft\Tests\Sql\ListenTest::testIt
+        40 passed, 2 failed, 3 skipped
+        TEXT;
+
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        $this->folder = \sys_get_temp_dir() . '/weft-matrix-' . \bin2hex(\random_bytes(6));
+        \mkdir("{$this->folder}/scripts", recursive: true);
+        \mkdir("{$this->folder}/docs/guides", recursive: true);
+        \copy("$root/scripts/test-matrix", "{$this->folder}/scripts/test-matrix");
+        \copy("$root/docs/guides/install.md", "{$this->folder}/docs/guides/install.md");
+        \file_put_contents("{$this->folder}/scripts/chroot", self::CHROOT);
+        \chmod("{$this->folder}/scripts/chroot", 0o755);
+        \file_put_contents("{$this->folder}/output", self::OUTPUT . "\n");
+    }
+
+    protected function tearDown(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg($this->folder));
+    }
+
+    public function testARowHasVersionsCountsAndTheReasonsOfSkippedTests(): void
+    {
+        self::assertSame(1, $this->matrix('right'));
+
+        $row = \json_decode((string) \file_get_contents("{$this->folder}/docs/matrix.json"), true, flags: \JSON_THROW_ON_ERROR)['rows'][0];
+        self::assertSame(['8.4.16', '17.6', null, '7.9.2'], [$row['versions']['PHP'], $row['versions']['PostgreSQL'], $row['versions']['PHPUnit'], $row['versions']['Guzzle']]);
+        self::assertSame([40, 2], [$row['passed'], $row['failed']]);
+        self::assertSame(['curl is missing' => 1, 'needs Symfony 7: 6.4 is installed' => 2], $row['skipped']);
+        self::assertMatchesRegularExpression('{^\| Debian 13 \(testing\) \| 8\.4\.16 \| 17\.6 \|.*\| 40 \| 2 \| 3 \|$}m', (string) \file_get_contents("{$this->folder}/docs/guides/install.md"));
+    }
+
+    public function testASystemWhoseTestsDidNotRunToTheirEndGetsNoRow(): void
+    {
+        self::assertSame(1, $this->matrix('left'));
+
+        self::assertFileDoesNotExist("{$this->folder}/docs/matrix.json");
+    }
+
+    public function testThePageShowsTheRowsThatAreCommitted(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        if (!\is_file("$root/docs/matrix.json")) {
+            self::markTestSkipped('no system has finished yet');
+        }
+        \copy("$root/docs/matrix.json", "{$this->folder}/docs/matrix.json");
+
+        self::assertSame(0, $this->matrix('--render'));
+
+        self::assertFileEquals("$root/docs/guides/install.md", "{$this->folder}/docs/guides/install.md");
+    }
+
+    private function matrix(string $argument): int
+    {
+        \exec('cd ' . \escapeshellarg($this->folder) . ' && env --unset=WEFT_VAR ' . \escapeshellarg(\PHP_BINARY) . ' -n scripts/test-matrix ' . \escapeshellarg($argument) . ' 2>&1', $output, $code);
+
+        return $code;
+    }
+}
