@@ -105,7 +105,7 @@ final class StateSnapshot
         $queue = new \SplQueue();
         $queue->enqueue($application);
         $seen = new \SplObjectStorage();
-        $seen->attach($application);
+        $seen[$application] = null;
         while (!$queue->isEmpty() && \count($seen) < self::MOST_OBJECTS) {
             $object = $queue->dequeue();
             $properties = [];
@@ -127,8 +127,8 @@ final class StateSnapshot
             foreach (\array_slice($value, 0, self::MOST_VALUES) as $inner) {
                 self::enqueue($inner, $queue, $seen, $depth - 1);
             }
-        } elseif (\is_object($value) && !$seen->contains($value) && !\str_starts_with($value::class, 'Weft\\Native\\') && !$value instanceof \Reflector) {
-            $seen->attach($value);
+        } elseif (\is_object($value) && !isset($seen[$value]) && !\str_starts_with($value::class, 'Weft\\Native\\') && !$value instanceof \Reflector) {
+            $seen[$value] = null;
             $queue->enqueue($value);
         }
     }
