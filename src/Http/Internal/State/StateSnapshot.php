@@ -104,6 +104,7 @@ final class StateSnapshot
         /** @var \SplQueue<object> $queue */
         $queue = new \SplQueue();
         $queue->enqueue($application);
+        /** @var \SplObjectStorage<object, null> $seen */
         $seen = new \SplObjectStorage();
         $seen[$application] = null;
         while (!$queue->isEmpty() && \count($seen) < self::MOST_OBJECTS) {
@@ -119,7 +120,7 @@ final class StateSnapshot
 
     /**
      * @param \SplQueue<object> $queue
-     * @param \SplObjectStorage<object, mixed> $seen
+     * @param \SplObjectStorage<object, null> $seen
      */
     private static function enqueue(mixed $value, \SplQueue $queue, \SplObjectStorage $seen, int $depth): void
     {
