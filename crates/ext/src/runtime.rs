@@ -44,7 +44,7 @@ pub fn seconds(value: f64) -> Duration {
 #[php_function]
 #[php(name = "Weft\\Native\\contract")]
 pub fn contract() -> &'static str {
-    env!("WEFT_CONTRACT")
+    env!("NATIVE_CONTRACT")
 }
 
 #[php_function]
