@@ -22,7 +22,7 @@ use function Weft\timeout;
 /** What every transport promises, as tests. */
 abstract class TransportConformance extends TestCase
 {
-    private const DEADLINE = 180.0;
+    protected const DEADLINE = 180.0;
 
     /** Seconds in which a message that was published would have arrived. */
     private const SOON = 0.3;
