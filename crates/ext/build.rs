@@ -1,6 +1,6 @@
 //! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, the realms, which
-//! exchange globals of PHP, and what both keep with fibers. Tells it the hash of the
-//! stubs, by which the library of PHP recognises an extension with its own interface.
+//! exchange globals of PHP, and what both keep with fibers. Compiles in the hash of the stubs, by which the PHP library
+//! recognises an extension with its own interface.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,10 +15,10 @@ fn main() -> Result<(), String> {
 
 /// FNV-1a (32 bits) of the files that describe the interface to PHP, in the order of their names. `tests/Stubs` computes it in PHP.
 fn hash_of_stubs() -> Result<u32, String> {
-    const FOLDER: &str = "../../stubs";
-    println!("cargo:rerun-if-changed={FOLDER}");
-    let failed = |error: std::io::Error| format!("cannot read {FOLDER}: {error}");
-    let entries = std::fs::read_dir(FOLDER).map_err(failed)?;
+    const DIRECTORY: &str = "../../stubs";
+    println!("cargo:rerun-if-changed={DIRECTORY}");
+    let failed = |error: std::io::Error| format!("cannot read {DIRECTORY}: {error}");
+    let entries = std::fs::read_dir(DIRECTORY).map_err(failed)?;
     let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| Ok(entry?.path())).collect();
     let mut paths = paths.map_err(failed)?;
     paths.retain(|path| path.extension().is_some_and(|end| end == "php"));

@@ -56,7 +56,7 @@ final class ProgramTest extends TestCase
         self::assertStringContainsString('Uncaught Error: Weft is of version 9.8.7, and the PHP extension weft that is loaded of ' . Version::LIBRARY . ': install the same version of both, such as with pie install weft/ext-weft:9.8.7', $errors);
     }
 
-    /** Between two releases both have one version, whatever changed. */
+    /** Two builds between releases have the same version number. */
     public function testAProgramWithAnExtensionBuiltFromOtherSourcesIsToldWhatToRun(): void
     {
         $library = 'namespace Weft { final class Version { const LIBRARY = "' . Version::LIBRARY . '", CONTRACT = "00000000"; static function extension() { return phpversion("weft"); } static function extensionContract() { return \\Weft\\Native\\contract(); } } }';

@@ -114,7 +114,7 @@ final class Walkthrough
             $exit = $server->stop(\SIGINT);
             $this->lastLog = $this->workspace->asWritten($server->output());
             Assert::assertSame(0, $exit, "{$server->command}\n{$this->lastLog}");
-            // A supervisor ends with 0 whatever its workers did.
+            // A supervisor ends with 0 even if its workers failed.
             Assert::assertDoesNotMatchRegularExpression('/ended with exit code [1-9].*: SIGINT/', $this->lastLog, $server->command);
         }
     }

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Harness;
 
 /**
- * Stands before every test of a PHPUnit process: a server that an earlier test left down is reported once and started
- * again, so the tests that follow do not fail for it. It also notes which test runs and why tests were skipped, for
- * whoever started the process and set `WEFT_TEST_DIRECTORY`.
+ * Runs before every test of a PHPUnit process. It reports a server that an earlier test left down once and starts it
+ * again, so that later tests do not fail for it. It records which test runs and why tests were skipped in
+ * `WEFT_TEST_DIRECTORY`, for the process that started PHPUnit.
  */
 final class Guard
 {

@@ -163,7 +163,7 @@ final class GeneratorTest extends TestCase
 
         self::assertSame(1, $code);
         self::assertCount(1, $output);
-        self::assertStringStartsWith('protoc-gen-weft: standard input is no request of protoc, which is what starts it (protoc --plugin=', $output[0]);
+        self::assertStringStartsWith('protoc-gen-weft: standard input does not hold a request of protoc, which starts this program (protoc --plugin=', $output[0]);
     }
 
     /**

@@ -131,7 +131,7 @@ final class Worker01
 
     /**
      * Repeats what the database refused because of other transactions, as the bus does. A statement that MariaDB holds back while a trigger is
-     * created may fire that trigger without having opened the table that it writes to: error 1146, and nothing has changed.
+     * created probably fires that trigger without having opened the table that it writes to: error 1146, and nothing has changed.
      */
     private function attempt(\Closure $work): void
     {
