@@ -67,6 +67,7 @@ impl<M: Manage> Inner<M> {
         };
         self.close_connections(surplus);
         self.replenish();
+        self.state.borrow_mut().fail_unserved(now);
     }
 
     /// Cleans a connection that was returned dirty.
@@ -96,6 +97,7 @@ impl<M: Manage> Inner<M> {
         };
         self.close_connections(surplus);
         self.replenish();
+        self.state.borrow_mut().fail_unserved(now);
     }
 }
 

@@ -121,6 +121,25 @@ impl<C, E: Clone> State<C, E> {
         }
     }
 
+    /// Without a borrow timeout, fails the longest waiters for which nothing is being opened or validated any more.
+    pub(in crate::pool) fn fail_unserved(&mut self, now: Instant) {
+        if !self.options.borrow_timeout.is_zero() {
+            return;
+        }
+        while !self.serves_every_waiter() {
+            let failure = self
+                .backoff
+                .as_ref()
+                .and_then(|backoff| backoff.error.clone());
+            let error = failure.map_or_else(|| self.timeout_error(now), Error::Connect);
+            let Some(waiter) = self.waiters.pop_front() else {
+                return;
+            };
+            // Fails only when the waiter has just left.
+            let _ = waiter.acquired.send(Err(error));
+        }
+    }
+
     /// Whether a borrower is refused because the server is known to be down.
     pub(in crate::pool) fn is_failing_fast(&self, now: Instant) -> bool {
         let Some(backoff) = &self.backoff else {

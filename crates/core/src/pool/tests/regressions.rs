@@ -52,6 +52,32 @@ fn a_connect_that_fails_or_panics_leaves_nobody_waiting_for_it() {
 }
 
 #[test]
+fn without_a_borrow_timeout_a_connection_that_cannot_be_opened_fails_its_waiter_although_others_are_lent()
+ {
+    run(async {
+        let (pool, manager) = pool_with(PoolOptions {
+            size: 3,
+            borrow_timeout: Duration::ZERO,
+            ..PoolOptions::default()
+        });
+        let _held = pool.borrow().await.unwrap();
+        manager.0.by_hand.set(true);
+        let waiting = [borrow(&pool), borrow(&pool)];
+        settle().await;
+        assert!(manager.answer_next(Err("no memory")));
+        settle().await;
+        assert_eq!(pool.stats().waiting, 1);
+        assert!(manager.answer_next(Ok(())));
+        let [failed, served] = waiting;
+        assert_eq!(
+            failed.await.unwrap().err(),
+            Some(Error::Connect("no memory"))
+        );
+        assert!(served.await.unwrap().is_ok());
+    });
+}
+
+#[test]
 fn a_recovery_that_fails_panics_or_hangs_neither_leaks_room_nor_makes_too_much_of_it() {
     run(async {
         let (pool, manager) = pool(2);
