@@ -57,6 +57,22 @@ final class ServicesTest extends TestCase
         }
     }
 
+    /** The threads of a server that was killed may outlive its process id, and clients know its port. */
+    public function testAServerWhosePortBecomesFreeInAMomentKeepsIt(): void
+    {
+        $this->node('busy');
+        $before = $this->ports('busy')['POSTGRES_PORT'];
+        $listener = \proc_open([\PHP_BINARY, '-n', '-r', '$s = stream_socket_server("tcp://127.0.0.1:' . $before . '"); echo "listens\n"; usleep(1_000_000);'], [1 => ['pipe', 'w']], $pipes);
+        self::assertSame("listens\n", \fgets($pipes[1]));
+        try {
+            $this->services('busy', 'start postgres');
+            self::assertSame($before, $this->ports('busy')['POSTGRES_PORT']);
+        } finally {
+            \proc_close($listener);
+            $this->services('busy', 'purge');
+        }
+    }
+
     /** @return array<string, array{string, string}> */
     public static function servers(): array
     {
