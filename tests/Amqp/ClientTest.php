@@ -207,7 +207,7 @@ final class ClientTest extends TestCase
         self::assertSame('0', $this->one($this->connection->consume($this->queue, 1))->body);
     }
 
-    public function testWhatWasFlushedWithoutConfirmsArrivesInOrder(): void
+    public function testMessagesFlushedWithoutConfirmsArriveInOrder(): void
     {
         $publisher = $this->declared()->publisher(confirm: false);
         $numbers = \array_map(\strval(...), \range(0, 999));

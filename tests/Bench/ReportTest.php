@@ -108,7 +108,7 @@ final class ReportTest extends TestCase
         self::assertStringContainsString('4.00 (3.90–4.10)', self::$browser->evaluate('document.querySelector("#bus table").innerText'));
     }
 
-    public function testWhatEachContenderPromisesStandsBesideItsTime(): void
+    public function testTheGuaranteesOfEachContenderStandBesideItsTime(): void
     {
         $this->open('all.html', self::DESKTOP, 'light');
 

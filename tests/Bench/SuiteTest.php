@@ -142,7 +142,7 @@ final class SuiteTest extends TestCase
         self::assertMatchesRegularExpression('/=== bus, about \d+ s; then grpc, about \d+ s/', $second);
     }
 
-    public function testWhatEndedBeforeASignalIsKept(): void
+    public function testResultsCompletedBeforeASignalAreKept(): void
     {
         $this->benchmark('grpc', 'true');
         $this->benchmark('rinha', 'kill -INT $PPID; exec sleep 60');

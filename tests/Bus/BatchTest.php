@@ -130,7 +130,7 @@ final class BatchTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
-    public function testWhatTheBusItselfIsGivenLeavesAlsoWhereEveryItemFails(string $place): void
+    public function testMessagesGivenToTheBusItselfLeaveAlsoIfEveryItemFails(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);

@@ -133,7 +133,7 @@ final class DelayQueuesTest extends BusTestCase
         });
     }
 
-    public function testWhatCannotBeDoneWithoutADatabaseIsNamed(): void
+    public function testOperationsThatNeedADatabaseAreRefusedByName(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect($this->brokerDsn());

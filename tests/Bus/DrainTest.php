@@ -125,7 +125,7 @@ final class DrainTest extends BusTestCase
 
     /** @dataProvider graces */
     #[DataProvider('graces')]
-    public function testWhatOutlivesTheGraceOfAStopIsCancelledAndComesAgain(?float $ofConsume, ?float $ofStop): void
+    public function testAHandlerThatOutlivesTheGraceOfAStopIsCancelledAndItsMessageIsRedelivered(?float $ofConsume, ?float $ofStop): void
     {
         $this->inRuntime(function () use ($ofConsume, $ofStop): void {
             $seen = [];

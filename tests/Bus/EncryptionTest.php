@@ -100,7 +100,7 @@ final class EncryptionTest extends BusTestCase
 
     /** @dataProvider broken */
     #[DataProvider('broken')]
-    public function testWhatIsNotEncryptedOrWasChangedIsDeadLetteredWithoutTellingIt(\Closure $change, string $error): void
+    public function testAnUnencryptedOrAlteredMessageIsDeadLetteredWithoutRevealingItsContent(\Closure $change, string $error): void
     {
         $this->inRuntime(function () use ($change, $error): void {
             $sent = null;

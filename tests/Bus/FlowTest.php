@@ -191,7 +191,7 @@ final class FlowTest extends BusTestCase
 
     /** @dataProvider impossible */
     #[DataProvider('impossible')]
-    public function testWhatCannotBeSaidOfAMessageIsRefused(array $options, string $message): void
+    public function testInvalidSendOptionsAreRefused(array $options, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);

@@ -202,7 +202,7 @@ class InboxOutboxTest extends BusTestCase
         });
     }
 
-    public function testWhatAHandlerWithoutTransactionSendsLeavesOnceHoweverOftenItRuns(): void
+    public function testAHandlerWithoutTransactionSendsItsMessagesOnceHoweverOftenItRuns(): void
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::effect(), self::storing(static fn(StoreCustomer $command, Context $context) => $context->publish(new CustomerStored($command->id))));
@@ -214,7 +214,7 @@ class InboxOutboxTest extends BusTestCase
         });
     }
 
-    public function testWhatCouldNotBePublishedAfterTheCommitIsSentByTheRelay(): void
+    public function testTheRelaySendsMessagesThatCouldNotBePublishedAfterTheCommit(): void
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting(), self::effect());
@@ -344,7 +344,7 @@ class InboxOutboxTest extends BusTestCase
         });
     }
 
-    public function testWhatWasHandledLongAgoIsForgottenAndNothingElse(): void
+    public function testPruningRemovesOnlyInboxRowsOfMessagesHandledLongAgo(): void
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::inserting());

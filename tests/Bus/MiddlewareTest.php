@@ -57,7 +57,7 @@ final class MiddlewareTest extends BusTestCase
         });
     }
 
-    public function testWhatMiddlewareThrowsIsTheHandlersFailureAndWhatItPublishesItsEffect(): void
+    public function testAnExceptionOfMiddlewareIsTheHandlersFailureAndMessagesOfMiddlewareAreItsEffects(): void
     {
         $this->inRuntime(function (): void {
             $database = Database::connect($this->dsn());

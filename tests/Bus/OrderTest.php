@@ -133,7 +133,7 @@ final class OrderTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
-    public function testWhatComesAfterAFailedMessageOfItsKeyWaitsUntilThatHasSucceededAndThenRunsInOrder(string $place): void
+    public function testLaterMessagesOfAKeyWaitForTheFailedOneToSucceedAndThenRunInOrder(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);
@@ -404,7 +404,7 @@ final class OrderTest extends BusTestCase
         });
     }
 
-    public function testWhatWaitsForAHandlerThatIsGoneIsDeadLetteredWhenItsTurnComes(): void
+    public function testAWaitingMessageWhoseHandlerWasRemovedIsDeadLetteredInItsTurn(): void
     {
         $this->inRuntime(function (): void {
             [$transport, $database] = $this->place('sqlite');
@@ -565,7 +565,7 @@ final class OrderTest extends BusTestCase
         Bus::connect('memory:', Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null))->consume(self::QUEUE, options: new ConsumeOptions(prefetch: 65_536));
     }
 
-    public function testWhatHasNoKeyIsInNoOrder(): void
+    public function testMessagesWithoutKeyAreNotOrdered(): void
     {
         $this->inRuntime(function (): void {
             [$transport, $database] = $this->place('memory');

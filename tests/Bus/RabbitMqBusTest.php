@@ -260,7 +260,7 @@ final class RabbitMqBusTest extends BusTestCase
         });
     }
 
-    public function testWhatAForeignSenderHasSetIsKeptWhenItsMessageIsDeadLettered(): void
+    public function testADeadLetterKeepsThePropertiesThatAForeignSenderHasSet(): void
     {
         $this->inRuntime(function (): void {
             $url = $this->host->in(self::setting('AMQP_URL'));

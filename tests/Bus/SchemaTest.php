@@ -216,7 +216,7 @@ final class SchemaTest extends BusTestCase
         yield 'a message that was added' => [[], [], [], ['customer.moved: was added']];
     }
 
-    public function testWhatIsInsideOfObjectsListsAndMapsIsComparedToo(): void
+    public function testFieldsInsideOfObjectsListsAndMapsAreComparedToo(): void
     {
         $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [Order::class])));
         $lock = \json_decode($bus->admin()->compareSchema(null)->lock, true);

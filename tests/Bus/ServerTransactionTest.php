@@ -27,7 +27,7 @@ final class ServerTransactionTest extends BusTestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturnedAndNotAfterItThrew(string $server): void
+    public function testRowsAndEventsOfAHandlerExistAfterItReturnsAndNotAfterItThrows(string $server): void
     {
         $this->inRuntime(static function () use ($server): void {
             $empty = new EmptyDatabase($server);

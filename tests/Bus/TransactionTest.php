@@ -39,7 +39,7 @@ final class TransactionTest extends BusTestCase
 
     /** @dataProvider brokers */
     #[DataProvider('brokers')]
-    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturned(\Closure $broker): void
+    public function testRowsAndEventsOfAHandlerExistAfterItReturns(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = [];

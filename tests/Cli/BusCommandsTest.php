@@ -113,7 +113,7 @@ final class BusCommandsTest extends TestCase
         self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));
     }
 
-    public function testWhatATerminalWouldObeyIsEscapedInDeadLettersAndSagas(): void
+    public function testControlCharactersInDeadLettersAndSagasAreEscaped(): void
     {
         $evil = "x\x1b[2J\r\u{9b}31m\u{202e}<error>y";
         $shown = 'x\x1B[2J\r\u{009B}31m\u{202E}<error>y';
@@ -174,7 +174,7 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString('--status must be one of active', Weft::run(['sagas:list', self::BUS, '--status=done'])->errors);
     }
 
-    public function testWhatWouldChangeEverythingAsksToBeToldSo(): void
+    public function testCommandsThatChangeEveryDeadLetterRequireTheAllOption(): void
     {
         $this->send(['nobody']);
         foreach (['dead:retry', 'dead:delete'] as $command) {

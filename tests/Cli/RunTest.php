@@ -99,7 +99,7 @@ final class RunTest extends TestCase
         yield 'while developing' => ['--watch'];
     }
 
-    public function testWhatBlocksIsNotLookedForInProduction(): void
+    public function testBlockingCallsAreNotReportedInProduction(): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
         $run = new Supervised($app->file, environment: ['WEFT_HOOKS' => 'off']);

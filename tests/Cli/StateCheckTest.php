@@ -41,7 +41,7 @@ final class StateCheckTest extends TestCase
         self::assertSame([0, "Nothing was left behind.\n", ''], [$ended->exitCode, $ended->output, $ended->errors]);
     }
 
-    public function testWhatCannotBeCheckedIsNamed(): void
+    public function testAnApplicationThatCannotBeCheckedIsRefusedWithTheReason(): void
     {
         self::assertStringContainsString('There is no file missing.php', Weft::run(['state:check', 'missing.php'])->errors);
         self::assertStringContainsString('--repeat must be at least 3', Weft::run(['state:check', self::LEAKING, '--repeat=2'])->errors);

@@ -10,7 +10,7 @@ final class StopTest extends TestCase
 {
     private const DRAINS = 'async(fn() => delay(600.0)); Worker::untilStopped();';
 
-    public function testWhatIsUnderWayIsFinishedAndListedMeanwhile(): void
+    public function testADrainingWorkerListsItsRunningTasksAndFinishesThem(): void
     {
         $app = new Application('async(Handler::waitsFor(...), "go"); Worker::untilStopped();');
         $run = new Supervised($app->file);

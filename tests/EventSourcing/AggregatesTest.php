@@ -223,7 +223,7 @@ final class AggregatesTest extends EventSourcingTestCase
 
     /** @dataProvider databases */
     #[DataProvider('databases')]
-    public function testWhatAHandlerRecordsIsPublishedIfAndOnlyIfItCommits(string $kind): void
+    public function testRecordedEventsArePublishedIfAndOnlyIfTheHandlerCommits(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
             $database = $this->database($kind);

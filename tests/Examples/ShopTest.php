@@ -73,7 +73,7 @@ final class ShopTest extends TestCase
         yield 'a name too long' => ['{"item": "' . \str_repeat('a', 101) . '", "quantity": 1}', 422, ['#/item']];
     }
 
-    public function testWhatWasAcceptedIsCountedOnceAlthoughWorkersAreKilled(): void
+    public function testEveryAcceptedOrderIsCountedOnceAlthoughWorkersAreKilled(): void
     {
         $this->open(workers: 2);
         $accepted = $unknown = 0;

@@ -376,7 +376,7 @@ final class ClientFaultTest extends GrpcTestCase
         self::assertSame('seven', $this->client($server->address)->get(new GetUserRequest(), metadata: ['7' => 'seven'])->name);
     }
 
-    public function testWhatIsLeftOfADeadlineIsWhatTheNextServerGets(): void
+    public function testTheNextServerReceivesTheRemainingTimeOfADeadline(): void
     {
         $last = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() * 1000))');
         $middle = $this->serve(

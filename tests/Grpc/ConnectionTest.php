@@ -137,7 +137,7 @@ final class ConnectionTest extends GrpcTestCase
         self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
     }
 
-    public function testWhatIsInFlightOnAnOldConnectionIsBrokenOffAfterItsGrace(): void
+    public function testACallInFlightOnAConnectionBeyondItsAgeIsCancelledAfterTheGrace(): void
     {
         $server = $this->serve(
             '"list" => static function () { yield new User(1); try { delay(60); } finally { say("cancelled"); } }',

@@ -144,7 +144,7 @@ final class JsonTest extends TestCase
 
     /** @dataProvider wrong */
     #[DataProvider('wrong')]
-    public function testWhatIsWrongIsNamed(int $status, string $message, string $verb, string $path, ?string $body = null, string ...$options): void
+    public function testAnInvalidRequestIsRefusedWithTheReason(int $status, string $message, string $verb, string $path, ?string $body = null, string ...$options): void
     {
         $answer = self::ask($verb, $path, $body, ...$options);
 

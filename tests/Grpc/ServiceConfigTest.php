@@ -43,7 +43,7 @@ final class ServiceConfigTest extends TestCase
 
     /** @dataProvider wrong */
     #[DataProvider('wrong')]
-    public function testWhatIsWrongIsNamed(string $json, string $message): void
+    public function testAnInvalidServiceConfigIsRefusedWithTheReason(string $json, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);

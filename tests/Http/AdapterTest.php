@@ -67,7 +67,7 @@ final class AdapterTest extends HttpTestCase
         self::assertSame($expected, array_map(static fn(string $name): mixed => $seen[$name] ?? null, $names));
     }
 
-    public function testWhatAPsr7LibraryRefusesIsA400(): void
+    public function testARequestThatAPsr7LibraryRefusesIsAnsweredWith400(): void
     {
         $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . <<<'PHP'
             $strict = new class ($psr17) implements Psr\Http\Message\ServerRequestFactoryInterface {

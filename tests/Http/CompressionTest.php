@@ -60,7 +60,7 @@ final class CompressionTest extends HttpTestCase
         self::assertSame('ab', $server->curl('/writer')[1]);
     }
 
-    public function testWhatMustStayAsItIsStaysAsItIs(): void
+    public function testResponsesThatMustNotBeTransformedAreNotCompressed(): void
     {
         $file = var_export(__FILE__, true);
         $server = $this->server(<<<PHP

@@ -35,7 +35,7 @@ final class CookieTest extends TestCase
      * @param array<string, mixed> $arguments
      */
     #[DataProvider('wrong')]
-    public function testWhatIsWrongIsRefused(array $arguments, string $named): void
+    public function testAnInvalidCookieIsRefusedWithTheReason(array $arguments, string $named): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($named);

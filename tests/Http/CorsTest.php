@@ -71,7 +71,7 @@ final class CorsTest extends HttpTestCase
 
     /** @dataProvider crossSiteRequests */
     #[DataProvider('crossSiteRequests')]
-    public function testWhatAnotherSiteMakesABrowserSendIsRefused(int $status, string ...$fields): void
+    public function testCrossSiteRequestsOfABrowserAreRefused(int $status, string ...$fields): void
     {
         $server = $this->serve('$routes->use(new Weft\Http\Csrf(["https://admin.example.org"]))->post("/", static fn() => Response::text("done"))->get("/", static fn() => Response::text("seen"));');
         $arguments = array_merge(...array_map(static fn(string $field): array => ['-H', str_replace('SELF', $server->address, $field)], array_values($fields)) ?: [[]]);

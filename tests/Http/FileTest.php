@@ -189,7 +189,7 @@ final class FileTest extends HttpTestCase
         self::assertStatus(200, $server->get('/', '-X', 'POST', '-H', 'Range: bytes=0-1'));
     }
 
-    public function testWhatIsNoFileIs404AndTheClientIsNotToldWhere(): void
+    public function testAPathThatIsNoFileIsAnsweredWith404WithoutRevealingTheDirectory(): void
     {
         posix_mkfifo("{$this->directory->path}/pipe", 0o600);
         mkdir("{$this->directory->path}/directory");

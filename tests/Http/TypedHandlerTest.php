@@ -158,7 +158,7 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertStatus(200, $server->get('/', ...self::json('{"age":18}')));
     }
 
-    public function testWhatAHandlerReturnsBecomesAResponse(): void
+    public function testTheReturnValueOfAHandlerBecomesAResponse(): void
     {
         $server = $this->serve(self::CLASSES . <<<'PHP'
             $routes->get("/void", static function (): void {})

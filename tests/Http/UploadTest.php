@@ -127,7 +127,7 @@ final class UploadTest extends HttpTestCase
 
     /** @dataProvider refused */
     #[DataProvider('refused')]
-    public function testWhatIsMalformedOrTooMuchIsRefusedAndLeavesNothing(int $status, string $reason, string $request): void
+    public function testAMalformedOrTooLargeFormIsRefusedAndLeavesNoFiles(int $status, string $reason, string $request): void
     {
         $server = $this->server();
 

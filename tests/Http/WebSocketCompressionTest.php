@@ -89,7 +89,7 @@ final class WebSocketCompressionTest extends HttpTestCase
 
     /** @dataProvider violations */
     #[DataProvider('violations')]
-    public function testWhatCannotBeReadClosesTheWebSocket(int $code, string $bytes): void
+    public function testAnUnreadableFrameClosesTheWebSocket(int $code, string $bytes): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO), more: self::OFFER);
 

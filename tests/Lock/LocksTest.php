@@ -38,7 +38,7 @@ final class LocksTest extends TestCase
         self::assertSame(['1 begins', '1 ends', '2 begins', '2 ends', '3 begins', '3 ends', '4 begins', '4 ends', '5 begins', '5 ends'], $order->getArrayCopy());
     }
 
-    public function testWhatTheSectionReturnsAndThrowsIsPassedOnAndTheLockIsFreeAfterwards(): void
+    public function testSynchronizedPassesOnResultsAndExceptionsAndFreesTheLock(): void
     {
         $store = new MemoryStore();
         $locks = new Locks($store);

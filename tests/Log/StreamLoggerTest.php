@@ -189,7 +189,7 @@ final class StreamLoggerTest extends TestCase
      * @dataProvider formats
      */
     #[DataProvider('formats')]
-    public function testWhatATerminalWouldObeyIsEscaped(Format $format): void
+    public function testControlCharactersAreEscaped(Format $format): void
     {
         $evil = "a\rb\x1b[2Jc\u{9b}31md\u{202e}e\u{2066}f\x7fg\x9bh\u{200f}";
 

@@ -84,7 +84,7 @@ final class HooksTest extends PoolTestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatIsSetInANewSessionHoldsForEveryBorrowerAndWhatABorrowSetsOnlyForThatOne(Server $server): void
+    public function testSettingsOfTheCreatedHookHoldForEveryBorrowerAndSettingsOfABorrowerOnlyForIt(Server $server): void
     {
         [$set, $show] = self::setting($server);
         $created = 0;

@@ -55,7 +55,7 @@ final class LifeTest extends PoolTestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatIsNotNeededDiesDownToTheMinimumAlthoughOneBorrowerGoesOn(Server $server): void
+    public function testIdleConnectionsAreClosedDownToTheMinimumAlthoughOneBorrowerContinues(Server $server): void
     {
         run(static function () use ($server): void {
             $db = $server->connect(new PoolOptions(size: 10, minimumIdle: 2, lifetime: new Lifetime(idle: 0.3)));

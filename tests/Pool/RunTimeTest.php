@@ -135,7 +135,7 @@ final class RunTimeTest extends PoolTestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatATaskHasGivenUpDoesNotKeepItFromClosing(Server $server): void
+    public function testAStatementThatATaskHasGivenUpDoesNotKeepThePoolFromClosing(Server $server): void
     {
         run(static fn () => timeout(60.0, static function () use ($server): void {
             $db = $server->connect(new PoolOptions(size: 2));

@@ -333,7 +333,7 @@ final class CancellationTest extends TestCase
         });
     }
 
-    public function testWhatAShieldHasFinishedAfterTheTimeIsReturned(): void
+    public function testAShieldThatFinishesAfterTheTimeoutReturnsItsResult(): void
     {
         self::assertSame('finished', timeout(0.005, static fn(): string => shield(static function (): string {
             delay(0.02);

@@ -44,7 +44,7 @@ final class TestBusTest extends TestCase
         \putenv('WEFT_SEED');
     }
 
-    public function testWhatFollowsFromAMessageHasHappenedWhenItWasSent(): void
+    public function testConsequencesOfAMessageAreDoneWhenSendReturns(): void
     {
         Simulation::run(static function (TestBus $bus): void {
             $bus->handlers(self::storing());

@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_while_no_code_waits_ends_the_next_wait_only_if_it_is_still_there() {
+    fn bytes_that_arrive_while_no_code_waits_end_the_next_wait_only_if_still_unread() {
         let it = Loop::new();
         let (mut near, mut far) = pair();
         it.reactor.cancel(it.readable(&near));

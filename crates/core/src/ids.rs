@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_come_back_the_same_is_left_as_it_is() {
+    fn only_ids_that_decode_to_the_same_text_are_shortened() {
         let id = message_id();
         for text in [
             "",

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finishes_at_once_does_not_keep_the_system_from_being_heard() {
+    fn operations_that_finish_at_once_do_not_starve_sockets() {
         let reactor = reactor();
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_woken_between_two_turns_goes_on_in_the_next() {
+    fn a_task_woken_between_two_turns_continues_in_the_next() {
         let reactor = reactor();
         for _ in 0..2 {
             let (sender, receiver) = tokio::sync::oneshot::channel();

@@ -249,7 +249,7 @@ fn a_list_is_a_json_array() {
 }
 
 #[test]
-fn what_sqlite_cannot_store_is_refused_by_number_not_by_value() {
+fn values_that_sqlite_cannot_store_are_refused_by_number_not_by_value() {
     run(async {
         let database = open("sqlite::memory:").await;
         for (params, expected) in [

@@ -111,7 +111,7 @@ fn a_client_that_connects_in_the_moment_of_the_stop_hears_of_it_over_http2() {
 }
 
 #[test]
-fn whoever_was_connected_when_the_server_stops_is_answered_however_many_they_are() {
+fn every_connected_client_is_answered_when_the_server_stops() {
     run(async {
         let (server, address) = serve();
         let sockets: Vec<_> = (0..400)

@@ -37,7 +37,7 @@ final class ResultsTest extends TestCase
         self::assertSame([200.0, 50.0, 100.0], [$run->number('fill_per_s'), $run->number('commands_per_s'), $run->number('events_per_s')]);
     }
 
-    public function testWhatTheServersComputedIsCountedFromTheStartOfTheRun(): void
+    public function testTheProcessorTimeOfServersIsCountedFromTheStartOfTheRun(): void
     {
         $during = (new ServerCpu(broker: 12.5, database: 3.0))->since(new ServerCpu(broker: 10.0, database: 1.5));
 

@@ -28,7 +28,7 @@ final class BoundsResultsTest extends TestCase
         'soak' => ['seconds' => 60, 'calls' => 1_000, 'resident_mib' => [30.0, 40.0, 41.0, 42.0]],
     ];
 
-    public function testWhatIsKeptIsNoFailure(): void
+    public function testABoundThatIsKeptIsNoFailure(): void
     {
         $results = new BoundsResults('a machine', [], self::FACTS);
 

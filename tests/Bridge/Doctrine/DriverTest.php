@@ -274,7 +274,7 @@ final class DriverTest extends TestCase
 
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testWhatASessionHoldsStaysUntilTheConnectionIsClosedAndIsGoneThen(string $kind): void
+    public function testATemporaryTableLastsUntilTheConnectionIsClosed(string $kind): void
     {
         $database = $this->database($kind, size: 1);
         $connection = $this->connect($database);

@@ -60,7 +60,7 @@ final class MessengerTest extends TestCase
         self::assertSame(['send 7', 'note 7'], JobHandler::$handled);
     }
 
-    public function testWhatAHandlerSendsDoesNotLeaveIfItFailsAndAMessageBeyondRetryIsADeadLetter(): void
+    public function testAFailedHandlerSendsNothingAndItsMessageBecomesADeadLetterAfterItsRetries(): void
     {
         $this->messages()->dispatch(new Job('send and give up'));
         $this->messages()->dispatch(new Job('note', 1));

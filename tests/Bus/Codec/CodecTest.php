@@ -144,7 +144,7 @@ final class CodecTest extends TestCase
 
     /** @dataProvider undecodable */
     #[DataProvider('undecodable')]
-    public function testWhatDoesNotFitIsRefusedWithPathAndTypes(string $class, string $body, string $path, string $problem): void
+    public function testDecodingRefusesAValueThatDoesNotFitWithItsPathAndTypes(string $class, string $body, string $path, string $problem): void
     {
         try {
             $this->codec->of($class)->decode($body);
@@ -195,7 +195,7 @@ final class CodecTest extends TestCase
 
     /** @dataProvider unencodable */
     #[DataProvider('unencodable')]
-    public function testWhatJsonCannotCarryIsRefusedWithItsPath(object $message, string $path, string $problem): void
+    public function testEncodingRefusesAValueThatJsonCannotCarryWithItsPath(object $message, string $path, string $problem): void
     {
         try {
             $this->codec->of($message::class)->encode($message);

@@ -109,7 +109,7 @@ final class PostgresTest extends TransportConformance
         });
     }
 
-    public function testWhatAConsumerHeldWhoseConnectionsAreGoneIsDeliveredToOthersWithinSeconds(): void
+    public function testMessagesOfAConsumerWhoseConnectionsAreLostAreRedeliveredWithinSeconds(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);

@@ -156,7 +156,7 @@ final class RabbitMqTest extends RabbitMqConformance
         });
     }
 
-    public function testWhatCannotBeSaidOfAQueueIsRefused(): void
+    public function testInvalidOptionsOfAQueueAreRefused(): void
     {
         $wrong = [
             'must be 0 to 9' => static fn() => RabbitMqQueue::classic(priorities: 10),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_later_does_not_delay_a_flush() {
+    fn later_messages_do_not_delay_a_flush() {
         let mut unconfirmed = with(&[b"a", b"b"]);
         let target = unconfirmed.next_id();
         unconfirmed.push(&encoded("ex", b"c"), true, true);

@@ -94,7 +94,7 @@ mod tests {
     const ALL: [Encoding; 3] = [Encoding::Gzip, Encoding::Deflate, Encoding::Zstd];
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compressed_messages_decompress_to_the_original() {
         for encoding in ALL {
             let message = b"weft ".repeat(1000);
             let small = encoding.compress(&message).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compressed_data_is_refused() {
+    fn data_that_is_not_compressed_is_refused() {
         for encoding in ALL {
             let status = encoding.decompress(b"plain text", 100).unwrap_err();
             assert_eq!(status.code, Code::INTERNAL);

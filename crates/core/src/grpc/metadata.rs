@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_travel_is_refused_by_name() {
+    fn invalid_metadata_is_refused_by_name() {
         let refused = |name, value: &'static [u8]| trailers([(name, value)]).unwrap_err();
         assert_eq!(refused("Upper", b""), MetadataError::Name("Upper".into()));
         assert_eq!(refused("", b""), MetadataError::Name(String::new()));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_already_is_not_compressed_again() {
+    fn only_media_types_that_are_not_compressed_already_are_compressible() {
         for kind in [
             "text/html; charset=utf-8",
             "Application/JSON",

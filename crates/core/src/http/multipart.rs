@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn malformed_forms_are_refused_with_the_reason() {
         let ends = Err(MultipartError::Malformed(
             "it ends without its last boundary",
         ));

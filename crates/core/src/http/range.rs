@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_greedy_asks_for_everything() {
+    fn malformed_or_excessive_ranges_select_the_whole_file() {
         let many = format!("bytes={}", "0-0,".repeat(MOST + 1));
         let fields = [
             "",

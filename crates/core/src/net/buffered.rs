@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_grown_shrinks_back() {
+    async fn grown_buffers_shrink_back() {
         let (mut near, mut far) = pair().await;
         near.out.resize(4 * KEPT, 0);
         let drain = tokio::spawn(async move {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_by_name() {
+    fn invalid_addresses_are_refused_by_name() {
         for text in [
             "",
             "8080",

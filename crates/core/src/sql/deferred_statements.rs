@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_discarded_while_a_batch_runs_leaves_the_results_of_the_batch_in_place() {
+    fn discarding_while_a_batch_runs_keeps_the_results_of_the_batch() {
         let mut deferred = DeferredStatements::default();
         let sent = [push(&mut deferred, "a"), push(&mut deferred, "b")];
         assert_eq!(deferred.depart().unwrap().len(), 2);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_is_never_answered_has_the_error_as_its_result() {
+    fn a_statement_that_was_sent_and_never_answered_has_the_error_as_its_result() {
         let mut deferred = DeferredStatements::default();
         let sent = push(&mut deferred, "a");
         deferred.depart().unwrap();

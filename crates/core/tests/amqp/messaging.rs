@@ -353,7 +353,7 @@ async fn a_publisher_without_confirms_waits_at_the_high_water_mark_and_flushes()
 }
 
 #[tokio::test]
-async fn what_amqp_cannot_say_is_refused_before_it_is_sent() {
+async fn messages_that_amqp_cannot_encode_are_refused_before_they_are_sent() {
     let connection = connect().await;
     let publisher = publisher(&connection, 10).await;
     let long = "k".repeat(256);

@@ -100,7 +100,7 @@ impl Process {
 }
 
 #[test]
-fn what_answers_a_ping_travels_with_what_answers_the_call_beside_it() {
+fn the_answers_to_a_ping_and_to_a_call_leave_in_one_write() {
     let mut process = Process::new();
     let call = process.call();
     assert_eq!(

@@ -179,7 +179,7 @@ fn passwords_are_sent_the_way_the_server_asks_for() {
 }
 
 #[test]
-fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
+fn authentication_methods_that_the_client_does_not_allow_are_not_answered() {
     run(async {
         let starts = |rest: &[u8]| [SCRAM_CONTINUED, rest].concat();
         for (options, requests, cause) in [

@@ -79,7 +79,7 @@ fn a_deferred_constraint_that_fails_at_the_implicit_commit_fails_the_commit() {
 }
 
 #[test]
-fn what_is_flushed_is_seen_inside_and_not_outside() {
+fn flushed_statements_are_visible_inside_the_transaction_only() {
     run(async {
         let table = Table::create("inside", "id int").await;
         let db = database(2);

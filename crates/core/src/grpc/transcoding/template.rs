@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_decoded_but_slashes_of_longer_values() {
+    fn escapes_are_decoded_except_slashes_in_values_of_several_segments() {
         assert_eq!(value("/u/{id}", "/u/a%20b%2Fc").as_deref(), Some("a b/c"));
         assert_eq!(
             value("/u/{id=x/*}", "/u/x/a%20b%2Fc").as_deref(),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn malformed_templates_are_refused_with_the_reason() {
         let wrong = |template: &str| Template::parse(template).unwrap_err().to_string();
         assert_eq!(wrong("v1"), "the path \"v1\" does not begin with \"/\"");
         for template in [

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_no_shorter_is_sent_as_it_is() {
+    fn messages_that_compression_does_not_shorten_stay_uncompressed() {
         assert_eq!(deflate(&noise(5000), 15), None);
         assert_eq!(deflate(&[0; SHORT - 1], 15), None);
     }

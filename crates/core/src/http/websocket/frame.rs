@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_frame_may_be_is_refused_by_name() {
+    fn invalid_frames_are_refused_with_the_violation() {
         for (violation, bytes) in [
             (Violation::ReservedBit, &[0xa1, 0x80, 0, 0, 0, 0][..]),
             (Violation::Opcode, &[0x83, 0x80, 0, 0, 0, 0]),

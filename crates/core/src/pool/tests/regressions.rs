@@ -119,8 +119,7 @@ fn cleaning_a_silent_peer_ends_with_the_return_timeout_and_frees_its_room() {
 }
 
 #[test]
-fn what_a_recovery_left_running_is_terminated_after_the_return_timeout_and_not_after_a_recovery_in_time()
- {
+fn a_statement_is_terminated_if_and_only_if_recovery_exceeds_the_return_timeout() {
     run(async {
         let (pool, manager) = pool(1);
         for (hangs, terminated) in [(false, 0), (true, 1)] {

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
+    fn omitted_options_have_defaults() {
         let config = Config::parse("mysql://app@localhost").unwrap();
         assert_eq!(config.connect.database, None);
         assert_eq!(config.connect.endpoint.to_string(), "localhost:3306");

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_leave_something_in_the_session_soils_it() {
+    fn statements_that_may_change_the_session_make_it_dirty() {
         for sql in [
             "SET x = 1",
             "use other",

@@ -104,7 +104,7 @@ fn strings_identifiers_comments_and_casts_are_left_alone() {
 }
 
 #[test]
-fn what_follows_a_skipped_part_is_still_seen() {
+fn placeholders_after_a_skipped_part_are_found() {
     assert_eq!(postgres("'\\' || ?"), "'\\' || $1");
     assert_eq!(postgres("E'\\'' || ?"), "E'\\'' || $1");
     assert_eq!(postgres("name'\\' || ?"), "name'\\' || $1");

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_meaning_in_the_text_format_is_escaped() {
+    fn special_characters_of_the_text_format_are_escaped() {
         let text = Value::Text("a\tb\nc\rd\\N\\.".to_owned());
         let row = row(&[
             Value::Null,
