@@ -8,6 +8,7 @@ use Weft\Amqp\Internal\Fields;
 use Weft\InvalidDsnError;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\UsageError;
 
 /**
@@ -30,6 +31,7 @@ final class Connection
      * @throws InvalidDsnError
      * @throws ConnectionException a subclass names the cause
      */
+    #[WaitsFor('the connection to RabbitMQ')]
     public static function connect(#[\SensitiveParameter] string $dsn): self
     {
         return new self(Scheduler::await(AmqpConnection::open($dsn)));
@@ -43,6 +45,7 @@ final class Connection
      * @throws ConnectionLostException|ConnectionClosedException
      * @throws UsageError names or arguments that AMQP cannot carry
      */
+    #[WaitsFor('RabbitMQ to declare exchanges and queues')]
     public function declare(Exchange|Queue|Binding ...$parts): void
     {
         $exchanges = $queues = $bindings = [];
@@ -66,6 +69,7 @@ final class Connection
      * @throws ConnectionLostException|ConnectionClosedException
      * @throws \ValueError the window is less than 1
      */
+    #[WaitsFor('RabbitMQ to open a channel')]
     public function publisher(bool $confirm = true, int $window = 1000): Publisher
     {
         if ($window < 1) {
@@ -87,6 +91,7 @@ final class Connection
      * @throws ConnectionLostException|ConnectionClosedException
      * @throws UsageError prefetch out of bounds, or arguments that AMQP cannot carry
      */
+    #[WaitsFor('RabbitMQ to start a consumer')]
     public function consume(string $queue, int $prefetch = 100, bool $exclusive = false, array $arguments = []): Consumer
     {
         return new Consumer(Scheduler::await($this->native->consume($queue, $prefetch, $exclusive, $arguments)));
@@ -99,6 +104,7 @@ final class Connection
      * @throws BrokerException the queue does not exist
      * @throws ConnectionLostException|ConnectionClosedException
      */
+    #[WaitsFor('the state of a queue of RabbitMQ')]
     public function queueState(string $queue): QueueState
     {
         /** @var array{int, int} $state */
@@ -115,6 +121,7 @@ final class Connection
      * @throws BrokerException the queue does not exist
      * @throws ConnectionLostException|ConnectionClosedException
      */
+    #[WaitsFor('RabbitMQ to purge a queue')]
     public function purgeQueue(string $queue): int
     {
         return Scheduler::await($this->native->purgeQueue($queue));
@@ -127,6 +134,7 @@ final class Connection
      *
      * @throws BrokerException|ConnectionLostException|ConnectionClosedException
      */
+    #[WaitsFor('RabbitMQ to delete a queue')]
     public function deleteQueue(string $queue): int
     {
         return Scheduler::await($this->native->deleteQueue($queue));
@@ -138,6 +146,7 @@ final class Connection
      * @throws BrokerException such as one of the broker's own, `amq.…`
      * @throws ConnectionLostException|ConnectionClosedException
      */
+    #[WaitsFor('RabbitMQ to delete an exchange')]
     public function deleteExchange(string $exchange): void
     {
         Scheduler::await($this->native->deleteExchange($exchange));
@@ -157,6 +166,7 @@ final class Connection
      *
      * @return ?Event null once the connection is closed
      */
+    #[WaitsFor('the next event of a connection to RabbitMQ')]
     public function nextEvent(): ?Event
     {
         $event = Scheduler::await($this->native->nextEvent());
@@ -168,6 +178,7 @@ final class Connection
      * Sends buffered messages, waits at most 5 seconds for outstanding confirms, and closes the connection with its publishers and
      * consumers. Unsettled deliveries return to their queues. A second call does nothing.
      */
+    #[WaitsFor('the connection to RabbitMQ to close')]
     public function close(): void
     {
         Scheduler::await($this->native->close());

@@ -7,6 +7,7 @@ namespace Weft\Amqp;
 use Weft\Amqp\Internal\Fields;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\UsageError;
 
 /**
@@ -34,6 +35,7 @@ final class Consumer implements \IteratorAggregate
      * @throws UsageError the consumer was closed before
      * @throws \ValueError `$max` is less than 1
      */
+    #[WaitsFor('messages of RabbitMQ')]
     public function next(int $max = 100): array
     {
         if ($max < 1) {
@@ -104,6 +106,7 @@ final class Consumer implements \IteratorAggregate
      *
      * @throws AmqpException|UsageError
      */
+    #[WaitsFor('RabbitMQ to cancel a consumer')]
     public function cancel(): void
     {
         Scheduler::await($this->native->cancel());
@@ -116,6 +119,7 @@ final class Consumer implements \IteratorAggregate
      * @throws ConnectionClosedException
      * @throws UsageError the consumer was closed before
      */
+    #[WaitsFor('acknowledgements on their way to RabbitMQ')]
     public function flush(): void
     {
         Scheduler::await($this->native->flush());
@@ -126,6 +130,7 @@ final class Consumer implements \IteratorAggregate
      *
      * @throws ConnectionLostException the last settlements may not have arrived: those deliveries come again
      */
+    #[WaitsFor('a channel of RabbitMQ to close')]
     public function close(): void
     {
         Scheduler::await($this->native->close());

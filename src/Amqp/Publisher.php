@@ -8,6 +8,7 @@ use Weft\Amqp\Internal\Fields;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpPublisher;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\UsageError;
 
 /**
@@ -48,6 +49,7 @@ final class Publisher
      * @throws ConnectionClosedException
      * @throws UsageError names or headers that AMQP cannot carry; nothing was sent
      */
+    #[WaitsFor('a confirm of RabbitMQ')]
     public function publish(Message $message, string $exchange = '', string $routingKey = '', bool $mandatory = false): void
     {
         $operation = $this->hand($this->single, $message, $exchange, $routingKey, $mandatory, true);
@@ -67,6 +69,7 @@ final class Publisher
      *
      * @throws AmqpException|UsageError as publish() does; of several failures the first
      */
+    #[WaitsFor('confirms of RabbitMQ')]
     public function publishAll(iterable $messages, string $exchange = '', string $routingKey = '', bool $mandatory = false): void
     {
         if (!$this->confirm) {
@@ -91,6 +94,7 @@ final class Publisher
      *
      * @throws MessageReturnedException|ConnectionLostException|ConnectionClosedException
      */
+    #[WaitsFor('messages on their way to RabbitMQ')]
     public function flush(): void
     {
         Scheduler::await($this->single->flush());
@@ -105,6 +109,7 @@ final class Publisher
     }
 
     /** @return int the operation that ends with the confirm if it is watched, else 0 */
+    #[WaitsFor('room in the window of a publisher')]
     private function hand(AmqpPublisher $publisher, Message $message, string $exchange, string $routingKey, bool $mandatory, bool $watch): int
     {
         $properties = Fields::properties($message);

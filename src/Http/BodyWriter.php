@@ -7,6 +7,7 @@ namespace Weft\Http;
 use Weft\Native\HttpEncoder;
 use Weft\Native\HttpStream;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /** Writes the body of a streamed response. */
 final class BodyWriter
@@ -25,6 +26,7 @@ final class BodyWriter
      *
      * @throws ClientDisconnectedException
      */
+    #[WaitsFor('an HTTP client to read the response')]
     public function write(string $chunk): void
     {
         $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));

@@ -6,6 +6,7 @@ namespace Weft\Http;
 
 use Weft\Native\HttpEncoder;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * Middleware that compresses responses for clients that accept it: `$routes->use(new Compression())`.
@@ -81,6 +82,7 @@ final class Compression
     }
 
     /** @param string|iterable<string>|\Closure(BodyWriter): void $body */
+    #[WaitsFor('the compression of a response')]
     private static function body(string|iterable|\Closure $body, string $coding): string|\Closure
     {
         if (\is_string($body)) {

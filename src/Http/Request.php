@@ -8,6 +8,7 @@ use Weft\Http\Internal\Form;
 use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\TraceSource;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Trace;
 
 /**
@@ -86,6 +87,7 @@ final class Request extends HttpRequest implements TraceSource
      * @throws BodyTimeoutException the client stopped sending
      * @throws ClientDisconnectedException
      */
+    #[WaitsFor('the body of an HTTP request')]
     public function body(): string
     {
         $body = $this->readBody();
@@ -102,6 +104,7 @@ final class Request extends HttpRequest implements TraceSource
      * @throws BodyTimeoutException
      * @throws ClientDisconnectedException
      */
+    #[WaitsFor('the body of an HTTP request')]
     public function chunks(): \Generator
     {
         /** @var string $chunk */

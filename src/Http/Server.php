@@ -10,6 +10,7 @@ use Weft\Log\StreamLogger;
 use Weft\Native\GrpcServer;
 use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\TimeoutException;
 
 use function Weft\timeout;
@@ -117,6 +118,7 @@ final class Server
      * Stops gracefully: accepts no more connections, completes the requests in flight, and makes `run()` return. Waits until the last
      * connection is closed, at most `$grace` seconds; then the remaining requests are cancelled.
      */
+    #[WaitsFor('requests that are still running')]
     public function stop(float $grace = 30.0): void
     {
         if ($this->stopped) {

@@ -7,6 +7,7 @@ namespace Weft\Http;
 use Weft\Http\Internal\FileName;
 use Weft\Native\HttpUpload;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /** An uploaded file. It is deleted when the request and this object are gone, unless it was moved. */
 final class Upload
@@ -43,6 +44,7 @@ final class Upload
      * @throws UploadException the file stays where it is
      * @throws \Error the file was already moved
      */
+    #[WaitsFor('the move of an uploaded file')]
     public function moveTo(string $path): void
     {
         if ($this->movedTo !== null) {

@@ -6,6 +6,7 @@ namespace Weft\Http;
 
 use Weft\Native\HttpSocket;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * A WebSocket connection with one client. Any number of tasks may send; each message is received by one task.
@@ -34,6 +35,7 @@ final class WebSocket implements \IteratorAggregate
     }
 
     /** Waits for the next message. Null once the WebSocket is closed, see `closeCode()`. */
+    #[WaitsFor('a message of a WebSocket')]
     public function receive(): ?WebSocketMessage
     {
         /** @var array{string, bool}|null $message */
@@ -105,6 +107,7 @@ final class WebSocket implements \IteratorAggregate
         return $this->native->closeReason();
     }
 
+    #[WaitsFor('a WebSocket client to read its messages')]
     private function pass(string $message, bool $isBinary): void
     {
         $op = $this->native->send($message, $isBinary);

@@ -8,6 +8,7 @@ use Weft\Native;
 use Weft\Pool\Internal\ResourceLifecycle;
 use Weft\Runtime\Internal\CompletionListener;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * Lends resources of any kind, each to one borrower at a time, first come first served.
@@ -33,6 +34,7 @@ final class Pool
      * @param ?\Closure(T): void $close frees a resource that leaves the pool
      * @param Hooks $hooks callbacks in the life cycle of each resource
      */
+    #[WaitsFor('the first resources of pool "{name}"')]
     public function __construct(
         \Closure $factory,
         private readonly PoolOptions $options = new PoolOptions(),
@@ -61,6 +63,7 @@ final class Pool
      * @throws FactoryDownException
      * @throws PoolClosedException
      */
+    #[WaitsFor('a resource of pool "{name}"')]
     public function borrow(): Lease
     {
         $task = Scheduler::task();
@@ -185,6 +188,7 @@ final class Pool
      *
      * @throws StillBorrowedError when the calling task holds a resource; the pool stays open
      */
+    #[WaitsFor('the return of the resources of pool "{name}"')]
     public function close(): void
     {
         $own = Scheduler::task()->id ?? 0;

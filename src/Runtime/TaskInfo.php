@@ -10,7 +10,7 @@ final class TaskInfo implements \Stringable
     /**
      * @param ?int $parent the task it was started by, null for the main task and detached ones
      * @param float $age seconds since it was started, at the resolution of one turn of the loop
-     * @param ?string $waitsFor what it waits for, null unless it waits
+     * @param ?string $waitsFor what it waits for: an object, or the function of Weft or of a library that the application has called; null unless it waits
      * @param ?string $place `file:line` of the code that waits, null unless it waits
      * @param string $origin `file:line` of the callable it runs
      */

@@ -14,6 +14,7 @@ use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Internal\SuppressedFailures;
 use Weft\Runtime\Internal\Timeout;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 use Weft\Runtime\TaskInfo;
@@ -194,6 +195,7 @@ function shield(callable $section): mixed
 }
 
 /** Waits. Outside `run()` the process sleeps. */
+#[WaitsFor('a delay')]
 function delay(float $seconds): void
 {
     // The JIT of PHP 8.2 evaluates a comparison with NAN as true.

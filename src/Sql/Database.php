@@ -11,6 +11,7 @@ use Weft\Pool\Leak;
 use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\PlainSession;
@@ -53,6 +54,7 @@ final class Database implements Connection
      * @throws ConnectionException when the SQLite file cannot be opened
      * @throws UsageError when hooks are passed for SQLite, which has no pool
      */
+    #[WaitsFor('a database to open')]
     public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks(), bool $createTables = true): self
     {
         $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name, $hooks->names()));
@@ -89,6 +91,7 @@ final class Database implements Connection
         return $this->createTables;
     }
 
+    #[WaitsFor('the result of a statement')]
     public function execute(string $sql, array $params = []): Result
     {
         return new Result($this->await($this->native->execute($sql, $params, self::task())));
@@ -140,6 +143,7 @@ final class Database implements Connection
      * @throws ConnectionException
      * @throws UsageError when the database is not PostgreSQL, or the name of a channel is empty or too long
      */
+    #[WaitsFor('PostgreSQL to listen to channels')]
     public function listen(string|array $channels, float $check = 30.0): Listener
     {
         if (!($check > 0.0)) {
@@ -183,6 +187,7 @@ final class Database implements Connection
      *
      * @throws \Error for drivers other than SQLite
      */
+    #[WaitsFor('a change of an SQLite database')]
     public function waitForChange(): void
     {
         Scheduler::await($this->native->waitForChange());
@@ -234,6 +239,7 @@ final class Database implements Connection
      *
      * @throws UsageError when the current task holds a connection itself, by a transaction or a stream; the database stays open
      */
+    #[WaitsFor('the return of the connections of database "{name}"')]
     public function close(): void
     {
         if ($this->heldHere() !== null) {

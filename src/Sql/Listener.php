@@ -7,6 +7,7 @@ namespace Weft\Sql;
 use Weft\Native\SqlListener;
 use Weft\Pool\PoolClosedException;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\UsageError;
 
 /**
@@ -38,6 +39,7 @@ final class Listener implements \IteratorAggregate
      * @throws ConnectionException when the server refuses the log-in
      * @throws PoolClosedException when the connection is lost after the database was closed
      */
+    #[WaitsFor('a notification of PostgreSQL')]
     public function next(): Notification|NotificationsMissed
     {
         while ($this->ready === []) {

@@ -6,6 +6,7 @@ namespace Weft\Sql;
 
 use Weft\Native\SqlDatabase;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\UsageError;
 
 /** One connection in the hands of a hook, see {@see \Weft\Pool\Hooks}; of no use when the hook has returned. */
@@ -28,6 +29,7 @@ final class Session
      * @throws SqlException
      * @throws UsageError when the connection is closed, or the hook has returned
      */
+    #[WaitsFor('the result of a statement of a hook')]
     public function execute(string $sql, array $params = []): Result
     {
         return new Result(Scheduler::await($this->native->executeInHook($this->call, $sql, $params)));

@@ -9,6 +9,7 @@ use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
@@ -63,6 +64,7 @@ final class Transaction implements Connection
         return new Result(null, $this, $index);
     }
 
+    #[WaitsFor('the results of statements')]
     public function executeMany(string $sql, iterable $items): array
     {
         if ($this->native->isWaiting()) {
@@ -161,6 +163,7 @@ final class Transaction implements Connection
     }
 
     /** Sends the deferred statements and waits for their answers. */
+    #[WaitsFor('the results of statements')]
     public function flush(): void
     {
         $this->await($this->native->flush());
@@ -175,6 +178,7 @@ final class Transaction implements Connection
      * @throws ConnectionLostException when the connection broke before the commit was sent
      * @throws UsageError when the transaction has already ended, or inside a nested transaction
      */
+    #[WaitsFor('a commit')]
     public function commit(): void
     {
         $this->refuseInside('commit');
@@ -191,6 +195,7 @@ final class Transaction implements Connection
      *
      * @throws UsageError inside a nested transaction
      */
+    #[WaitsFor('a rollback')]
     public function rollback(): void
     {
         $this->refuseInside('rollback');

@@ -23,6 +23,7 @@ use Weft\Bus\UndefinedQueueException;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 use function Weft\all;
 
@@ -85,6 +86,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
      * @throws InvalidDsnError
      * @throws TransportException when the broker cannot be reached, or refuses user, password or virtual host
      */
+    #[WaitsFor('RabbitMQ to declare exchanges')]
     public static function connect(
         string $dsn,
         bool $persistent = true,
@@ -174,6 +176,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /** The broker deletes the queue five minutes after its last consumer. */
+    #[WaitsFor('RabbitMQ to declare a queue')]
     public function openTemporary(string $queue): void
     {
         $this->declares || throw new TransportException("Replies need a queue of their own, and this bus is configured to declare none");
@@ -185,6 +188,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         }
     }
 
+    #[WaitsFor('RabbitMQ to delete a queue')]
     public function delete(string $queue): void
     {
         $this->declares || throw new TransportException("Queue \"{$queue}\" cannot be deleted: this bus is configured to declare none");
@@ -198,6 +202,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         }
     }
 
+    #[WaitsFor('RabbitMQ to delete a queue')]
     public function dropTemporary(string $queue): void
     {
         try {
@@ -243,6 +248,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         return new CombinedConsumer($consumers, $arrival);
     }
 
+    #[WaitsFor('RabbitMQ to start a consumer')]
     private function consumer(string $queue, int $prefetch, Wakeup $arrival): RabbitMqConsumer
     {
         $options = $this->optionsOf($queue);
@@ -279,6 +285,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         return $this->state($queue)[1] > 0;
     }
 
+    #[WaitsFor('the connection to RabbitMQ to close')]
     public function close(): void
     {
         if ($this->closed) {
@@ -318,6 +325,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /** @return array{int, int} number of ready messages, and of consumers */
+    #[WaitsFor('the state of a queue of RabbitMQ')]
     private function state(string $queue): array
     {
         try {
@@ -337,6 +345,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
      * @param array<string, mixed> $arguments
      * @param list<array{exchange: string, queue: string, routingKey: string, arguments?: array<string, mixed>}> $bindings
      */
+    #[WaitsFor('RabbitMQ to declare a queue')]
     private function declareQueue(string $queue, array $arguments, array $bindings): void
     {
         \ksort($arguments);
@@ -367,6 +376,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         unset($this->consumers[\spl_object_id($consumer)]);
     }
 
+    #[WaitsFor('the connection to RabbitMQ')]
     private static function open(string $dsn): AmqpConnection
     {
         try {

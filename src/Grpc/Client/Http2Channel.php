@@ -17,6 +17,7 @@ use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Task;
 use Weft\Runtime\Trace;
 
@@ -172,6 +173,7 @@ final class Http2Channel implements Channel
     }
 
     /** @param iterable<object> $requests */
+    #[WaitsFor('room in the stream of a gRPC call')]
     private static function send(GrpcClientCall $call, iterable $requests): void
     {
         try {
@@ -194,6 +196,7 @@ final class Http2Channel implements Channel
      *
      * @return T
      */
+    #[WaitsFor('the response of a gRPC call')]
     private static function only(GrpcClientCall $call, string $response): object
     {
         try {
@@ -210,6 +213,7 @@ final class Http2Channel implements Channel
      *
      * @return \Generator<int, T>
      */
+    #[WaitsFor('the next message of a gRPC server')]
     private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?UnstartedCallGuard $guard = null): \Generator
     {
         try {

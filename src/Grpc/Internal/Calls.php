@@ -22,6 +22,7 @@ use Weft\Runtime\Internal\ServerTasks;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * The calls of a server.
@@ -134,6 +135,7 @@ final class Calls implements ServerTaskHandler
      *
      * @return \Generator<int, T>
      */
+    #[WaitsFor('the next message of a gRPC client')]
     private static function messages(Call $call, string $class): \Generator
     {
         while (true) {
@@ -179,6 +181,7 @@ final class Calls implements ServerTaskHandler
         }
     }
 
+    #[WaitsFor('room in the stream of a gRPC call')]
     private function send(Call $call, Method $method, mixed $replies): void
     {
         if (!\is_iterable($replies)) {

@@ -10,6 +10,7 @@ use Weft\Grpc\StatusException;
 use Weft\Native;
 use Weft\Native\GrpcClientCall;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * A call with its retries. The request message is kept for further attempts.
@@ -53,6 +54,7 @@ final class RetryingCall
      *
      * @throws StatusException that failure, if there is no further attempt
      */
+    #[WaitsFor('the next attempt of a gRPC call')]
     public function next(StatusException $failure, GrpcClientCall $call): void
     {
         if ($call->isUnprocessed() && !$this->wasUnprocessed) {

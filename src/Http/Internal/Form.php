@@ -10,6 +10,7 @@ use Weft\Http\Request;
 use Weft\Http\Upload;
 use Weft\Native\HttpUpload;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * The fields and files of a form, URL-encoded or multipart.
@@ -26,6 +27,7 @@ final class Form
     {
     }
 
+    #[WaitsFor('the form of an HTTP request')]
     public static function read(Request $request, FormLimits $limits): self
     {
         if (!self::isMultipart($request)) {

@@ -19,6 +19,7 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 use function Weft\scope;
 
@@ -133,6 +134,7 @@ final class Requests implements ServerTaskHandler
      * Runs the functions that the application has deferred until after the response. A client that disconnects with its response does not
      * cancel them; the deadline does.
      */
+    #[WaitsFor('the next turn of the event loop')]
     private function finish(Request $request, int $id): void
     {
         $this->answered[$id] = true;

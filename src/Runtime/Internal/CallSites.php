@@ -28,20 +28,26 @@ final class CallSites
     }
 
     /**
-     * The line of user code that waits, and the function of Weft or of a library in which it waits.
+     * What a task waits for, and the line of user code that waits.
      *
-     * @return array{?string, string} call and `file:line`
+     * The subject is the object that {@see WaitsFor} names, or else the function of Weft or of a library that user code has called. Where no
+     * user code is on the stack, it is the subject of the function of Weft that waits.
+     *
+     * @return array{string, string} subject and `file:line`
      */
     public static function waitOf(Coroutine $task): array
     {
         if ($task->fiber === null || !$task->fiber->isSuspended()) {
-            return [null, 'an unknown line'];
+            return ['an unknown operation', 'an unknown line'];
         }
+        $trace = (new \ReflectionFiber($task->fiber))->getTrace(\DEBUG_BACKTRACE_IGNORE_ARGS | \DEBUG_BACKTRACE_PROVIDE_OBJECT);
+        [$call, $place] = self::firstOutside($trace);
+        [$subject, $isNamed] = self::subjectIn($trace);
 
-        return self::firstOutside((new \ReflectionFiber($task->fiber))->getTrace(\DEBUG_BACKTRACE_IGNORE_ARGS));
+        return [$isNamed ? $subject : $call ?? $subject, $place];
     }
 
-    /** @return array{?string, string} the same for the code that is running */
+    /** @return array{?string, string} the innermost call of user code that is running, and its line */
     public static function here(): array
     {
         return self::firstOutside(\debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS));
@@ -56,11 +62,10 @@ final class CallSites
      */
     private static function firstOutside(array $trace): array
     {
-        $library = \dirname(__DIR__, 2) . '/';
         $call = $innermost = null;
         /** @var array<string, mixed> $frame */
         foreach ($trace as $frame) {
-            if (!isset($frame['file']) || \str_starts_with($frame['file'], $library)) {
+            if (!isset($frame['file']) || self::isOfLibrary($frame['file'])) {
                 continue;
             }
             $place = "$frame[file]:$frame[line]";
@@ -72,6 +77,50 @@ final class CallSites
         }
 
         return [$call, $innermost ?? 'a line of Weft itself'];
+    }
+
+    /**
+     * The subject of the innermost function of Weft that has one, or the innermost function.
+     *
+     * @param array<array-key, mixed> $trace
+     *
+     * @return array{string, bool} the subject, and whether it names an object
+     */
+    private static function subjectIn(array $trace): array
+    {
+        $innermost = null;
+        /** @var array<string, mixed> $frame */
+        foreach ($trace as $frame) {
+            $class = $frame['class'] ?? null;
+            if ($class === \Fiber::class || $class === Scheduler::class) {
+                continue;
+            }
+            $waitsFor = self::attributeOf($class, $frame['function']);
+            if ($waitsFor !== null) {
+                return [$waitsFor->describe($frame['object'] ?? null), $waitsFor->isNamed()];
+            }
+            $innermost ??= ($class === null ? '' : "$class::") . $frame['function'] . '()';
+            if (isset($frame['file']) && !self::isOfLibrary($frame['file'])) {
+                break;
+            }
+        }
+
+        return [$innermost ?? 'an operation of the extension', false];
+    }
+
+    private static function attributeOf(?string $class, string $function): ?WaitsFor
+    {
+        $reflection = match (true) {
+            $class !== null => \method_exists($class, $function) ? new \ReflectionMethod($class, $function) : null,
+            default => \function_exists($function) ? new \ReflectionFunction($function) : null,
+        };
+
+        return ($reflection?->getAttributes(WaitsFor::class)[0] ?? null)?->newInstance();
+    }
+
+    private static function isOfLibrary(string $file): bool
+    {
+        return \str_starts_with($file, \dirname(__DIR__, 2) . '/');
     }
 
     /** @param mixed $main a callable */

@@ -13,6 +13,7 @@ use Weft\Native;
  */
 final class Signals
 {
+    #[WaitsFor('a signal')]
     public static function first(int ...$signals): int
     {
         $ops = \array_map(Native\signal(...), $signals);

@@ -21,12 +21,12 @@ final class TaskReport
         if ($state === TaskState::Ready && $task->fiber?->isSuspended() === true && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->turn], true)) {
             $state = TaskState::Waiting;
         }
-        [$call, $place] = $state === TaskState::Waiting ? CallSites::waitOf($task) : [null, null];
+        [$subject, $place] = $state === TaskState::Waiting ? CallSites::waitOf($task) : [null, null];
         $waitsFor = match (true) {
             $state !== TaskState::Waiting => null,
             $task->wait instanceof Wait => $task->wait->describe(),
             $task->wait === null => 'a Fiber::suspend() of its own',
-            default => $call ?? "operation $task->wait",
+            default => $subject,
         };
         $parent = $task->group instanceof Children ? $task->group->owner->id : null;
         $age = \hrtime(true) / 1e9 - $task->since;

@@ -6,6 +6,7 @@ namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlCopyIn;
 use Weft\Native\SqlCopyOut;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\InvalidParameterException;
 
 /**
@@ -26,6 +27,7 @@ final class Copy
     }
 
     /** @param iterable<string> $chunks */
+    #[WaitsFor('the rows of a COPY to be sent')]
     public static function chunks(SqlCopyIn $copy, iterable $chunks, ?HookRunner $hookRunner): int
     {
         try {
@@ -45,6 +47,7 @@ final class Copy
      * @param list<string> $columns
      * @param iterable<array<int|string, mixed>> $rows
      */
+    #[WaitsFor('the rows of a COPY to be sent')]
     public static function rows(SqlCopyIn $copy, array $columns, iterable $rows, ?HookRunner $hookRunner): int
     {
         $number = 0;
@@ -63,6 +66,7 @@ final class Copy
     }
 
     /** @return \Generator<int, string> */
+    #[WaitsFor('the rows of a COPY')]
     public static function out(SqlCopyOut $copy, ?HookRunner $hookRunner): \Generator
     {
         try {

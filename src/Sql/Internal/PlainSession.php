@@ -6,6 +6,7 @@ namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlSession;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 
@@ -39,18 +40,21 @@ final class PlainSession
      *
      * @throws SqlException
      */
+    #[WaitsFor('the result of a statement')]
     public function execute(string $sql, ?array $params = null, bool $keep = false): array
     {
         return HookRunner::through($this->hookRunner, $this->native->execute($sql, $params, $keep, Scheduler::$current?->running?->id ?? 0));
     }
 
     /** @throws SqlException when the commit failed: nothing took effect */
+    #[WaitsFor('a commit')]
     public function commit(): void
     {
         HookRunner::through($this->hookRunner, $this->native->commit());
     }
 
     /** Undoes the transaction, if there is one. */
+    #[WaitsFor('a rollback')]
     public function rollBack(): void
     {
         HookRunner::through($this->hookRunner, $this->native->rollBack());

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlCursor;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * The rows of a cursor, one after the other.
@@ -14,6 +15,7 @@ use Weft\Native\SqlCursor;
 final class Rows
 {
     /** @return \Generator<int, array<string, mixed>> that ends the query when it is left early */
+    #[WaitsFor('the rows of a query')]
     public static function of(SqlCursor $cursor, ?HookRunner $hookRunner): \Generator
     {
         try {

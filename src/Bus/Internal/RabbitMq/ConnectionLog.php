@@ -9,6 +9,7 @@ use Psr\Log\LogLevel;
 use Weft\Amqp\EventKind;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * Logs the events of one connection.
@@ -25,6 +26,7 @@ final class ConnectionLog
     ) {}
 
     /** Ends when the connection is closed. */
+    #[WaitsFor('the next event of the connection to RabbitMQ for {purpose}')]
     public function follow(): void
     {
         while (($event = Scheduler::await($this->connection->nextEvent())) !== null) {

@@ -15,6 +15,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 use function Weft\shield;
 
@@ -137,6 +138,7 @@ final class DelayQueues implements DelayStore
     }
 
     /** Declares exchanges and queues, once. */
+    #[WaitsFor('RabbitMQ to declare delay queues')]
     private function declare(): void
     {
         if ($this->isDeclared) {

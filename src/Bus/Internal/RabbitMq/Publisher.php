@@ -18,6 +18,7 @@ use Weft\Bus\UnroutableMessageException;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpPublisher;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * Publishes over one connection, with and without confirmation.
@@ -109,6 +110,7 @@ final class Publisher
      *
      * @throws PublishException
      */
+    #[WaitsFor('a confirm of RabbitMQ')]
     public function publishVia(string $exchange, string $key, Outgoing $message): void
     {
         try {
@@ -124,6 +126,7 @@ final class Publisher
      * @param list<int> $operations
      * @throws AmqpException the first failure, once all have ended
      */
+    #[WaitsFor('confirms of RabbitMQ')]
     private function awaitAll(array $operations): void
     {
         $failure = null;
@@ -139,6 +142,7 @@ final class Publisher
         }
     }
 
+    #[WaitsFor('a confirm of RabbitMQ')]
     private function one(Outgoing $message): void
     {
         $publisher = $this->single ??= $this->open(true);
@@ -150,6 +154,7 @@ final class Publisher
      *
      * @param iterable<Outgoing> $messages
      */
+    #[WaitsFor('confirms of RabbitMQ')]
     private function batch(iterable $messages): void
     {
         $publisher = \array_pop($this->idle) ?? $this->open(true);
@@ -184,6 +189,7 @@ final class Publisher
      * @param array{array<string, mixed>, array<string, string|int>} $envelope headers and properties
      * @return int the operation that ends with the confirmation, if it is watched
      */
+    #[WaitsFor('room in the window of a publisher')]
     private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, array $envelope, bool $persistent, bool $watch): int
     {
         /** @var array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} $properties */
@@ -204,6 +210,7 @@ final class Publisher
         return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError);
     }
 
+    #[WaitsFor('RabbitMQ to open a channel')]
     private function open(bool $confirm): AmqpPublisher
     {
         return Scheduler::await($this->connection->publisher($confirm, $this->window));

@@ -19,6 +19,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\TransportException;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
 
@@ -119,6 +120,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         $this->subscription->ack($delivery->tag, self::number($delivery));
     }
 
+    #[WaitsFor('deliveries of queue "{queue}" to give back')]
     public function stop(): void
     {
         if ($this->stopped) {
@@ -215,6 +217,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     }
 
     /** In its own task: cancelling a wait of next() must not lose messages that arrive at that moment. */
+    #[WaitsFor('messages in queue "{queue}"')]
     private function await(int $operation): void
     {
         try {

@@ -8,6 +8,7 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\ConnectionLostException;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\TimeoutException;
 
 use function Weft\delay;
@@ -115,18 +116,21 @@ final class Subscription
      *
      * @throws AmqpException
      */
+    #[WaitsFor('acknowledgements on their way to RabbitMQ')]
     public function roundTrip(): void
     {
         Scheduler::await($this->native()->flush());
     }
 
     /** @throws AmqpException|TimeoutException */
+    #[WaitsFor('RabbitMQ to cancel a consumer')]
     public function cancel(): void
     {
         timeout(self::CLOSE_TIMEOUT, fn() => Scheduler::await($this->native()->cancel()));
     }
 
     /** @throws AmqpException|TimeoutException */
+    #[WaitsFor('a channel of RabbitMQ to close')]
     public function close(): void
     {
         timeout(self::CLOSE_TIMEOUT, fn() => Scheduler::await($this->native()->close()));
