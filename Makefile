@@ -57,6 +57,10 @@ release: ## build archives, Debian package, checksums and SBOM for the PHP here 
 test-install: ## install what `make release` built in bare chroots, by archive, package and `make install`, and serve a request (ROWS="trixie", needs root)
 	@scripts/test-install $(ROWS)
 
+.PHONY: image
+image: ## build the container image of Dockerfile as an OCI archive without a daemon and try it: var/image (needs root)
+	@scripts/image
+
 .PHONY: build-debug
 build-debug: ## build the extension the tests use: target/debug/libweft.so
 	@cargo build --locked --package weft-ext
@@ -134,6 +138,7 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	scripts/mago analyze
 	scripts/mago --config mago-tests.toml analyze
 	scripts/mago guard
+	scripts/dependencies
 
 .PHONY: docs
 docs: ## make the site of the documentation, with the reference from the sources: var/site/html
