@@ -15,7 +15,6 @@ use Weft\Http\Server;
 use Weft\Http\Tls;
 use Weft\Http\TrustedProxies;
 use Weft\Internal\App\BackgroundTask;
-use Weft\Internal\App\HandlerTable;
 use Weft\Internal\App\HealthChecks;
 use Weft\Internal\Inspection;
 use Weft\Log\StreamLogger;
@@ -341,17 +340,17 @@ final class App
         }
     }
 
-    /** The table of the first worker is that of all. */
+    /** The handlers of the first worker are those of all. */
     private function logHandlers(): void
     {
         if (Worker::index() > 1) {
             return;
         }
-        $table = new HandlerTable();
         foreach ($this->consumers as [$bus, $queue]) {
-            $table->add($bus, $queue);
+            foreach ($bus->admin()->handlers() as $handler) {
+                $this->logger->info('{message}: {handler}, queue: {queue}, retries: {retries}, timeout: {timeout}, transaction: {transaction}', $handler->columns() + ['queue' => $queue]);
+            }
         }
-        $table->log($this->logger);
     }
 
     private function reportHealth(): void

@@ -235,7 +235,7 @@ final class LifecycleTest extends TestCase
         self::assertSame(0, $run->end());
     }
 
-    public function testTheHandlersAreLoggedAsATableAndAllOptionsOfAConsumerApply(): void
+    public function testTheHandlersAreLoggedAndAllOptionsOfAConsumerApply(): void
     {
         $this->start('', <<<'PHP'
             final class Pay {}
@@ -262,9 +262,8 @@ final class LifecycleTest extends TestCase
         self::assertSame(0, $this->end()[0]);
 
         $expected = [
-            '/ info +message +handler +retries +timeout +transaction +queue$/m',
-            '/ info +command Pay +Payments::pay +2 immediate on LengthException, else 3 immediate \+ 5 delayed +5 s +yes +payments$/m',
-            '/ info +event Paid +Payments::paid +3 immediate \+ 5 delayed +none +no +payments$/m',
+            '/ info +command Pay: Payments::pay, queue: payments, retries: 2 immediate on LengthException, else 3 immediate \+ 5 delayed, timeout: 5 s, transaction: yes$/m',
+            '/ info +event Paid: Payments::paid, queue: payments, retries: 3 immediate \+ 5 delayed, timeout: none, transaction: no$/m',
         ];
         foreach ($expected as $row) {
             self::assertMatchesRegularExpression($row, $told);
