@@ -27,7 +27,7 @@ $app->onStart(static fn() => Locks::database($database)->synchronized('tables of
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
     $database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
 }));
-$app->http('127.0.0.1:' . (\getenv('PORT') ?: '8080'))
+$app->http(\getenv('LISTEN') ?: '127.0.0.1:' . (\getenv('PORT') ?: '8080'))
     ->post('/orders', static function (#[Body] NewOrder $order) use ($bus): Response {
         $id = \bin2hex(\random_bytes(16));
         $bus->send(new PlaceOrder($id, $order->item, $order->quantity));
