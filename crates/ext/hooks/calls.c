@@ -546,8 +546,8 @@ static void unclaim(struct claim *claim)
 /* --- variables of ext/soap ------------------------------------------------------------------------------------- */
 
 /*
- * What ext/soap keeps for the call in progress: `zend_soap_globals` of ext/soap/php_soap.h, of which no header is installed. A call sets what it
- * needs and puts back at its end what it found, so calls that overlap have to be kept apart.
+ * The state that ext/soap keeps for the call in progress: `zend_soap_globals` of ext/soap/php_soap.h, a header that PHP does not install. A call sets
+ * the variables it needs and restores the previous values at its end, so calls that overlap have to be kept apart. PHP 8.4 has another order.
  */
 struct soap_variables {
 	HashTable namespaces, encodings, encoding_index;
@@ -555,10 +555,17 @@ struct soap_variables {
 	int unique_namespace;
 	int version;
 	void *sdl;
+#if PHP_VERSION_ID >= 80400
+	char *error_code;
+	zval error_object;
+	bool errors_are_faults;
+	char cache_mode, cache_enabled;
+#else
 	bool errors_are_faults;
 	char *error_code;
 	zval error_object;
 	char cache, cache_mode, cache_enabled;
+#endif
 	char *cache_dir;
 	zend_long cache_ttl, cache_limit;
 	HashTable *mem_cache;
@@ -572,7 +579,7 @@ struct soap_copies {
 	struct soap_variables around, own;
 };
 
-/* Null where the module is not loaded, or is another one than declared above. */
+/* Null where the module is not loaded, or its variables are not in the order declared above. */
 static struct soap_variables *soap;
 
 static bool has_ini_entry(const char *name, size_t offset, void **globals)
@@ -1089,12 +1096,20 @@ static ZEND_NAMED_FUNCTION(call)
 	frame.interruption = NULL;
 	frame.function = function;
 	frame.soap = NULL;
+	/* Calls whose variables cannot be kept apart must not overlap: they block. */
+	bool blocks = UNEXPECTED(function->handle == HANDLE_SOAP) && soap == NULL;
 	if (UNEXPECTED(function->handle == HANDLE_SOAP) && soap != NULL) {
 		separate_soap_variables(&frame);
 	}
 	frame.is_suspended = frame.waits = frame.is_destroyed = false;
 	weft_fiber_of(frame.context)->call = &frame;
+	if (blocks) {
+		zend_fiber_switch_block();
+	}
 	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (blocks) {
+		zend_fiber_switch_unblock();
+	}
 	weft_fiber_of(frame.context)->call = frame.outer;
 	if (UNEXPECTED(frame.soap != NULL)) {
 		efree(frame.soap);
