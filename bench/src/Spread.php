@@ -19,7 +19,8 @@ final class Spread
     {
         sort($values);
         $middle = intdiv(count($values), 2);
-        $median = count($values) % 2 === 1 ? $values[$middle] : ($values[$middle - 1] + $values[$middle]) / 2;
+        // The mean of 0.11 and 0.12 is a little below 0.115; versions of PHP print that differently.
+        $median = count($values) % 2 === 1 ? $values[$middle] : round(($values[$middle - 1] + $values[$middle]) / 2, 9);
 
         return new self($median, $values[0], $values[count($values) - 1]);
     }

@@ -13,6 +13,8 @@ use Weft\Http\SymfonyHandler;
 
 require __DIR__ . '/../../autoload.php';
 require __DIR__ . '/../autoload.php';
+// Symfony 6 asks Composer which packages are installed: this class is in Debian's package composer.
+is_file($composer = '/usr/share/php/Composer/InstalledVersions.php') && require_once $composer;
 foreach (['Bundle/FrameworkBundle', 'Bundle/SecurityBundle', 'Component/Translation'] as $library) {
     require_once "/usr/share/php/Symfony/$library/autoload.php";
 }

@@ -71,7 +71,7 @@ final class ForeignProgramsTest extends BusTestCase
             $bus->consume('warehouse.orders', options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame(['go-1', 12.5, 'go-message-1', 'r-7', '3'], $seen);
-            $received = $this->output($go, 'consume');
+            $received = $this->decoded($go, 'consume');
             self::assertSame(['warehouse', 'parcel.nl', 'parcel_ready', 'application/json'], [$received['exchange'], $received['key'], $received['type'], $received['contentType']]);
             self::assertSame(['parcel_ready', 't-1'], [$received['headers']['event_name'], $received['headers']['tenant']]);
             self::assertSame('{"order":"go-1","country":"nl"}', $received['body']);
@@ -100,7 +100,7 @@ final class ForeignProgramsTest extends BusTestCase
             $bus->consume('ledger.entries', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame([['4711', -250, '/ledger 17'], ['4711', -250, '/ledger 18']], $seen);
-            $received = $this->output(...[...$python, 'consume']);
+            $received = $this->decoded(...[...$python, 'consume']);
             $event = \json_decode($received['body'], true);
             self::assertSame(['ledger', 'invoice', 'application/cloudevents+json; charset=UTF-8'], [$received['exchange'], $received['key'], $received['contentType']]);
             self::assertSame(['1.0', '/shop', 'ledger.invoice.due', ['account' => '4711']], [$event['specversion'], $event['source'], $event['type'], $event['data']]);
@@ -124,7 +124,7 @@ final class ForeignProgramsTest extends BusTestCase
             self::assertSame(['c-1', 'Zoë', '0af7651916cd43dd8448eb211c80319c'], $seen);
             $letters = $bus->queue('old.commands')->deadLetters()->peek();
             self::assertSame(['not a message'], \array_column($letters, 'body'), 'what nobody can read is parked');
-            $received = $this->output(...[...$php, 'consume']);
+            $received = $this->decoded(...[...$php, 'consume']);
             self::assertSame(['old.application', 'images', 'image/png', \base64_encode("\x89PNG\xFF")], [$received['exchange'], $received['key'], $received['contentType'], $received['body']]);
         });
     }
@@ -159,7 +159,7 @@ final class ForeignProgramsTest extends BusTestCase
             self::assertSame(['symfony-1', 3, '2026-03-04T05:06:07+00:00', '[{"busName":"command.bus"}]'], $seen);
             self::assertSame(
                 ['class' => 'App\Message\PlaceOrder', 'id' => 'weft-1', 'quantity' => 4, 'at' => '2026-03-04T05:06:07+00:00', 'bus' => 'event.bus'],
-                $this->output(...[...$php, 'consume']),
+                $this->decoded(...[...$php, 'consume']),
             );
         });
     }
@@ -380,7 +380,7 @@ final class ForeignProgramsTest extends BusTestCase
     }
 
     /** @return array<string, mixed> */
-    private function output(string ...$command): array
+    private function decoded(string ...$command): array
     {
         return (array) \json_decode($this->program(...$command), true);
     }

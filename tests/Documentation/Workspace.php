@@ -23,7 +23,7 @@ final class Workspace
         'guzzle' => ['GuzzleHttp'],
         'doctrine' => ['Doctrine/DBAL', 'Doctrine/ORM'],
         'eloquent' => ['Illuminate/Database', 'Illuminate/Events'],
-        'messenger' => ['Symfony/Component/Messenger', 'Symfony/Component/Serializer', 'Symfony/Component/PropertyAccess'],
+        'messenger' => ['Symfony/Component/Messenger', 'Symfony/Component/Messenger/Bridge/Amqp', 'Symfony/Component/Serializer', 'Symfony/Component/PropertyAccess'],
         'monolog' => ['Monolog'],
         'predis' => ['Predis'],
         'symfony' => ['Symfony/Component/HttpKernel', 'Symfony/Component/HttpFoundation', 'Symfony/Component/EventDispatcher', 'Symfony/Component/Routing'],

@@ -12,12 +12,12 @@ final class JavaInteropTest extends TestCase
 {
     private static ?GrpcProcess $server = null;
 
-    public static function setUpBeforeClass(): void
+    protected function setUp(): void
     {
         if (exec('command -v java') === '' || exec('command -v mvn') === '') {
             self::markTestSkipped('Java and Maven are not installed');
         }
-        self::$server = GrpcProcess::launch([__DIR__ . '/Interop/server.php']);
+        self::$server ??= GrpcProcess::launch([__DIR__ . '/Interop/server.php']);
     }
 
     public static function tearDownAfterClass(): void

@@ -104,7 +104,7 @@ final class EndingsTest extends TestCase
         'PDOStatement::execute() of mysql' => ['$pdo = mysql(); $pdo->setAttribute(PDO::ATTR_EMULATE_PREPARES, false); $statement = $pdo->prepare("SELECT SLEEP(?)"); return fn() => $statement->execute([3600]);', 'pdo_mysql', 'WEFT_MYSQL_DSN'],
         'PDOStatement::fetch() of an unbuffered result of mysql' => ['$pdo = mysql(); $pdo->setAttribute(PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, false); $rows = $pdo->query("SELECT 1 AS n, REPEAT(\'x\', 100000) UNION ALL SELECT 2, SLEEP(3600)"); return function () use ($rows) { while ($rows->fetch()); };', 'pdo_mysql', 'WEFT_MYSQL_DSN'],
         'mysqli::query()' => ['$at = dsn("WEFT_MYSQL_DSN"); $c = new mysqli($at["host"], $at["user"], $at["pass"], "weft", $at["port"]); return fn() => $c->query("SELECT SLEEP(3600)");', 'mysqli', 'WEFT_MYSQL_DSN'],
-        'mysqli_stmt_execute()' => ['$at = dsn("WEFT_MYSQL_DSN"); $c = new mysqli($at["host"], $at["user"], $at["pass"], "weft", $at["port"]); $s = $c->prepare("SELECT SLEEP(3600)"); return fn() => [$c->ping(), mysqli_stmt_execute($s)];', 'mysqli', 'WEFT_MYSQL_DSN'],
+        'mysqli_stmt_execute()' => ['$at = dsn("WEFT_MYSQL_DSN"); $c = new mysqli($at["host"], $at["user"], $at["pass"], "weft", $at["port"]); $s = $c->prepare("SELECT SLEEP(3600)"); return fn() => [$c->query("DO 1"), mysqli_stmt_execute($s)];', 'mysqli', 'WEFT_MYSQL_DSN'],
         'AMQPQueue::consume()' => ['$at = dsn("AMQP_URL"); $c = new AMQPConnection(["host" => $at["host"], "port" => $at["port"], "login" => $at["user"] ?? "guest", "password" => $at["pass"] ?? "guest"]); $c->connect(); $q = new AMQPQueue(new AMQPChannel($c)); $q->setFlags(AMQP_EXCLUSIVE); $q->declareQueue(); return fn() => $q->consume(fn() => true);', 'amqp', 'AMQP_URL'],
     ];
 
@@ -115,9 +115,9 @@ final class EndingsTest extends TestCase
         'another task fails' => ['async(prepared()); waits($call); throw new LogicException("mine");', 255, "finally\nshutdown\n", 'Uncaught LogicException: mine'],
         'exit()' => ['async(prepared()); waits($call); exit(3);', 3, "shutdown\nfinally\n"],
         'the event loop ends' => ['detach(prepared()); waits($call);', 0, "finally\nshutdown\n"],
-        'a fatal error' => ['async(prepared()); waits($call); eval("function call() {}");', 255, "shutdown\n", 'Cannot redeclare call()'],
+        'a fatal error' => ['async(prepared()); waits($call); eval("function call() {}");', 255, "shutdown\n", 'Cannot redeclare '],
         'the memory limit' => ['async(prepared()); waits($call); ini_set("memory_limit", "16M"); str_repeat("x", 20_000_000);', 255, "shutdown\n", 'Allowed memory size'],
-        'a fatal error in a shutdown function' => ['async(prepared()); waits($call); register_shutdown_function(function () { trigger_error("mine", E_USER_ERROR); }); exit(3);', 255, "shutdown\n", 'Fatal error: mine'],
+        'a fatal error in a shutdown function' => ['async(prepared()); waits($call); register_shutdown_function(function () { eval("function call() {}"); }); exit(3);', 255, "shutdown\n", 'Cannot redeclare '],
     ];
 
     /** @dataProvider matrix */

@@ -74,10 +74,10 @@ final class ErrorPagesTest extends TestCase
         $all = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::ROOT . '/docs', \FilesystemIterator::SKIP_DOTS));
         foreach ($all as $file) {
             [$name, $page] = [$file->getBasename(), (string) \file_get_contents($file->getPathname())];
-            \preg_match_all('/\b([A-Z]\w+)::\$(\w+)/', $page, $properties, \PREG_SET_ORDER);
-            foreach ($properties as [$text, $class, $property]) {
-                if (!isset($classes[$class])) {
-                    // Of an example's own class.
+            \preg_match_all('/((?:\w+\\\\)*)\b([A-Z]\w+)::\$(\w+)/', $page, $properties, \PREG_SET_ORDER);
+            foreach ($properties as [$text, $namespace, $class, $property]) {
+                if (!isset($classes[$class]) || ($namespace !== '' && !\str_starts_with($namespace, 'Weft\\'))) {
+                    // Of an example's own class, or of another library.
                     continue;
                 }
                 $having = \array_filter($classes[$class], static fn(\ReflectionClass $one): bool => $one->hasProperty($property));

@@ -74,6 +74,11 @@ final class Driver implements VersionAware
 
     public function getDatabasePlatform(?ServerVersionProvider $versionProvider = null): AbstractPlatform
     {
+        if ($this->platform === null) {
+            // DBAL 4 asks before it has connected. To know its version, the connection connects.
+            $versionProvider?->getServerVersion();
+        }
+
         return $this->known()->getDatabasePlatform(...\func_get_args());
     }
 

@@ -161,7 +161,7 @@ final class Statement extends \PDOStatement
         return $this->shape($row, \PDO::FETCH_CLASS, [$class ?? \stdClass::class, $constructorArgs]);
     }
 
-    public function setFetchMode(int $mode, mixed ...$args): bool
+    public function setFetchMode(int $mode, mixed ...$args): true
     {
         $this->mode = $mode === \PDO::FETCH_DEFAULT ? \PDO::FETCH_BOTH : $mode;
         $this->modeArguments = $args;
