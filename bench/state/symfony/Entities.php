@@ -6,6 +6,7 @@ namespace Weft\Bench\State\Symfony;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\DriverManager;
+use Doctrine\DBAL\Tools\DsnParser;
 use Doctrine\ORM\EntityManager;
 use Doctrine\ORM\ORMSetup;
 use Doctrine\ORM\Tools\SchemaTool;
@@ -15,6 +16,9 @@ use Weft\Bridge\Doctrine\Middleware;
 /** The entity manager of a request. */
 final class Entities implements ResetInterface
 {
+    /** By the scheme of the URL. */
+    private const DRIVERS = ['sqlite' => 'pdo_sqlite', 'postgres' => 'pdo_pgsql', 'postgresql' => 'pdo_pgsql', 'mysql' => 'pdo_mysql'];
+
     private ?EntityManager $manager = null;
 
     public function __construct(private readonly string $url, private readonly string $proxies)
@@ -26,7 +30,7 @@ final class Entities implements ResetInterface
         if ($this->manager === null) {
             $configuration = new Configuration();
             $configuration->setMiddlewares([new Middleware()]);
-            $connection = DriverManager::getConnection(['url' => $this->url], $configuration);
+            $connection = DriverManager::getConnection((new DsnParser(self::DRIVERS))->parse($this->url), $configuration);
             $this->manager = new EntityManager($connection, ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies));
         }
 
