@@ -61,7 +61,7 @@ final class ApplicationPool
     private readonly LoggerInterface $logger;
     private readonly StateWatch $watch;
 
-    /** @var array<string, string> variables of the environment that `$_SERVER` has outside of realms */
+    /** @var array<string, string> what `$_SERVER` has where a request has no such variable, with those of the environment */
     private readonly array $environment;
 
     private int $size;
@@ -102,7 +102,7 @@ final class ApplicationPool
         $this->size = $this->memory->size();
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
         $this->watch = new StateWatch($name, $this->logger);
-        $this->environment = RealmRequest::environment();
+        $this->environment = ['GATEWAY_INTERFACE' => 'CGI/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + RealmRequest::environment();
         $this->instances = new Pool(
             fn(): ApplicationInstance => $this->boot($boot),
             new PoolOptions(
@@ -188,9 +188,10 @@ final class ApplicationPool
             [$response, $hasExited] = $borrowed->run(fn(object $application, Native\Realm $realm): array => RealmRequest::handle(
                 $realm,
                 $request,
+                $application,
+                $handle,
                 $server,
                 $this->environment,
-                static fn(): mixed => $handle($application, $request),
                 endsHere: $terminate === null,
             ));
         } catch (\Throwable $thrown) {
@@ -207,21 +208,20 @@ final class ApplicationPool
 
             return $response;
         }
-        $body = \is_string($response->body) ? $response->body : new RealmBody($borrowed, $response->body);
+        if (!\is_string($response->body)) {
+            $response = new Response($response->status, $response->headers, new RealmBody($borrowed, $response->body));
+        }
         $request->afterResponse(static function () use ($borrowed, $terminate): void {
             try {
                 // An instance whose stream has failed or exited is discarded by then.
-                if ($terminate !== null && $borrowed->isOpen() && $borrowed->run(static fn(object $application, Native\Realm $realm): bool => RealmRequest::terminate($realm, static fn(): mixed => $terminate($application)))) {
-                    $borrowed->exited();
-                }
-                $borrowed->isOpen() && $borrowed->release();
+                $borrowed->isOpen() && $borrowed->end($terminate);
             } catch (\Throwable $thrown) {
                 $borrowed->discard();
                 throw $thrown;
             }
         });
 
-        return new Response($response->status, $response->headers, $body);
+        return $response;
     }
 
     /** The maximum number of instances; without `$size` it follows what the instances so far have taken. */
@@ -275,26 +275,43 @@ final class ApplicationPool
     }
 
     /**
-     * @internal after a request: false if the instance is spent and must be replaced
+     * @internal after a request, in one stay in its realm: terminates it and resets the instance
      *
      * @param ApplicationInstance<T> $instance
      * @param string $work what it was lent for
+     * @param (\Closure(T): mixed)|null $terminate
+     *
+     * @return string|null why the instance must be replaced, as {@see count()} takes it; null: it need not
      */
-    public function recover(ApplicationInstance $instance, string $work): bool
+    public function recover(ApplicationInstance $instance, string $work, ?\Closure $terminate = null): ?string
+    {
+        if ($terminate === null && $this->reset === null) {
+            $replaced = $this->ended($instance);
+        } else {
+            $replaced = $instance->run(function (object $application, Native\Realm $realm) use ($instance, $terminate): ?string {
+                if ($terminate !== null && RealmRequest::terminate($realm, $application, $terminate)) {
+                    return 'exited';
+                }
+                $replaced = $this->ended($instance);
+                $replaced !== null || $this->reset === null || ($this->reset)($application);
+
+                return $replaced;
+            });
+        }
+        $replaced === null && $this->watch->after($instance, $work);
+
+        return $replaced;
+    }
+
+    /** @param ApplicationInstance<T> $instance */
+    private function ended(ApplicationInstance $instance): ?string
     {
         $this->counts['served']++;
         $instance->requests++;
         $isSpent = $this->recycling->requests > 0 && $instance->requests >= $this->recycling->requests
             || $this->recycling->memory > 0 && \memory_get_usage() >= $this->recycling->memory;
-        if ($isSpent) {
-            $this->count('spent');
 
-            return false;
-        }
-        $this->reset === null || $instance->run($this->reset);
-        $this->watch->after($instance, $work);
-
-        return true;
+        return $isSpent ? 'spent' : null;
     }
 
     /** @internal counts a replacement, by reason */

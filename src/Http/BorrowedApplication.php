@@ -55,13 +55,23 @@ final class BorrowedApplication
      */
     public function release(): void
     {
+        $this->end(null);
+    }
+
+    /**
+     * @internal as {@see release()}, after `$terminate` has run in the realm
+     *
+     * @param (\Closure(T): mixed)|null $terminate
+     */
+    public function end(?\Closure $terminate): void
+    {
         try {
-            $isKept = $this->applications->recover($this->instance, $this->work);
+            $replaced = $this->applications->recover($this->instance, $this->work, $terminate);
         } catch (\Throwable $thrown) {
             $this->discard();
             throw $thrown;
         }
-        $isKept ? $this->pool->return($this->lease) : $this->pool->discard($this->lease);
+        $replaced === null ? $this->pool->return($this->lease) : $this->drop($replaced);
     }
 
     /** Drops the instance, whose state is unknown after an exception; the pool boots another when it needs one. */

@@ -46,6 +46,12 @@ final class Request extends HttpRequest implements TraceSource
      */
     public array $afterResponse = [];
     private ?Session $session = null;
+    /**
+     * @internal {@see Internal\ServerParameters}
+     *
+     * @var array<string, string|int|float>|null
+     */
+    public ?array $serverParameters = null;
 
     /** The value of a query parameter; the last one of several. Null if there is none, or if it is an array (`a[]=1`). */
     public function queryParameter(string $name): ?string

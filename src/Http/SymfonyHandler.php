@@ -130,7 +130,8 @@ final class SymfonyHandler
         $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
         $form = $isForm ? $request->form() : [];
         $files = $isMultipart ? self::files($request) : [];
-        $server = ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1'];
+        $server = ServerParameters::of($request);
+        $server['REMOTE_ADDR'] ??= '127.0.0.1';
         $message = new SymfonyRequest($request->queryParameters(), $form, $request->parameters, $request->cookies(), $files, $server, $request->body());
         // One value per field, if the client has sent several.
         foreach ($request->headers() as $name => $values) {

@@ -88,15 +88,46 @@ final class Realm
      */
     public function run(\Closure $work): mixed
     {
+        return $this->with(null, static fn(mixed $nothing, Native\Realm $native): mixed => $work($native));
+    }
+
+    /**
+     * As {@see run()}. A server does it several times per request, so nothing is in between that only passes a call on.
+     *
+     * @internal
+     *
+     * @template S
+     * @template T
+     *
+     * @param S $subject passed to `$work`
+     * @param \Closure(S, Native\Realm): T $work
+     *
+     * @return T
+     *
+     * @throws ExitException `$work` has called `exit()`
+     * @throws \Error as run()
+     */
+    public function with(mixed $subject, \Closure $work): mixed
+    {
         $task = Scheduler::task() ?? throw new \Error('A realm is entered by a task: call it within Weft\run()');
         if ($this->holder !== null) {
             throw new \Error("The realm is held by task $this->holder: a realm serves one task at a time");
         }
-        $this->native->enter();
+        $native = $this->native;
+        $native->enter();
         $this->holder = $task;
-        $task->realm = $this->native;
+        $task->realm = $native;
+        $result = null;
         try {
-            return Exits::turnIntoExceptions(fn(): mixed => $work($this->native));
+            $hasExited = Native\Realm::untilExit(static function () use ($work, $subject, $native, &$result): void {
+                $result = $work($subject, $native);
+            });
+            if ($hasExited) {
+                throw Exits::exception();
+            }
+
+            /** @var T $result */
+            return $result;
         } finally {
             $task->realm = null;
             $this->holder = null;

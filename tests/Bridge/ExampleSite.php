@@ -6,9 +6,11 @@ namespace Weft\Tests\Bridge;
 
 use Weft\Tests\Timing;
 
-/** An example application, served by Weft or by PHP's own server, with a directory of its own for what it writes. */
+/** An example application, served by Weft, by PHP's own server or by PHP-FPM, with a directory of its own for what it writes. */
 abstract class ExampleSite
 {
+    private const NGINX = '/usr/sbin/nginx';
+
     /** @var list<resource> */
     private array $processes = [];
 
@@ -53,11 +55,49 @@ abstract class ExampleSite
 
     protected function serveByPhp(): void
     {
-        $socket = \stream_socket_server('tcp://127.0.0.1:0') ?: throw new \RuntimeException('no port is free');
-        $this->address = (string) \stream_socket_get_name($socket, false);
-        \fclose($socket);
+        $this->address = self::freeAddress();
         $this->start([...self::php(), '-d', 'variables_order=EGPCS', '-S', $this->address, '-t', 'public', 'public/index.php'], $this->log);
+        $this->awaitAddress();
+    }
+
+    /** nginx in front of PHP-FPM, as it is usual; {@see fpm()} says where that is. */
+    protected function serveByFpm(): void
+    {
+        $this->address = self::freeAddress();
+        $public = \realpath("$this->example/public");
+        $user = \posix_getpwuid(\posix_geteuid())['name'] ?? throw new \RuntimeException('this user has no name');
+        foreach (['fpm.conf', 'nginx.conf'] as $file) {
+            \file_put_contents("$this->directory/$file", \strtr((string) \file_get_contents(__DIR__ . "/$file"), [
+                '@DIRECTORY@' => $this->directory, '@ADDRESS@' => $this->address, '@PUBLIC@' => $public, '@USER@' => $user,
+            ]));
+        }
+        $extension = \array_slice(self::php(), 1);
+        $this->start([(string) self::fpm(), '--nodaemonize', '--allow-to-run-as-root', '--fpm-config', "$this->directory/fpm.conf", ...$extension, '-d', 'variables_order=EGPCS'], $this->log);
+        Timing::until(fn(): bool => \file_exists("$this->directory/fpm.sock"), 'PHP-FPM listens');
+        $this->start([self::NGINX, '-p', $this->directory, '-e', "$this->directory/nginx.log", '-c', "$this->directory/nginx.conf"], $this->log);
+        $this->awaitAddress();
+    }
+
+    /** PHP-FPM of this version of PHP; null where it or nginx is not installed. */
+    public static function fpm(): ?string
+    {
+        $fpm = '/usr/sbin/php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
+
+        return \is_executable($fpm) && \is_executable(self::NGINX) ? $fpm : null;
+    }
+
+    private function awaitAddress(): void
+    {
         Timing::until(fn(): bool => @\stream_socket_client("tcp://{$this->address}") !== false, 'the server listens');
+    }
+
+    private static function freeAddress(): string
+    {
+        $socket = \stream_socket_server('tcp://127.0.0.1:0') ?: throw new \RuntimeException('no port is free');
+        $address = (string) \stream_socket_get_name($socket, false);
+        \fclose($socket);
+
+        return $address;
     }
 
     /** Runs a command of the application's own program and returns what it prints. */

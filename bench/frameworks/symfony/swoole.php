@@ -2,12 +2,15 @@
 
 declare(strict_types=1);
 
-// Swoole with all its hooks and SLOTS kernels, each with one request at a time. Superglobals and statics are shared, as they are there.
+// Swoole with all its hooks and SLOTS kernels, each with one request at a time. It converts messages as the package runtime/swoole does, and ends a
+// request as the other systems do: terminate() after the response, then the reset of the services. Superglobals, statics and header() are those of
+// the process: a request sees what another one left there.
 
 use Swoole\Coroutine\Channel;
 use Swoole\Http\Request;
 use Swoole\Http\Response;
 use Swoole\Http\Server;
+use Symfony\Component\HttpFoundation\HeaderBag;
 use Symfony\Component\HttpFoundation\Request as Message;
 use Weft\Bench\Frameworks\Symfony\Kernel;
 
@@ -27,12 +30,21 @@ $server->on('workerStart', static function () use (&$kernels): void {
 $server->on('request', static function (Request $request, Response $response) use (&$kernels): void {
     $kernel = $kernels->pop();
     try {
-        $message = Message::create($request->server['request_uri'], $request->server['request_method']);
+        $message = new Message(
+            $request->get ?? [],
+            $request->post ?? [],
+            [],
+            $request->cookie ?? [],
+            $request->files ?? [],
+            array_change_key_case($request->server ?? [], CASE_UPPER),
+            $request->rawContent(),
+        );
+        $message->headers = new HeaderBag($request->header ?? []);
         $answer = $kernel->handle($message);
-        $response->status($answer->getStatusCode());
-        foreach ($answer->headers->allPreserveCase() as $name => $values) {
+        foreach ($answer->headers->all() as $name => $values) {
             $response->header($name, $values);
         }
+        $response->status($answer->getStatusCode());
         $response->end((string) $answer->getContent());
         $kernel->terminate($message, $answer);
         $kernel->boot();

@@ -56,11 +56,12 @@ final class Benchmark
         putenv("FRAMEWORKS_VAR={$this->logs}/var");
         $api = Server::start([PHP_BINARY, '-d', "extension={$this->options->extension}", "{$this->root}/bench/hooks/upstream.php"], ['PORT' => (string) $port], "{$this->logs}/upstream.log", $port);
         try {
-            $rows = [];
+            $rows = $this->rowsBefore();
             foreach ($this->options->frameworks as $framework) {
                 $this->warm($framework);
-                array_push($rows, ...$this->measured($framework));
+                $this->measure($framework, $rows);
             }
+            $rows = array_values($rows);
         } finally {
             $api->stop();
         }
@@ -116,10 +117,27 @@ final class Benchmark
         return '/usr/sbin/php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;
     }
 
-    /** @return list<array<string, mixed>> */
-    private function measured(string $framework): array
+    /** @return array<string, array<string, mixed>> by {@see key()} */
+    private function rowsBefore(): array
     {
-        $rows = [];
+        if (!$this->options->appends || !is_file($this->options->out)) {
+            return [];
+        }
+        $before = ResultsFile::load($this->options->out);
+        $this->memory = array_map(Memory::measuredBefore(...), $before['memory']);
+
+        return array_combine(array_map(self::key(...), $before['runs']), $before['runs']);
+    }
+
+    /** @param array<string, mixed> $row */
+    private static function key(array $row): string
+    {
+        return "{$row['framework']} {$row['endpoint']} {$row['system']} {$row['slots']} {$row['connections']}";
+    }
+
+    /** @param array<string, array<string, mixed>> $rows */
+    private function measure(string $framework, array &$rows): void
+    {
         $systems = $this->systems($framework);
         $progress = new Progress($this->options->rounds * \count($systems));
         for ($round = 0; $round < $this->options->rounds; $round++) {
@@ -129,8 +147,6 @@ final class Benchmark
                 $progress->finish('done');
             }
         }
-
-        return array_values($rows);
     }
 
     /**
@@ -177,8 +193,9 @@ final class Benchmark
                     $before = $server->tree->cpuSeconds();
                     $run = Wrk::run($url, $connections, $this->options->seconds, Cores::load());
                     $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
-                    $row = &$rows["$system $slots $endpoint $connections"];
-                    $row ??= ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
+                    $started = ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
+                    $row = &$rows[self::key($started)];
+                    $row ??= $started;
                     $row['per_s'][] = round($run->perSecond(), 1);
                     $row['p99_ms'][] = round($run->latency->at(99), 2);
                     $row['cpu_us'][] = round($cpu, 1);

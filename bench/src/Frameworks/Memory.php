@@ -17,6 +17,12 @@ final class Memory
     {
     }
 
+    /** @param array{weftMib: float, workerMib: float, baseMib: float, workers: int} $values as a file of results has them */
+    public static function measuredBefore(array $values): self
+    {
+        return new self($values['weftMib'], $values['workerMib'], $values['baseMib'], $values['workers']);
+    }
+
     /** Two starts of PHP-FPM tell what a worker takes, since most of its first one's memory is shared. */
     public static function compare(float $weftMib, int $few, float $fewMib, int $many, float $manyMib): self
     {

@@ -19,6 +19,7 @@ final class Options
           --connections of each load, 8 and 64
           --frameworks  those of bench/frameworks, all
           --short       one round of two seconds
+          --append      adds the rounds to those in the file for the results, with as many workers of PHP-FPM as there
           --out         file for the results, bench/out/frameworks.json
 
         SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks.
@@ -37,6 +38,7 @@ final class Options
         public readonly array $frameworks,
         public readonly string $out,
         public readonly ?string $swoole,
+        public readonly bool $appends,
     ) {}
 
     /**
@@ -55,6 +57,7 @@ final class Options
             'connections' => '8,64',
             'frameworks' => implode(',', array_map(static fn(string $file): string => basename(\dirname($file)), glob("$root/bench/frameworks/*/weft.php") ?: [])),
             'short' => '0',
+            'append' => '0',
             'out' => "$root/bench/out/frameworks.json",
         ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
@@ -65,6 +68,6 @@ final class Options
             is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
         }
 
-        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole);
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $line->flag('append'));
     }
 }

@@ -42,7 +42,7 @@ final class ApplicationInstance
     {
         $application = $this->application ?? throw new \Error('The instance of the application was dropped');
 
-        return $this->realm->run(static fn(Native\Realm $realm): mixed => $work($application, $realm));
+        return $this->realm->with($application, $work);
     }
 
     /** @param (\Closure(T): mixed)|null $close */

@@ -20,14 +20,17 @@ final class RealmRequest
     /**
      * Handles a request in the realm that the task is in.
      *
+     * @template T of object
+     *
+     * @param T $application
+     * @param \Closure(T, Request): mixed $handle a {@see Response} that it returns is sent after what it has printed
      * @param array<string, mixed> $server in place of the request's own, such as SCRIPT_NAME
      * @param array<string, string> $environment where neither has a variable
-     * @param \Closure(): mixed $handle a {@see Response} that it returns is sent after what it has printed
      * @param bool $endsHere whether shutdown functions run and the session is closed now; otherwise {@see terminate()} does that
      *
      * @return array{Response, bool} and whether the application has called `exit()`, which ends the request here
      */
-    public static function handle(Realm $realm, Request $request, array $server, array $environment, \Closure $handle, bool $endsHere): array
+    public static function handle(Realm $realm, Request $request, object $application, \Closure $handle, array $server, array $environment, bool $endsHere): array
     {
         self::begin($realm, $request, $server, $environment);
         $level = \ob_get_level();
@@ -35,8 +38,8 @@ final class RealmRequest
         $isHandled = false;
         $result = null;
         try {
-            $hasExited = Realm::untilExit(static function () use ($handle, &$result): void {
-                $result = $handle();
+            $hasExited = Realm::untilExit(static function () use ($handle, $application, $request, &$result): void {
+                $result = $handle($application, $request);
             });
             if ($endsHere || $hasExited) {
                 self::shutDown($realm);
@@ -60,16 +63,19 @@ final class RealmRequest
     /**
      * Ends a request whose response has been sent: output and header fields are lost, as they are then.
      *
-     * @param \Closure(): mixed $terminate
+     * @template T of object
+     *
+     * @param T $application
+     * @param \Closure(T): mixed $terminate
      *
      * @return bool whether it has called `exit()`
      */
-    public static function terminate(Realm $realm, \Closure $terminate): bool
+    public static function terminate(Realm $realm, object $application, \Closure $terminate): bool
     {
         $level = \ob_get_level();
         \ob_start();
         try {
-            return Realm::untilExit($terminate);
+            return Realm::untilExit(static fn(): mixed => $terminate($application));
         } finally {
             self::shutDown($realm);
             while (\ob_get_level() > $level) {
@@ -109,12 +115,12 @@ final class RealmRequest
         $files = $isMultipart ? self::files($request->parsedForm()->tree(), $uploads) : [];
         $query = $request->queryParameters();
         $realm->begin(
-            $server + ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1', 'GATEWAY_INTERFACE' => 'CGI/1.1'] + $environment,
+            \array_replace($environment, ServerParameters::of($request), $server),
             $query,
             $form,
             $request->cookies(),
             $files,
-            $form + $query,
+            $form === [] ? $query : $form + $query,
             $isMultipart ? '' : $request->body(),
             $uploads,
         );

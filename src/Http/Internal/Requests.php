@@ -19,9 +19,6 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Internal\WaitsFor;
-
-use function Weft\scope;
 
 /**
  * The requests of a server.
@@ -112,7 +109,7 @@ final class Requests implements ServerTaskHandler
         }
         try {
             $this->answer($request, $task, $response, $error);
-            $request->afterResponse === [] || $this->finish($request, $id);
+            $request->afterResponse === [] || $this->finish($request, $id, $task);
         } finally {
             $request->handled();
         }
@@ -134,21 +131,26 @@ final class Requests implements ServerTaskHandler
      * Runs the functions that the application has deferred until after the response. A client that disconnects with its response does not
      * cancel them; the deadline does.
      */
-    #[WaitsFor('the next turn of the event loop')]
-    private function finish(Request $request, int $id): void
+    private function finish(Request $request, int $id, Coroutine $task): void
     {
         $this->answered[$id] = true;
         try {
-            // Lets the connection send the response first.
-            Scheduler::await(Native\sleep(0.0));
+            // Lets the connection send the response first. A timer would take a millisecond, and the instance of the application waits as well.
+            $task->scheduler->yield($task);
         } catch (CancelledException) {
         }
         $works = $request->afterResponse;
         $request->afterResponse = [];
         foreach ($works as $work) {
+            $error = null;
             try {
-                scope($work);
+                $work();
             } catch (\Throwable $error) {
+            }
+            if ($task->children !== null) {
+                $error = $task->children->close($error);
+            }
+            if ($error !== null) {
                 $this->report($error, $request, '{method} {path} failed after its response: {error}');
             }
         }

@@ -17,10 +17,22 @@ use Weft\Http\Request;
  */
 final class ServerParameters
 {
+    /** Names of header fields that are kept: clients choose them. */
+    private const MOST_KEYS = 256;
+
     private const WITHOUT_PREFIX = ['content-type' => 'CONTENT_TYPE', 'content-length' => 'CONTENT_LENGTH'];
 
-    /** @return array<string, string|int|float> */
+    /** @var array<string, string> variables by header field; empty for one that is left out */
+    private static array $keys = [];
+
+    /** @return array<string, string|int|float> the same for each call with a request */
     public static function of(Request $request): array
+    {
+        return $request->serverParameters ??= self::made($request);
+    }
+
+    /** @return array<string, string|int|float> */
+    private static function made(Request $request): array
     {
         $query = $request->queryString();
         $now = \microtime(true);
@@ -33,35 +45,41 @@ final class ServerParameters
             'SCRIPT_NAME' => '',
             'SCRIPT_FILENAME' => '',
             'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
-        ] + self::host($request) + self::authentication($request->header('authorization') ?? '');
-        if ($request->clientAddress() !== null) {
-            $parameters += ['REMOTE_ADDR' => $request->clientAddress(), 'REMOTE_PORT' => (int) $request->clientPort()];
+            'HTTP_HOST' => $host = $request->host(),
+            'SERVER_NAME' => $host,
+            'SERVER_PORT' => ($isSecure = $request->scheme() === 'https') ? 443 : 80,
+        ];
+        if (\str_contains($host, ':') && \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1) {
+            $parameters['SERVER_NAME'] = $found[1];
+            $parameters['SERVER_PORT'] = (int) $found[2];
         }
-        if ($request->scheme() === 'https') {
+        $address = $request->clientAddress();
+        if ($address !== null) {
+            $parameters['REMOTE_ADDR'] = $address;
+            $parameters['REMOTE_PORT'] = (int) $request->clientPort();
+        }
+        if ($isSecure) {
             $parameters['HTTPS'] = 'on';
+        }
+        $headers = $request->headers();
+        if (isset($headers['authorization'])) {
+            $parameters += self::authentication(\implode(', ', $headers['authorization']));
+        }
+        foreach ($headers as $name => $values) {
+            $key = self::$keys[$name] ?? self::key((string) $name);
+            if ($key !== '') {
+                $parameters[$key] ??= isset($values[1]) ? \implode($name === 'cookie' ? '; ' : ', ', $values) : $values[0];
+            }
         }
 
         /** @var array<string, string|int|float> $parameters */
-        return $parameters + self::fields($request);
+        return $parameters;
     }
 
     /** Whether a header field may become a `$_SERVER` variable. */
     public static function isUnambiguous(string $name): bool
     {
         return !\str_contains($name, '_') && $name !== 'proxy' && !\str_starts_with($name, 'php-auth-');
-    }
-
-    /** @return array<string, string|int> */
-    private static function host(Request $request): array
-    {
-        $host = $request->host();
-        $hasPort = \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1;
-
-        return [
-            'HTTP_HOST' => $host,
-            'SERVER_NAME' => $hasPort ? $found[1] : $host,
-            'SERVER_PORT' => $hasPort ? (int) $found[2] : ($request->scheme() === 'https' ? 443 : 80),
-        ];
     }
 
     /** @return array<string, string> as PHP itself reads Basic (RFC 7617) and Digest (RFC 7616) */
@@ -79,18 +97,13 @@ final class ServerParameters
         return isset($parts[1]) ? ['PHP_AUTH_USER' => $parts[0], 'PHP_AUTH_PW' => $parts[1]] : [];
     }
 
-    /** @return array<string, string> */
-    private static function fields(Request $request): array
+    private static function key(string $name): string
     {
-        $fields = [];
-        foreach ($request->headers() as $name => $values) {
-            $name = (string) $name;
-            if (self::isUnambiguous($name)) {
-                $key = self::WITHOUT_PREFIX[$name] ?? 'HTTP_' . \strtoupper(\strtr($name, '-', '_'));
-                $fields[$key] = \implode($name === 'cookie' ? '; ' : ', ', $values);
-            }
+        $key = self::isUnambiguous($name) ? self::WITHOUT_PREFIX[$name] ?? 'HTTP_' . \strtoupper(\strtr($name, '-', '_')) : '';
+        if (\count(self::$keys) < self::MOST_KEYS) {
+            self::$keys[$name] = $key;
         }
 
-        return $fields;
+        return $key;
     }
 }

@@ -22,9 +22,14 @@ final class SymfonyResponses
         /** @var array<string, list<?string>> $fields */
         $fields = $answer->headers->all();
         unset($fields['transfer-encoding']);
-        $headers = \array_map(static fn(array $values): array => \array_map(\strval(...), $values), $fields);
+        foreach ($fields as $name => $values) {
+            if (\in_array(null, $values, true)) {
+                $fields[$name] = \array_map(\strval(...), $values);
+            }
+        }
 
-        return new Response($answer->getStatusCode(), $headers, self::body($answer));
+        /** @var array<string, list<string>> $fields */
+        return new Response($answer->getStatusCode(), $fields, self::body($answer));
     }
 
     /** Streams and files write to the output, which becomes the chunks of the body. */

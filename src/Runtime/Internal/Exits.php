@@ -32,10 +32,15 @@ final class Exits
             $result = $work();
         });
         if ($hasExited) {
-            throw new ExitException('exit() was called in a realm: it ends this task or call, and not the process');
+            throw self::exception();
         }
 
         /** @var T $result */
         return $result;
+    }
+
+    public static function exception(): ExitException
+    {
+        return new ExitException('exit() was called in a realm: it ends this task or call, and not the process');
     }
 }

@@ -9,16 +9,16 @@ use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Bridge\Symfony\Browser;
 use Weft\Tests\Timing;
 
-/** `examples/laravel` on Weft, and on PHP's own server beside it. */
+/** `examples/laravel` on Weft, and on PHP's own server and PHP-FPM beside it. */
 final class ApplicationTest extends TestCase
 {
     use ServesExample;
 
-    public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
+    public function testTheSameRequestsHaveTheSameAnswersOnWeftOnPhpsOwnServerAndOnPhpFpm(): void
     {
         $api = $this->api();
         $transcripts = $mails = [];
-        foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
+        foreach (self::servers() as $server => $start) {
             $this->sites[] = $site = $start($this->directory(), ['API_URL' => "http://$api->address"]);
             $transcripts[$server] = $this->transcript($site);
             self::assertStringNotContainsString('[500,', \implode("\n", $transcripts[$server]), "$server: {$site->log()}");
@@ -29,7 +29,14 @@ final class ApplicationTest extends TestCase
         self::assertStringContainsString(', welcomed', \implode("\n", $transcripts['Weft']));
         self::assertNotSame([], $mails['Weft']);
         self::assertSame($transcripts['PHP'], $transcripts['Weft']);
+        self::assertSame($transcripts['PHP-FPM'] ?? $transcripts['PHP'], $transcripts['PHP']);
         self::assertSame($mails['PHP'], $mails['Weft']);
+    }
+
+    /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
+    private static function servers(): array
+    {
+        return ['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] + (Site::fpm() === null ? [] : ['PHP-FPM' => Site::onFpm(...)]);
     }
 
     public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void

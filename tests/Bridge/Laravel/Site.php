@@ -45,6 +45,15 @@ final class Site extends ExampleSite
         return $site;
     }
 
+    /** @param array<string, string> $environment */
+    public static function onFpm(string $directory, array $environment = []): self
+    {
+        $site = new self($directory, $environment);
+        $site->serveByFpm();
+
+        return $site;
+    }
+
     /** What was sent by mail. */
     public function mails(): string
     {

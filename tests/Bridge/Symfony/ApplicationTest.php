@@ -8,16 +8,16 @@ use PHPUnit\Framework\TestCase;
 use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Timing;
 
-/** `examples/symfony` on Weft, and on PHP's own server beside it. */
+/** `examples/symfony` on Weft, and on PHP's own server and PHP-FPM beside it. */
 final class ApplicationTest extends TestCase
 {
     use ServesExample;
 
-    public function testTheSameRequestsHaveTheSameAnswersOnWeftAndOnPhpsOwnServer(): void
+    public function testTheSameRequestsHaveTheSameAnswersOnWeftOnPhpsOwnServerAndOnPhpFpm(): void
     {
         $api = $this->api();
         $transcripts = [];
-        foreach (['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] as $server => $start) {
+        foreach (self::servers() as $server => $start) {
             $this->sites[] = $site = $start($this->directory(), ['API_URL' => "http://$api->address"]);
             $transcripts[$server] = $this->transcript($site);
         }
@@ -25,6 +25,13 @@ final class ApplicationTest extends TestCase
         self::assertStringContainsString('Zoë', \implode("\n", $transcripts['Weft']));
         self::assertStringContainsString(', welcomed', \implode("\n", $transcripts['Weft']));
         self::assertSame($transcripts['PHP'], $transcripts['Weft']);
+        self::assertSame($transcripts['PHP-FPM'] ?? $transcripts['PHP'], $transcripts['PHP']);
+    }
+
+    /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
+    private static function servers(): array
+    {
+        return ['Weft' => Site::onWeft(...), 'PHP' => Site::onPhp(...)] + (Site::fpm() === null ? [] : ['PHP-FPM' => Site::onFpm(...)]);
     }
 
     public function testRequestsThatWaitAtTheSameTimeSeeTheirOwnUserRequestAndSession(): void

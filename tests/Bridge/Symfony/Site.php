@@ -42,6 +42,15 @@ final class Site extends ExampleSite
         return $site;
     }
 
+    /** @param array<string, string> $environment */
+    public static function onFpm(string $directory, array $environment = []): self
+    {
+        $site = new self($directory, ['ON_WEFT' => '0'] + $environment);
+        $site->serveByFpm();
+
+        return $site;
+    }
+
     /** @param string ...$arguments of the application's console */
     public function console(string ...$arguments): string
     {
