@@ -24,11 +24,9 @@ if (getenv('SHARED') === '1') {
         $instance ??= Instance::boot(__DIR__);
         [$_GET, $_POST, $_COOKIE, $_FILES] = [$request->queryParameters(), [], [], []];
         $_SERVER = ['REQUEST_METHOD' => 'GET', 'REQUEST_URI' => $request->path() . '?' . $request->queryString(), 'HTTP_HOST' => 'localhost'] + $_SERVER;
-        try {
-            return $instance->handle();
-        } finally {
-            $instance->reset();
-        }
+
+        // A reset would end the transactions of the other requests, and none of them would be answered.
+        return $instance->handle();
     };
 } else {
     /** @var Application $console */
