@@ -46,6 +46,28 @@ final class StopTest extends TestCase
         self::assertSame(0, $run->end());
     }
 
+    public function testAWorkerThatFailsWhileItStopsIsAFailureOfTheSupervisor(): void
+    {
+        $app = new Application('Worker::untilStopped(); throw new DomainException("the queue is not empty");');
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertStringContainsString('ended with exit code 255', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end(), $run->messages());
+    }
+
+    public function testAWorkerThatFailedAndWasReplacedIsNoFailureOfTheSupervisor(): void
+    {
+        $app = new Application('if (!is_file(__DIR__ . "/once")) { touch(__DIR__ . "/once"); throw new DomainException("not yet"); } Worker::untilStopped();');
+        $run = new Supervised($app->file);
+        $run->wait('ended with exit code 255');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end(), $run->messages());
+    }
+
     public function testWorkersEndWhenTheirSupervisorIsKilled(): void
     {
         $app = Application::idle();

@@ -44,6 +44,40 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertSame('', $server->log());
     }
 
+    public function testOutputOfAFiberOfTheUsersOwnIsInTheBufferOfItsTask(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get("/{name}", static function (string $name) {
+                ob_start();
+                echo "<$name ";
+                $inner = new Fiber(static function () use ($name) {
+                    ob_start();
+                    (new Fiber(static function () { echo "innermost "; }))->start();
+                    $nested = ob_get_clean();
+                    echo "inner $nested";
+                    Fiber::suspend();
+                    echo "again ";
+                });
+                $inner->start();
+                delay($name === "a" ? 0.2 : 0.1);
+                $inner->resume();
+                delay(0.01);
+                echo "$name>";
+                return Response::text(ob_get_clean());
+            });
+            PHP);
+        $sockets = [];
+        foreach (['a', 'b', 'c'] as $name) {
+            $sockets[$name] = $server->connect();
+            fwrite($sockets[$name], "GET /$name HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+
+        foreach ($sockets as $name => $socket) {
+            self::assertSame("<$name inner innermost again $name>", self::bodyOf(ServerProcess::readAll($socket)));
+        }
+        self::assertSame('', $server->log());
+    }
+
     public function testABufferThatAHandlerLeavesOpenIsClosedAndLogged(): void
     {
         $server = $this->serve(self::HELLO . '$routes->get("/", static function () { ob_start(); echo "forgotten"; return Response::text("answer"); });');

@@ -3,6 +3,9 @@
 //! PHP has one stack of output buffers for all fibers. A handler that renders a template between `ob_start()` and
 //! `ob_get_clean()` and waits meanwhile would find the output of others in its buffer. So while requests are served, what a
 //! fiber has opened above a base level leaves the stack with the fiber and comes back with it.
+//!
+//! The fibers of tasks are resumed by the event loop, and by nothing else. A fiber that code of a task makes itself is resumed by that task:
+//! it writes into the buffers of the task, as without Weft.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,6 +22,8 @@ thread_local! {
     /// Buffers of fibers that are suspended, innermost last, by the address of their context.
     static KEPT: RefCell<HashMap<usize, Vec<Handler>>> = RefCell::default();
     static ARE_KEPT: Cell<bool> = const { Cell::new(false) };
+    /// The address of the context that the event loop runs in; zero until its first switch to another.
+    static EVENT_LOOP: Cell<usize> = const { Cell::new(0) };
 }
 
 /// To be called once, when the module starts.
@@ -31,6 +36,9 @@ extern "C" fn switched(from: Context, to: Context) {
     if base < 0 {
         return;
     }
+    if EVENT_LOOP.get() == 0 {
+        EVENT_LOOP.set(from as usize);
+    }
     let stack = OutputStack::current();
     if stack.level() <= base && !ARE_KEPT.get() || stack.is_running() {
         return;
@@ -40,6 +48,10 @@ extern "C" fn switched(from: Context, to: Context) {
 
 #[cold]
 fn exchange(mut stack: OutputStack, base: c_int, from: usize, to: usize) {
+    let event_loop = EVENT_LOOP.get();
+    if from != event_loop && to != event_loop {
+        return;
+    }
     KEPT.with_borrow_mut(|kept| {
         let own = stack.take_above(base);
         if !own.is_empty() {
@@ -70,12 +82,14 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
         return Err(Failure::new("runtime", message).into());
     }
     BASE.set(base);
+    EVENT_LOOP.set(0);
     Ok(())
 }
 
 /// PHP is about to free every buffer there is.
 pub fn reset() {
     BASE.set(-1);
+    EVENT_LOOP.set(0);
     KEPT.take();
     ARE_KEPT.set(false);
 }

@@ -58,6 +58,9 @@ final class Supervisor
             $this->group->kill('the supervisor ends');
             $pidFile?->remove();
         }
+        if ($this->group->stopFailed) {
+            $this->exitCode = 1;
+        }
         $this->log->notice('all workers have ended', ['exit_code' => $this->exitCode]);
 
         return $this->exitCode;

@@ -29,6 +29,8 @@ final class WorkerGroup
     /** When the current reload began, null when there is none. */
     public ?float $reloadSince = null;
     public bool $stopping = false;
+    /** A worker has ended with another exit code than 0 during the stop: what it had to finish may be unfinished. */
+    public bool $stopFailed = false;
     /** @var list<string> addresses that workers have reported */
     private array $addresses = [];
 
@@ -224,6 +226,7 @@ final class WorkerGroup
             $slot->current = null;
         }
         $this->report($process, $code, $signal, $now);
+        $this->stopFailed = $this->stopFailed || $this->stopping && $code !== null && $code !== 0;
         $expected = $process->reason !== null && !$process->hung;
         if (!$expected && $wasNext) {
             $this->abandonReload($process, $now);
