@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\TraceSource;
 
 use function Weft\Native\traceparent;
@@ -23,8 +24,8 @@ final class Trace
     /** Bytes of a trace state that is passed on. W3C requires at least 512 (§3.3.1.5). */
     private const STATE_BYTES = 4_096;
 
-    /** @var Local<self|TraceSource|null>|null */
-    private static ?Local $current = null;
+    /** The current span outside of tasks. */
+    private static self|TraceSource|null $outside = null;
 
     /**
      * @param string      $traceparent names this span (§3.2), as version 00
@@ -38,8 +39,7 @@ final class Trace
     /** The span of the current task; null outside of handlers. */
     public static function current(): ?self
     {
-        // Programs without handlers, which may send many messages, have none.
-        $current = self::$current?->value();
+        $current = self::entered();
 
         return $current instanceof TraceSource ? $current->trace() : $current;
     }
@@ -80,7 +80,13 @@ final class Trace
      */
     public function run(callable $work): mixed
     {
-        return self::local()->with($this, $work);
+        $before = self::entered();
+        self::enter($this);
+        try {
+            return $work();
+        } finally {
+            self::enter($before);
+        }
     }
 
     /** 32 hexadecimal digits, the same for everything that one request leads to. */
@@ -110,24 +116,18 @@ final class Trace
     /** @internal sets the span of the current task; a source makes it when it is first needed */
     public static function enter(self|TraceSource|null $current): void
     {
-        self::local()->set($current);
-    }
-
-    /** @internal the current span's key among the variables of a task */
-    public static function key(): int
-    {
-        return self::local()->key;
-    }
-
-    /** @return Local<self|TraceSource|null> */
-    private static function local(): Local
-    {
-        if (self::$current === null) {
-            /** @var Local<self|TraceSource|null> $local */
-            $local = new Local();
-            self::$current = $local;
+        $task = Scheduler::task();
+        if ($task === null) {
+            self::$outside = $current;
+        } else {
+            $task->trace = $current;
         }
+    }
 
-        return self::$current;
+    private static function entered(): self|TraceSource|null
+    {
+        $task = Scheduler::task();
+
+        return $task === null ? self::$outside : $task->trace;
     }
 }

@@ -177,7 +177,8 @@ impl<T: 'static> Reactor<T> {
 
     /// Runs native tasks and returns the ids finished since the last call, in order of completion.
     ///
-    /// `Some(ZERO)` makes one pass without waiting, `None` waits until something finishes.
+    /// `Some(ZERO)` makes one pass without waiting, `None` waits until something finishes. Where no operation runs, `None` does not wait
+    /// either: nothing could finish.
     pub fn poll(&self, timeout: Option<Duration>) -> Vec<OpId> {
         loop_watchdog::park();
         self.runtime.block_on(self.turn(timeout));
@@ -186,7 +187,9 @@ impl<T: 'static> Reactor<T> {
     }
 
     async fn turn(&self, timeout: Option<Duration>) {
-        let is_brief = timeout == Some(Duration::ZERO) || self.shared.has_unannounced();
+        let is_brief = timeout == Some(Duration::ZERO)
+            || self.shared.has_unannounced()
+            || timeout.is_none() && self.running() == 0;
         let mut limit = pin!(timeout.filter(|_| !is_brief).map(sleep));
         // Tokio runs the tasks and asks the system what is new after each poll of this: operations that finish without the system must
         // not starve the others, and tasks that yield are not woken before.
@@ -302,6 +305,13 @@ mod tests {
         assert_eq!(reactor.running(), 1);
         reactor.cancel(id);
         assert_eq!(reactor.running(), 0);
+    }
+
+    #[test]
+    fn without_operations_no_poll_waits() {
+        let reactor = reactor();
+        reactor.spawn_background(std::future::pending());
+        assert!(reactor.poll(None).is_empty());
     }
 
     #[test]

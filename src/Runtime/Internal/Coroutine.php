@@ -8,6 +8,7 @@ use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
+use Weft\Runtime\Trace;
 
 /**
  * The implementation of {@see Task}.
@@ -22,13 +23,19 @@ final class Coroutine implements Task, \Stringable
     public Scheduler $scheduler;
     public int $id = 0;
     /** @var callable|null */
-    public mixed $main;
+    public mixed $main = null;
     /** @var array<mixed> */
     public array $args = [];
     /** Null for the main task. */
     public ?Group $group = null;
     /** @var array<int, mixed> */
     public array $locals = [];
+    /**
+     * The current span, also given to the tasks it starts. The servers set it for each request, for which PHP checks this type fastest.
+     *
+     * @var Trace|TraceSource|null
+     */
+    public ?object $trace = null;
     /** The realm in which the task runs, also given to the tasks it starts. */
     public ?Native\Realm $realm = null;
     /** @var array<int, \WeakReference<CompletionListener>> listeners of its end, by object id */
@@ -292,6 +299,7 @@ final class Coroutine implements Task, \Stringable
             if ($this->locals !== []) {
                 $this->locals = [];
             }
+            $this->trace = null;
         } catch (\Throwable $error) {
             $this->scheduler->fail($error);
         }

@@ -190,10 +190,9 @@ final class Scheduler
         $task->args = $args;
         $task->group = $group;
         $task->since = $this->now;
-        if ($parent !== null && $parent->locals !== []) {
+        if ($parent !== null) {
             $task->locals = $parent->locals;
-        }
-        if ($parent !== null && $parent->realm !== null) {
+            $task->trace = $parent->trace;
             $task->realm = $parent->realm;
         }
 
@@ -334,6 +333,7 @@ final class Scheduler
 
     private function loop(): void
     {
+        $isStuck = false;
         while (true) {
             $this->now = \hrtime(true) / 1e9;
             // A task that yields while others start continues after the tasks that they start.
@@ -356,11 +356,13 @@ final class Scheduler
                 $this->orphans->cancel();
             }
             if ($this->woken !== [] || $this->canStart()) {
+                $isStuck = false;
                 if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
                 }
-            } elseif (!$this->isStuck()) {
-                $this->poll(null);
+            } elseif (!$isStuck && ($this->waiting !== [] || \count($this->watchers) !== $this->listeners)) {
+                // It returns at once if no operation runs.
+                $isStuck = !$this->poll(null) && Native\running() === 0;
             } elseif (!$this->breakDeadlock()) {
                 return;
             }
@@ -493,12 +495,15 @@ final class Scheduler
         }
     }
 
-    /** Polls the extension and makes ready the tasks whose operations have finished. */
-    public function poll(?float $timeout): void
+    /** Polls the extension and makes ready the tasks whose operations have finished. False if none has. */
+    public function poll(?float $timeout): bool
     {
         $this->budget = self::SWITCHES_PER_POLL;
         $this->polledAt = $this->now;
-        $this->finished(Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers));
+        $ops = Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers);
+        $this->finished($ops);
+
+        return $ops !== [];
     }
 
     /**
@@ -538,11 +543,6 @@ final class Scheduler
         if ($task->error !== null) {
             \trigger_error("Uncaught exception in the clean-up of task $task at the end of the process: $task->error", \E_USER_WARNING);
         }
-    }
-
-    private function isStuck(): bool
-    {
-        return $this->waiting === [] && \count($this->watchers) === $this->listeners || Native\running() === 0;
     }
 
     /** Reports the deadlock and cancels every task. False if that has happened before: the tasks are abandoned. */

@@ -9,7 +9,6 @@ use Weft\Internal\Preload;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TaskState;
-use Weft\Runtime\Trace;
 
 use function Weft\shield;
 
@@ -29,14 +28,16 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
 
     /** @var array<int, Coroutine> by the request's id */
     public array $tasks = [];
+    /** Null while nothing is served. */
+    private ?Scheduler $scheduler = null;
     private ?int $waiting = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
     /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
-    /** The key of the current span among the variables of a task. */
-    private readonly int $trace;
+    /** Called on the loop with the operation that has ended because requests arrived. */
+    private readonly \Closure $arrived;
 
     /**
      * @param \Closure(int): (int|array<int, object|int>) $next returns at most that many new requests by id, or the
@@ -46,7 +47,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
-        $this->trace = Trace::key();
+        $this->arrived = $this->arrived(...);
         self::preload(...$handler->directories());
     }
 
@@ -63,16 +64,11 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
      */
     public function serve(Scheduler $scheduler, \Closure $abort): void
     {
+        $this->scheduler = $scheduler;
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
         ExitHandler::prepare();
-        // On the loop, because the output buffers of a task are detached when it waits.
-        $this->waiting = Native\sleep(0.0);
-        $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
-            Native\take($op);
-            Output::watch();
-            $this->advance($scheduler);
-        });
+        $this->begin($scheduler);
         try {
             $this->end->wait();
         } catch (CancelledException $cancelled) {
@@ -85,7 +81,24 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
             throw $cancelled;
         } finally {
             unset($scheduler->groups[$group]);
+            $this->scheduler = null;
         }
+    }
+
+    /** On the loop, because the output buffers of a task are detached when it waits. A task that polls itself is not on the loop. */
+    private function begin(Scheduler $scheduler): void
+    {
+        $this->waiting = Native\sleep(0.0);
+        $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
+            Native\take($op);
+            if ($scheduler->running !== null && $scheduler->running->fiber === \Fiber::getCurrent()) {
+                $this->begin($scheduler);
+
+                return;
+            }
+            Output::watch();
+            $this->advance($scheduler);
+        });
     }
 
     /** Starts the tasks of new requests and watches for more. It runs on the loop, so that no task has to be woken. */
@@ -95,15 +108,20 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
             $batch = ($this->next)(self::BATCH_SIZE);
             if (\is_int($batch)) {
                 $this->waiting = $batch;
-                $scheduler->watch($batch, function (int $op) use ($scheduler): void {
-                    $this->start($scheduler, Native\take($op));
-                    $this->advance($scheduler);
-                });
+                $scheduler->watch($batch, $this->arrived);
 
                 return;
             }
             $this->start($scheduler, $batch);
         } while (true);
+    }
+
+    private function arrived(int $op): void
+    {
+        /** @var Scheduler $scheduler set by serve() */
+        $scheduler = $this->scheduler;
+        $this->start($scheduler, Native\take($op));
+        $this->advance($scheduler);
     }
 
     /** @param array<int, object|int> $batch */
@@ -113,7 +131,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
             if (\is_object($request)) {
                 $task = $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
                 if ($request instanceof TraceSource) {
-                    $task->locals[$this->trace] = $request;
+                    $task->trace = $request;
                 }
             } elseif (isset($this->tasks[$id])) {
                 $this->handler->interrupt($this->tasks[$id], $request);

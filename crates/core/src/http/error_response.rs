@@ -53,8 +53,8 @@ fn validate_authority<B>(request: &Request<B>, host: Option<&[u8]>) -> Result<()
         return Ok(());
     };
     let authority = authority.as_str();
-    // RFC 9110 §4.2.4: `user@host` could be displayed as the host.
-    if authority.contains('@') || !is_host(authority.as_bytes()) {
+    // RFC 9110 §4.2.4: `user@host` could be displayed as the host. It is no host, and neither is `user:password@host`.
+    if !is_host(authority.as_bytes()) {
         return Err(StatusCode::BAD_REQUEST);
     }
     // RFC 9113 §8.3.1: `host` must not differ. RFC 9112 §3.2.2: with a target in absolute form it is ignored.

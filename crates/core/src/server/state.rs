@@ -607,6 +607,9 @@ impl<R: Clone, C: RefusalReason> State<R, C> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
+        if !self.may_have_next() {
+            return None;
+        }
         let count = self.capacity.lanes.len();
         for after in 0..count {
             let lane = match self.turn + after {
@@ -624,7 +627,8 @@ impl<R: Clone, C: RefusalReason> State<R, C> {
     /// Whether [`next`](Self::next) has something.
     pub(super) fn has_next(&mut self) -> bool {
         !self.events.is_empty()
-            || (0..self.capacity.lanes.len()).any(|lane| self.next_client(lane).is_some())
+            || self.may_have_next()
+                && (0..self.capacity.lanes.len()).any(|lane| self.next_client(lane).is_some())
     }
 
     /// False where [`next`](Self::next) has nothing.
