@@ -15,7 +15,7 @@ final class Http2FloodTest extends HttpTestCase
     #[DataProvider('floods')]
     public function testAFloodEndsItsConnectionAndIsCounted(string $reason, string $flood): void
     {
-        $server = $this->serve('$routes->get("/", static fn() => Response::text("hello"))->post("/", static function (Request $request) { $request->body(); return Response::text(""); });');
+        $server = $this->serve('$app->metrics("127.0.0.1:0"); $routes->get("/", static fn() => Response::text("hello"))->post("/", static function (Request $request) { $request->body(); return Response::text(""); });');
         $socket = $server->connect();
 
         @fwrite($socket, Http2Wire::PREFACE . $flood);
@@ -27,6 +27,7 @@ final class Http2FloodTest extends HttpTestCase
         self::assertSame($reason, substr($goodbyes[0][2], 8));
         self::assertTrue($server->awaitLog('flood'));
         self::assertMatchesRegularExpression('~HTTP server refused 1 × flood, last from 127\.0\.0\.1:\d+~', $server->log());
+        self::assertStringContainsString('weft_http_refused_total{reason="flood"} 1', self::metrics($server));
         self::assertSame('hello', self::bodyOf($server->get('/', '--http2-prior-knowledge')));
     }
 

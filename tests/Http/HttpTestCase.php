@@ -31,6 +31,15 @@ abstract class HttpTestCase extends TestCase
         $this->servers = [];
     }
 
+    /** What an application that has called `$app->metrics("127.0.0.1:0")` serves. */
+    protected static function metrics(ServerProcess $server): string
+    {
+        self::assertTrue($server->awaitLog('/metrics'));
+        preg_match('~http://(\S+)/metrics~', $server->log(), $endpoint);
+
+        return (string) file_get_contents("http://$endpoint[1]/metrics");
+    }
+
     protected static function assertStatus(int $status, string $response): void
     {
         self::assertMatchesRegularExpression("~^HTTP/(1\\.[01]|2) $status\\b~", $response);
