@@ -11,12 +11,12 @@ use Weft\Http\Internal\KeptSession;
  * Middleware with sessions: `$routes->use(new Sessions(new Sessions\FileStore('/var/lib/app/sessions')))`, then `$request->session()` in handlers.
  *
  * The cookie has a random id of 256 bits; the store has its hash. A session begins when a handler sets its first value. It is kept when
- * the handler has returned, before the response is sent: what a streamed body sets is lost. An unknown id is never used for a new session.
+ * the handler has returned, before the response is sent: values that a streamed body sets are lost. An unknown id is never used for a new session.
  */
 final class Sessions
 {
     private const CREATED = "\0created";
-    /** A session is kept again, for it to live on, after this part of its idle time. */
+    /** Fraction of the idle time after which an unchanged session is stored again, so that it does not expire while it is used. */
     private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
     /** One in this many writes deletes expired sessions. */
@@ -109,14 +109,14 @@ final class Sessions
 
                 return $ownId === $id ? null : $this->cookie($ownId, null);
             }
-            // Another request of the session was first: its values stay, save those that this one has changed.
+            // Another request of the session was first: its values stay, except those that this request has changed.
             $kept = $this->read($id);
             if ($kept->stored === null) {
                 // It was destroyed meanwhile, and must not come back.
                 return $this->cookie('', 0);
             }
         }
-        throw new \RuntimeException('A session could not be kept: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');
+        throw new \RuntimeException('A session could not be stored: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');
     }
 
     /** @return Cookie|null deletes the browser's, if it has one */

@@ -103,7 +103,7 @@ pub struct Wait {
     shared: Weak<Shared>,
 }
 
-/// Errors and hang-ups, which the system reports to everybody.
+/// Errors and hang-ups, which the system reports for every registration.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const TIMER: u64 = u64::MAX;
 const BATCH: usize = 256;
@@ -131,7 +131,7 @@ impl FdWaits {
                 owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?,
             )
         };
-        // Edge-triggered: setting the timer again is all that it takes to forget that it has gone off.
+        // Edge-triggered, so that the timer need not be read after it has gone off: setting it again is enough.
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
         epoll_ctl(
             &epoll,
@@ -244,7 +244,7 @@ impl FdWaits {
         }
     }
 
-    /// Ends the waits that the system has news for, one batch of them. Returns the number of events.
+    /// Ends the waits of one batch of events. Returns the number of events.
     fn dispatch(&self) -> io::Result<usize> {
         let mut events = [const { MaybeUninit::<libc::epoll_event>::uninit() }; BATCH];
         let epoll = self.0.epoll.as_raw_fd();
@@ -261,7 +261,7 @@ impl FdWaits {
         let mut ended = Vec::new();
         let mut state = self.0.state.borrow_mut();
         for event in &events[..count] {
-            // SAFETY: the kernel has written so many.
+            // SAFETY: the kernel has written `count` events.
             let event = unsafe { event.assume_init() };
             match event.u64 {
                 TIMER => state.expire(&self.0.timer, &mut ended),
@@ -330,7 +330,7 @@ impl State {
         )
     }
 
-    /// The number means another file from now on, or none.
+    /// The descriptor was closed: its number may mean another file from now on.
     fn forget_file(&mut self, fd: RawFd, ended: &mut Vec<(OnEnd, End)>) {
         let descriptor = &mut self.descriptors[fd as usize];
         descriptor.generation = descriptor.generation.wrapping_add(1).max(1);
@@ -364,7 +364,7 @@ impl State {
                 self.end(id, End::Ready(0), ended);
             }
         }
-        // The report has disarmed the registration for those who wait for something else.
+        // The event has disarmed the registration, also for the waiters that wait for other events.
         if !self.descriptors[fd as usize].waiters.is_empty()
             && self.control(epoll, libc::EPOLL_CTL_MOD, fd, 0).is_err()
         {
@@ -383,7 +383,7 @@ impl State {
         self.set_timer(timer);
     }
 
-    /// A deadline that is cancelled leaves the timer as it is: it goes off once for nothing.
+    /// Sets the timer to the first deadline. A cancelled deadline leaves it as it is: then it goes off once for nothing.
     fn set_timer(&mut self, timer: &OwnedFd) {
         let Some(&(first, _)) = self.deadlines.first() else {
             return;
@@ -433,7 +433,7 @@ impl State {
         Some(waiting.on_end)
     }
 
-    /// The registration may report once more; no wait receives it.
+    /// Removes a waiter. The registration stays armed and may report once more, to nobody.
     fn leave(&mut self, fd: RawFd, id: u64) {
         if let Some(descriptor) = self.descriptors.get_mut(fd as usize) {
             descriptor.waiters.retain(|(waiter, _)| *waiter != id);
@@ -465,7 +465,7 @@ impl AsFd for Epoll {
     }
 }
 
-/// Outside of every borrow: a waiter that is woken may start or drop waits.
+/// Calls the ended waits. To be called outside of every borrow: they may start or drop waits.
 fn announce(ended: Vec<(OnEnd, End)>) {
     for (on_end, end) in ended {
         on_end(end);
@@ -478,7 +478,7 @@ unsafe fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -141,7 +141,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /**
-     * @internal what it declares for a foreign queue
+     * @internal the queues that it declares beside a queue of another program
      *
      * @return list<string> a line each
      */
@@ -208,7 +208,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         try {
             Scheduler::await($this->consuming()->deleteQueue($queue));
         } catch (AmqpException) {
-            // Then the broker deletes it.
+            // The broker deletes it after TEMPORARY_QUEUE_EXPIRES.
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which deliveries of one channel are finished, and the fewest acknowledgements that say so.
+//! Tracks which deliveries of a channel are finished, and acknowledges them with as few frames as possible.
 
 use std::collections::VecDeque;
 
@@ -84,17 +84,17 @@ impl AckWindow {
         }
     }
 
-    /// How many deliveries the broker has sent and does not know as settled, or that are settled behind such a one.
+    /// The length of the window: deliveries from the oldest one that is not settled on.
     pub(super) fn unfinished(&self) -> usize {
         self.states.len()
     }
 
-    /// How many settled deliveries the broker does not know of.
+    /// How many finished or rejected deliveries the broker has not been told about.
     pub(super) fn unsent(&self) -> usize {
         self.unsent + self.rejected.len()
     }
 
-    /// Appends the frames for what `how` selects. Rejections go first: a later `multiple` must not cover them.
+    /// Appends the frames for the deliveries that `how` selects. Rejections go first: a later `multiple` must not cover them.
     pub(super) fn collect(&mut self, out: &mut Vec<u8>, channel: u16, how: Collect) {
         for (tag, requeue) in self.rejected.drain(..) {
             method::put_reject(out, channel, tag, requeue);
@@ -165,7 +165,7 @@ mod tests {
     use super::super::codec::method::{ACK, REJECT};
     use super::*;
 
-    /// What a broker makes of the frames: it refuses tags that are not outstanding.
+    /// A broker that applies the frames and refuses tags that are not outstanding.
     struct Broker {
         outstanding: Vec<u64>,
         requeued: Vec<u64>,

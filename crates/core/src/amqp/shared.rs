@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Moves on to another phase. A connection that was closed stays closed, for its first reason.
+    /// Moves on to another phase. A closed connection stays closed and keeps its first error.
     pub(super) fn advance(&self, to: Phase) {
         self.phase.send_if_modified(|phase| {
             let is_open = !matches!(phase, Phase::Closed(_));
@@ -120,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// A session younger than `generation`, as soon as there is one.
+    /// Waits for a session of a later generation.
     async fn session_after(&self, generation: u64) -> Result<Session, Error> {
         let mut phase = self.phase.subscribe();
         let usable = |phase: &Phase| match phase {
@@ -135,6 +135,7 @@ impl Shared {
         }
     }
 
+    /// Calls `attempt` with the current session, and again with each next one while it fails because its session is lost.
     pub(super) async fn on_session<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
     where
         F: Fn(Session) -> Fut,
@@ -151,12 +152,13 @@ impl Shared {
         }
     }
 
+    /// Reserves a free channel number, once there is a session.
     pub(super) async fn take_channel(&self) -> Result<u16, Error> {
         let session = self.session_after(0).await?;
         self.registry().take_channel(session.limits().channel_max)
     }
 
-    /// Enters `register` into the registry if `session` is still the newest; otherwise the next session has to be used.
+    /// Runs `register` on the registry if `session` is still the newest. Otherwise fails: the caller must use the next session.
     pub(super) fn commit(
         &self,
         session: &Session,

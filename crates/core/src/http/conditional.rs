@@ -24,7 +24,7 @@ pub(super) enum Verdict {
 
 impl Validators<'_> {
     /// Evaluates the preconditions of a GET or HEAD in the order of §13.2.2.
-    pub(super) fn judge(&self, request: &HeaderMap) -> Verdict {
+    pub(super) fn evaluate(&self, request: &HeaderMap) -> Verdict {
         if request.contains_key(header::IF_MATCH) {
             if !self.is_named(request, &header::IF_MATCH, is_same_strong) {
                 return Verdict::Failed;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_judged_in_the_order_of_the_standard() {
+    fn conditions_are_evaluated_in_the_order_of_the_standard() {
         use header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
         let cases: [(&[(HeaderName, &str)], Verdict); 20] = [
             (&[], Verdict::Proceed),
@@ -181,12 +181,12 @@ mod tests {
             (&[(IF_UNMODIFIED_SINCE, BEFORE)], Verdict::Failed),
         ];
         for (fields, expected) in cases {
-            assert_eq!(state().judge(&request(fields)), expected, "{fields:?}");
+            assert_eq!(state().evaluate(&request(fields)), expected, "{fields:?}");
         }
     }
 
     #[test]
-    fn ranges_are_of_the_state_the_client_has() {
+    fn ranges_are_sent_only_of_the_representation_that_the_client_has() {
         let cases = [
             ("\"a,b\"", true),
             ("W/\"a,b\"", false),
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_list_of_tags_makes_it_panic_and_every_tag_is_quoted(list in "[W/\"a, *\\\\é]{0,40}") {
+        fn every_parsed_tag_is_quoted_whatever_the_list(list in "[W/\"a, *\\\\é]{0,40}") {
             for tag in tags(list.as_bytes()) {
                 prop_assert!(tag.ends_with(b"\"") && tag.len() >= 2);
             }

@@ -132,7 +132,7 @@ impl SendableFile {
             tag: tag.unwrap_or_default(),
             modified: self.modified,
         };
-        match state.judge(&request.headers) {
+        match state.evaluate(&request.headers) {
             Verdict::NotModified => return without_contents(response, StatusCode::NOT_MODIFIED),
             Verdict::Failed => return without_contents(response, StatusCode::PRECONDITION_FAILED),
             Verdict::Proceed => {}

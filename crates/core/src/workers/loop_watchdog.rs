@@ -9,7 +9,7 @@ use crate::metrics::{self, Gauge, Histogram, LATENCY};
 static TURNS: AtomicU64 = AtomicU64::new(0);
 /// The loop waits for I/O, or has not started: it is not blocked.
 static PARKED: AtomicBool = AtomicBool::new(true);
-/// Set in a process that is measured; others save two readings of the clock in each turn.
+/// Set in a process that serves metrics; others save two readings of the clock in each turn.
 static LAG: OnceLock<Arc<Histogram>> = OnceLock::new();
 /// Tasks that have not ended, and fibers including idle ones.
 static TASKS_AND_FIBERS: OnceLock<(Arc<Gauge>, Arc<Gauge>)> = OnceLock::new();
@@ -78,7 +78,7 @@ pub(super) fn busy_for() -> Duration {
     Duration::from_nanos(now().saturating_sub(RESUMED_AT.load(Ordering::Relaxed)))
 }
 
-/// Looks at the loop from time to time and tells how long it has been blocked.
+/// Measures, from another thread, how long the loop has been blocked.
 pub(super) struct LoopWatchdog {
     turns: u64,
     since: Instant,

@@ -54,7 +54,7 @@ final class Publisher
         }
         $lost = $batch === [] ? $lost : $this->batch($batch) ?? $lost;
         if ($lost !== null) {
-            throw Queues::nowhere($lost);
+            throw Queues::noQueueFor($lost);
         }
     }
 
@@ -94,7 +94,7 @@ final class Publisher
     {
         $lost = $this->store->queues->unroutable($messages, $transaction);
         if ($lost !== null) {
-            throw Queues::nowhere($lost);
+            throw Queues::noQueueFor($lost);
         }
         $this->store->insert($transaction, $messages);
     }

@@ -98,7 +98,7 @@ final class Queues
         return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));
     }
 
-    public static function nowhere(Outgoing $message): UnroutableMessageException
+    public static function noQueueFor(Outgoing $message): UnroutableMessageException
     {
         return UnroutableMessageException::of($message->type, 'this PostgreSQL database');
     }

@@ -94,7 +94,7 @@ final class Comparison
             return;
         }
         $kind = \is_array($old) && \is_array($new) && \array_keys($old) === \array_keys($new) ? \array_key_first($old) : null;
-        /** @var array{object: array<string, array{type: mixed, optional: bool}>|string, list: mixed, map: mixed, nullable: mixed, enum: list<string|int>} $was of the kind in question */
+        /** @var array{object: array<string, array{type: mixed, optional: bool}>|string, list: mixed, map: mixed, nullable: mixed, enum: list<string|int>} $was has the key `$kind` */
         $was = $old;
         /** @var array{object: array<string, array{type: mixed, optional: bool}>|string, list: mixed, map: mixed, nullable: mixed, enum: list<string|int>} $is */
         $is = $new;

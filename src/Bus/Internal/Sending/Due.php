@@ -26,8 +26,8 @@ final class Due
 
     /**
      * @param float|null              $delay seconds from now
-     * @param \DateTimeInterface|null $at    a time that is over means now
-     * @return float|null as {@see Clock::now()} has it; null for now
+     * @param \DateTimeInterface|null $at    a time in the past means now
+     * @return float|null a time of {@see Clock::now()}; null for now
      */
     public static function of(?float $delay, ?\DateTimeInterface $at): ?float
     {
@@ -36,7 +36,7 @@ final class Due
         return $due === null || $delay === 0.0 || $due <= Clock::now() ? null : $due;
     }
 
-    public static function nowhere(object $message): \Error
+    public static function databaseRequired(object $message): \Error
     {
         return new \Error('Delayed messages need a database; ' . $message::class . ' cannot be stored: pass a Database to Bus::connect()');
     }

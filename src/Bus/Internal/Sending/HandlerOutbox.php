@@ -51,7 +51,7 @@ final class HandlerOutbox
         $due = $options?->due();
         $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due);
         if ($due !== null) {
-            $this->delays ?? throw Due::nowhere($message);
+            $this->delays ?? throw Due::databaseRequired($message);
             $this->delayed[] = [$outgoing, $due];
         } elseif ($this->direct === null) {
             $this->kept[] = $outgoing;

@@ -35,7 +35,7 @@ final class Sender
             $this->setup->transport->publish([$outgoing], $options->confirm ?? true);
         } else {
             $this->setup->persistence?->prepare();
-            ($this->setup->delays ?? throw Due::nowhere($message))->store($outgoing, $due);
+            ($this->setup->delays ?? throw Due::databaseRequired($message))->store($outgoing, $due);
         }
         $this->setup->stats->sent++;
 

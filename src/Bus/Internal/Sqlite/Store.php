@@ -153,7 +153,7 @@ final class Store
         }
         $lost = $this->publishBatch($batch) ?? $lost;
         if ($lost !== null) {
-            throw $this->nowhere($lost);
+            throw $this->noQueueFor($lost);
         }
     }
 
@@ -213,7 +213,7 @@ final class Store
     {
         $lost = $this->unroutable($messages);
         if ($lost !== null) {
-            throw $this->nowhere($lost);
+            throw $this->noQueueFor($lost);
         }
         $this->insert($transaction, $messages);
     }
@@ -229,7 +229,7 @@ final class Store
         if ($publish !== []) {
             $lost = $this->unroutable($publish);
             if ($lost !== null) {
-                throw $this->nowhere($lost);
+                throw $this->noQueueFor($lost);
             }
             $this->insert($transaction, $publish);
         }
@@ -414,7 +414,7 @@ final class Store
         return null;
     }
 
-    private function nowhere(Outgoing $message): UnroutableMessageException
+    private function noQueueFor(Outgoing $message): UnroutableMessageException
     {
         return UnroutableMessageException::of($message->type, $this->file);
     }

@@ -6,7 +6,11 @@ namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\Request;
 
-/** @internal */
+/**
+ * Wraps a handler in middleware.
+ *
+ * @internal
+ */
 final class Pipeline
 {
     /**
@@ -17,9 +21,9 @@ final class Pipeline
      */
     public static function of(array $middleware, \Closure $handler): \Closure
     {
-        foreach (\array_reverse($middleware) as $one) {
+        foreach (\array_reverse($middleware) as $outer) {
             $next = $handler;
-            $handler = static fn(Request $request): mixed => $one($request, $next);
+            $handler = static fn(Request $request): mixed => $outer($request, $next);
         }
 
         return $handler;
