@@ -26,14 +26,18 @@ final class Audit
     ) {
     }
 
-    /** Waits until nothing is left to do; false when that is not so by the deadline, in seconds of `microtime(true)`. */
-    public function awaitDrained(float $deadline): bool
+    /** Waits until nothing is left to do; false once nothing was done for so many seconds. A busy machine is slow, but gets on. */
+    public function awaitDrained(float $stalledAfter): bool
     {
         $pause = 0.25;
-        while (microtime(true) < $deadline) {
+        $left = [];
+        for ($progressed = microtime(true); microtime(true) - $progressed < $stalledAfter;) {
             delay($pause);
             $asked = microtime(true);
-            $isDrained = $this->isDrained();
+            $leftBefore = $left;
+            $left = $this->left();
+            $progressed = $left === $leftBefore ? $progressed : $asked;
+            $isDrained = array_sum($left) === 0;
             // Counting a million rows is work that the workers wait for.
             $pause = max(0.25, 10 * (microtime(true) - $asked));
             if ($isDrained) {
@@ -68,19 +72,24 @@ final class Audit
         ];
     }
 
-    private function isDrained(): bool
+    /** @return list<int> messages without each of their effects; the queue counts as one as long as it is unknown what is in it */
+    private function left(): array
     {
-        $left = $this->number('SELECT (SELECT count(*) FROM weft_outbox) + (SELECT count(*) FROM weft_delayed)');
-        $transfers = $this->number('SELECT count(DISTINCT number) FROM transfers');
-        $bookings = $this->number('SELECT count(*) FROM bookings');
         $wanted = $this->manners->good();
-        if ($left !== 0 || $transfers < $wanted || $bookings < 2 * $wanted) {
-            return false;
+        $left = [
+            $this->number('SELECT (SELECT count(*) FROM weft_outbox) + (SELECT count(*) FROM weft_delayed)'),
+            max(0, $wanted - $this->number('SELECT count(DISTINCT number) FROM transfers')),
+            max(0, 2 * $wanted - $this->number('SELECT count(*) FROM bookings')),
+        ];
+        if (array_sum($left) !== 0) {
+            return [...$left, 1, 0];
         }
         try {
-            return $this->bus->queue($this->queue)->depth() === 0 && $this->bus->queue($this->queue)->deadLetters()->count() >= $this->manners->hopeless();
+            $queue = $this->bus->queue($this->queue);
+
+            return [...$left, $queue->depth(), max(0, $this->manners->hopeless() - $queue->deadLetters()->count())];
         } catch (BusException) {
-            return false;
+            return [...$left, 1, 0];
         }
     }
 

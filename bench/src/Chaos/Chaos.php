@@ -80,7 +80,7 @@ final class Chaos
         $this->history->note("{$sender->sent} commands are sent");
         $breaking->await();
         $this->history->note('no more faults');
-        $this->history->note($audit->awaitDrained($started + $this->options->deadline) ? 'drained' : 'NOT drained in time');
+        $this->history->note($audit->awaitDrained($this->options->deadline) ? 'drained' : 'NOT drained');
         $fleet->stop(self::STOP_SECONDS);
         $running->await();
         $seconds = round(microtime(true) - $started, 1);
