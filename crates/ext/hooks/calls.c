@@ -547,10 +547,13 @@ static void unclaim(struct claim *claim)
 
 /*
  * The state that ext/soap keeps for the call in progress: `zend_soap_globals` of ext/soap/php_soap.h, a header that PHP does not install. A call sets
- * the variables it needs and restores the previous values at its end, so calls that overlap have to be kept apart. PHP 8.4 has another order.
+ * the variables it needs and restores the previous values at its end, so calls that overlap have to be kept apart. PHP 8.4 has another order,
+ * and since PHP 8.5 the tables of encodings are elsewhere.
  */
 struct soap_variables {
+#if PHP_VERSION_ID < 80500
 	HashTable namespaces, encodings, encoding_index;
+#endif
 	HashTable *typemap;
 	int unique_namespace;
 	int version;
