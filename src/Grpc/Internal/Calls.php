@@ -95,7 +95,12 @@ final class Calls implements ServerTaskHandler
         $task = $this->serverTasks->tasks[$id];
         $reply = $error = null;
         try {
-            $reply = ($method->handler)($method->clientStreams ? self::messages($call, $method->request) : self::request($call, $method), $call);
+            try {
+                $request = $method->isPlain ? $call->request($method->request) : self::request($call, $method);
+            } catch (DecodingException $undecodable) {
+                throw new StatusException(Status::Internal, $undecodable->getMessage(), previous: $undecodable);
+            }
+            $reply = ($method->handler)($request, $call);
             if ($method->serverStreams) {
                 $this->send($call, $method, $reply);
             } elseif (!$reply instanceof $method->response) {
@@ -109,6 +114,10 @@ final class Calls implements ServerTaskHandler
         try {
             if ($error !== null) {
                 $this->fail($call, $method, $error, $task);
+            } elseif ($method->isPlain) {
+                $call->answer($reply, $call->trailers);
+
+                return;
             } elseif ($method->serverStreams) {
                 $call->finish(0, '', $call->trailers);
             } elseif ($method->binding !== null) {
@@ -152,17 +161,12 @@ final class Calls implements ServerTaskHandler
 
     private static function request(Call $call, Method $method): object
     {
-        if ($method->binding !== null) {
-            return $method->binding->request($call);
-        }
-        if (!$method->coded) {
-            return self::decode($method->request, $call->message());
-        }
-        try {
-            return $call->request($method->request);
-        } catch (DecodingException $error) {
-            throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
-        }
+        return match (true) {
+            $method->clientStreams => self::messages($call, $method->request),
+            $method->binding !== null => $method->binding->request($call),
+            $method->coded => $call->request($method->request),
+            default => Codec::decode($method->request, $call->message()),
+        };
     }
 
     /**
