@@ -101,11 +101,12 @@ final class Server
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
         ServerTasks::preload(...Calls::DIRECTORIES);
+        $native = $this->native();
         $none = static fn(): never => throw new \LogicException('Requests that are not gRPC are answered by the extension');
         $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE_TIMEOUT, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
-        $server->carry($this->native(), true);
+        $server->carry($native, true);
         $this->carriers[] = $this->own[] = $server;
 
         return $address;
@@ -171,18 +172,31 @@ final class Server
 
     private function native(): GrpcServer
     {
+        return $this->native ??= $this->open();
+    }
+
+    private function open(): GrpcServer
+    {
+        // Before the server listens: clients may use up the descriptors at once.
+        foreach ($this->methods() as $method) {
+            $method->loadMessages();
+        }
         /** @var array<string, mixed> $limits */
         $limits = ['webOrigins' => $this->options->webOrigins, 'concurrency' => $this->table->concurrency] + $this->options->limits->native();
 
-        return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
+        return GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
+    }
+
+    /** @return list<Method> */
+    private function methods(): array
+    {
+        return [...$this->services->methods, ...$this->bindings?->methods ?? []];
     }
 
     private function calls(): Calls
     {
         $intercepted = fn(Method $method): Method => $method->intercepted($this->options->interceptors);
 
-        $methods = [...$this->services->methods, ...$this->bindings?->methods ?? []];
-
-        return $this->calls ??= new Calls($this->native(), \array_map($intercepted, $methods), $this->logger, $this->debug);
+        return $this->calls ??= new Calls($this->native(), \array_map($intercepted, $this->methods()), $this->logger, $this->debug);
     }
 }

@@ -329,6 +329,17 @@ final class HandlerTest extends GrpcTestCase
         self::assertStringNotContainsString('Fatal', $server->log());
     }
 
+    public function testTheMessageClassesAreLoadedBeforeTheServerListens(): void
+    {
+        $server = $this->serve(more: <<<'PHP'
+            $listening = new Weft\Grpc\Server([new Service([])]);
+            $listening->listen('127.0.0.1:0');
+            say(class_exists(Weft\Examples\Users\UsersFile::class, false) ? 'loaded' : 'not loaded');
+            PHP);
+
+        self::assertSame("loaded\n", $server->log());
+    }
+
     /** @return iterable<string, array{0: string, 1?: string}> */
     public static function firstCalls(): iterable
     {

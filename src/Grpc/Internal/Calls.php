@@ -54,9 +54,6 @@ final class Calls implements ServerTaskHandler
     {
         $claim = $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->logRefusals($scheduler);
-        foreach ($this->methods as $method) {
-            $method->loadMessages();
-        }
         try {
             $this->serverTasks->serve($scheduler, static fn() => null);
         } finally {
