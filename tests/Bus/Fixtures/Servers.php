@@ -35,7 +35,7 @@ trait Servers
         return $this->host->in(self::setting('AMQP_URL'));
     }
 
-    private function database(int $size = 10): Database
+    protected function database(int $size = 10): Database
     {
         $database = Database::connect($this->databaseDsn(), new PoolOptions(size: $size));
         // Without a key: one would hide an effect that happens twice.

@@ -16,7 +16,10 @@ use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+use Weft\Sql\TransactionAbortedException;
 use Weft\Sql\UniqueViolationException;
+
+use function Weft\delay;
 
 /**
  * Delayed messages in a table, by due time.
@@ -31,6 +34,12 @@ final class DelayedMessages implements DelayStore
 
     /** Seconds until a due message without a queue is tried again. */
     private const RETRY_DELAY = 30.0;
+
+    /** Attempts of a change that the database rolls back for the sake of another transaction. */
+    private const MAX_ATTEMPTS = 10;
+
+    /** Seconds before the second attempt, at most; each further pause may be twice as long. */
+    private const PAUSE = 0.005;
 
     /** Woken when this process stores a message that may be due before all others. */
     public readonly Wakeup $earlier;
@@ -51,7 +60,7 @@ final class DelayedMessages implements DelayStore
 
     public function store(Outgoing $message, float $due): void
     {
-        $this->add($this->database, $message, $due);
+        $this->repeat(fn() => $this->add($this->database, $message, $due));
         $this->earlier->notify();
     }
 
@@ -77,7 +86,7 @@ final class DelayedMessages implements DelayStore
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
-        $this->database->transaction(fn(Transaction $transaction) => $this->addRetry($transaction, $message, $queue, $seconds));
+        $this->repeat(fn() => $this->database->transaction(fn(Transaction $transaction) => $this->addRetry($transaction, $message, $queue, $seconds)));
         $this->earlier->notify();
     }
 
@@ -91,7 +100,7 @@ final class DelayedMessages implements DelayStore
 
     public function cancel(string $messageId): bool
     {
-        return self::drop($this->database, $messageId);
+        return $this->repeat(fn(): bool => self::drop($this->database, $messageId));
     }
 
     /** Deletes a delayed message, as part of a transaction if there is one. */
@@ -126,6 +135,29 @@ final class DelayedMessages implements DelayStore
         } while (\count($rows) === TablePublisher::BATCH_SIZE);
 
         return $sent;
+    }
+
+    /**
+     * Makes a change outside of a caller's transaction. InnoDB locks gaps between rows, so workers that take due rows may deadlock with
+     * those who add some.
+     *
+     * @template R
+     *
+     * @param \Closure(): R $change
+     *
+     * @return R
+     */
+    private function repeat(\Closure $change): mixed
+    {
+        for ($attempt = 1; $attempt < self::MAX_ATTEMPTS; $attempt++) {
+            try {
+                return $change();
+            } catch (TransactionAbortedException) {
+                delay(self::PAUSE * 2 ** ($attempt - 1) * \random_int(1, 100) / 100);
+            }
+        }
+
+        return $change();
     }
 
     /** @return list<mixed> */
