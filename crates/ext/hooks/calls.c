@@ -756,6 +756,17 @@ static void call_library(const char *name, zval *result, uint32_t count, zval *a
 	}
 }
 
+#ifdef HAVE_PDO_HEADERS
+static zend_object *connection_of(const pdo_stmt_t *statement)
+{
+# if PHP_VERSION_ID >= 80500
+	return statement->database_object_handle;
+# else
+	return Z_TYPE(statement->database_object_handle) == IS_OBJECT ? Z_OBJ(statement->database_object_handle) : NULL;
+# endif
+}
+#endif
+
 /* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
 static void describe_handle(zval *value, zval *target, zend_execute_data *execute_data)
 {
@@ -772,9 +783,10 @@ static void describe_handle(zval *value, zval *target, zend_execute_data *execut
 #ifdef HAVE_PDO_HEADERS
 	if (function->handle == HANDLE_PDO_STATEMENT) {
 		pdo_stmt_t *statement = follow(Z_OBJ_P(value), 0);
-		if (Z_TYPE(statement->database_object_handle) == IS_OBJECT) {
+		zend_object *connection = connection_of(statement);
+		if (connection != NULL) {
 			zval_ptr_dtor(value);
-			ZVAL_COPY(value, &statement->database_object_handle);
+			ZVAL_OBJ_COPY(value, connection);
 		}
 	}
 	if (Z_TYPE_P(value) == IS_OBJECT && function->handle >= HANDLE_PDO && function->handle <= HANDLE_PDO_STATEMENT) {
