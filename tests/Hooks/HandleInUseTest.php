@@ -235,7 +235,7 @@ final class HandleInUseTest extends TestCase
     {
         self::needs('soap');
         $client = new class (null, ['location' => 'http://localhost/', 'uri' => 'urn:test']) extends \SoapClient {
-            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
+            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false, ?string $uriParserClass = null): ?string
             {
                 HandleInUseTest::gate();
 

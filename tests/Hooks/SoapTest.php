@@ -63,7 +63,7 @@ final class SoapTest extends TestCase
         $client = new class (null, ['location' => 'http://localhost/', 'uri' => 'urn:test', ...$options]) extends \SoapClient {
             public float $seconds;
 
-            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
+            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false, ?string $uriParserClass = null): ?string
             {
                 delay($this->seconds);
 
