@@ -83,6 +83,14 @@ final class Realm
     }
 
     /**
+     * Whether the output buffers that are open now belong to the server: `ob_get_level()` in this fiber counts from there, and nothing closes
+     * them. Those that all fibers share are never seen in one.
+     */
+    public static function hideBuffers(bool $areHidden): void
+    {
+    }
+
+    /**
      * Calls `$work`. `exit()` and `die()` inside of it end the call and not the process: `catch` blocks do not see them, `finally` blocks run, and
      * what output buffers hold goes to those that were open before. Of the tasks that `$work` starts, each needs a call of its own.
      *

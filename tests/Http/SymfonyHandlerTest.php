@@ -286,6 +286,85 @@ final class SymfonyHandlerTest extends HttpTestCase
         }
     }
 
+    /** @return iterable<string, array{string}> what is called after each piece */
+    public static function waysToFlush(): iterable
+    {
+        yield 'flush()' => ['flush();'];
+        yield 'ob_flush() and flush()' => ['ob_flush(); flush();'];
+        yield 'nothing' => [''];
+        yield 'buffers of its own' => ['ob_start(); echo ""; ob_end_flush(); flush();'];
+    }
+
+    /** @dataProvider waysToFlush */
+    public function testSmallPiecesOfAStreamArriveOneByOne(string $flush): void
+    {
+        $server = $this->symfony('new Weft\Http\SymfonyHandler(static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
+            for ($n = 1; $n <= 3; $n++) { echo "data: "; echo "$n\n\n"; ' . $flush . ' $GLOBALS["gate"]->receive(); }
+            echo "end";
+        }))');
+        $socket = $server->connect();
+        fwrite($socket, "GET /events HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        // The next piece is made when the one before it has arrived.
+        foreach ([1, 2, 3] as $number) {
+            self::assertStringContainsString("data: $number\n\n", self::readUntil($socket, "data: $number\n\n"));
+            $server->get('/open');
+        }
+        self::assertStringContainsString('end', self::readUntil($socket, 'end'));
+    }
+
+    public function testAStreamThatClosesAllOutputBuffersStaysApartFromOtherRequests(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => static fn($request) => $request->query->has("plain")
+            ? new Symfony\Component\HttpFoundation\Response((static function () { ob_start(); echo "plain"; $GLOBALS["gate"]->receive(); return ob_get_clean(); })())
+            : new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
+                while (ob_get_level() > 0) { ob_end_flush(); }
+                echo "first "; flush(); $GLOBALS["gate"]->receive(); echo "second";
+            }), size: 2)');
+        $stream = $server->connect();
+        fwrite($stream, "GET /events HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertStringContainsString('first', self::readUntil($stream, 'first'));
+        $plain = $server->connect();
+        fwrite($plain, "GET /?plain HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::awaitTask($server, '/');
+        $server->get('/open');
+        self::assertStringContainsString('second', self::readUntil($stream, 'second'));
+        $server->get('/open');
+
+        self::assertSame('plain', self::bodyOf(ServerProcess::readAll($plain)));
+        self::assertStringNotContainsString('Discarded', $server->log());
+    }
+
+    public function testSymfonysSessionAndPhpsOwnAreOneSessionOfTheRequest(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => static function ($request) {
+            $session = new Symfony\Component\HttpFoundation\Session\Session(new Symfony\Component\HttpFoundation\Session\Storage\NativeSessionStorage(["save_path" => sys_get_temp_dir()]));
+            $session->start();
+            $session->set("symfony", $session->get("symfony", "") . $request->query->get("tag"));
+            $_SESSION["php"] = ($_SESSION["php"] ?? "") . $request->query->get("tag");
+            $request->query->has("wait") && $GLOBALS["gate"]->receive();
+            $seen = [$session->get("symfony"), $_SESSION["php"], session_id() === $session->getId()];
+            $request->query->has("wait") ? session_destroy() : $session->save();
+            return new Symfony\Component\HttpFoundation\JsonResponse($seen);
+        }, size: 2)');
+        $sockets = [];
+        foreach (['a', 'b'] as $tag) {
+            $first = $server->get("/?tag=$tag");
+            self::assertSame([$tag, $tag, true], self::json($first));
+            self::assertSame(1, preg_match('/PHPSESSID=([^;]+)/', (string) self::field($first, 'set-cookie'), $found), $first);
+            $sockets[$tag] = $socket = $server->connect();
+            fwrite($socket, "GET /?tag=$tag&wait HTTP/1.1\r\nHost: a\r\nCookie: PHPSESSID=$found[1]\r\nConnection: close\r\n\r\n");
+        }
+        self::awaitTask($server, '/', 2);
+        foreach ($sockets as $_) {
+            $server->get('/open');
+        }
+
+        foreach ($sockets as $tag => $socket) {
+            self::assertSame(["$tag$tag", "$tag$tag", true], self::json(ServerProcess::readAll($socket)));
+        }
+    }
+
     public function testAFactoryThatReturnsOneKernelForTwoRequestsIsRefused(): void
     {
         $server = $this->symfony('(static function () { $one = new Application(); return Weft\Http\SymfonyHandler::pool(static fn() => $one, size: 2, wait: 0.0); })()');
@@ -307,6 +386,21 @@ final class SymfonyHandlerTest extends HttpTestCase
                 self::assertStringContainsString($named, $error->getMessage());
             }
         }
+    }
+
+    /** @param resource $socket */
+    private static function readUntil($socket, string $end): string
+    {
+        stream_set_timeout($socket, (int) Timing::DEADLINE);
+        $read = '';
+        while (!str_contains($read, $end) && !feof($socket)) {
+            $read .= $piece = (string) fread($socket, 8192);
+            if ($piece === '') {
+                break;
+            }
+        }
+
+        return $read;
     }
 
     private function symfony(string $handler = 'new Weft\Http\SymfonyHandler(new Application())'): ServerProcess

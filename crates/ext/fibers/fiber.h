@@ -17,6 +17,8 @@ typedef struct {
 	struct frame *call;
 	/* The realm that it is in, or NULL: realms/switch.c. */
 	struct weft_realm *realm;
+	/* Output buffers that are the server's: realms/buffers.c. */
+	int hidden_buffers;
 } weft_fiber;
 
 /* The index of our pointer; -1 before the module starts, and where PHP has no room. */

@@ -683,6 +683,19 @@ static ZEND_METHOD(Realm, untilExit)
 	RETURN_BOOL(has_exited);
 }
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_hide_buffers, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, areHidden, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, hideBuffers)
+{
+	bool are_hidden;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_BOOL(are_hidden)
+	ZEND_PARSE_PARAMETERS_END();
+	weft_buffers_hide(are_hidden);
+}
+
 static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, __construct, arginfo_construct, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, isolate, arginfo_isolate, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
@@ -693,6 +706,7 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, refuseHeadersOutside, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, hideBuffers, arginfo_hide_buffers, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, untilExit, arginfo_until_exit, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_FE_END
 };

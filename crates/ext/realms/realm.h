@@ -89,6 +89,8 @@ typedef struct weft_realm {
 
 /* Called when the module starts. */
 bool weft_realms_startup(void);
+/* This many output buffers are shared by all fibers, and no code in them sees or closes these; 0 or less: none are. */
+void weft_buffers_share(int level);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
 void weft_realms_request_shutdown(void);
 

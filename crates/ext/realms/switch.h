@@ -48,6 +48,9 @@ php_ps_globals *weft_sessions(void);
 void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
 
+/* buffers.c: the output buffers that are open now, or none of this fiber's own, are the server's. */
+void weft_buffers_hide(bool is_hidden);
+
 /* exit.c */
 void weft_exit_startup(void);
 bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache);

@@ -20,6 +20,7 @@ unsafe extern "C" {
     pub safe fn weft_nap(microseconds: u32) -> i32;
     pub safe fn weft_realms_startup() -> bool;
     pub safe fn weft_realms_request_shutdown();
+    pub safe fn weft_buffers_share(level: c_int);
 
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(

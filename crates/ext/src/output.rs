@@ -13,6 +13,7 @@ use std::ffi::c_int;
 
 use ext_php_rs::prelude::*;
 
+use crate::c;
 use crate::failure::Failure;
 use crate::zend::{self, Context, Handler, OutputStack};
 
@@ -83,6 +84,7 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
     }
     BASE.set(base);
     EVENT_LOOP.set(0);
+    c::weft_buffers_share(base);
     Ok(())
 }
 
@@ -90,6 +92,7 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
 pub fn reset() {
     BASE.set(-1);
     EVENT_LOOP.set(0);
+    c::weft_buffers_share(0);
     KEPT.take();
     ARE_KEPT.set(false);
 }

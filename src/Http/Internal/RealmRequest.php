@@ -35,6 +35,7 @@ final class RealmRequest
         self::begin($realm, $request, $server, $environment);
         $level = \ob_get_level();
         \ob_start();
+        Realm::hideBuffers(true);
         $isHandled = false;
         $result = null;
         try {
@@ -44,6 +45,7 @@ final class RealmRequest
             if ($endsHere || $hasExited) {
                 self::shutDown($realm);
             }
+            Realm::hideBuffers(false);
             while (\ob_get_level() > $level + 1) {
                 \ob_end_flush();
             }
@@ -52,6 +54,7 @@ final class RealmRequest
         } finally {
             // After an exception the realm is replaced, and nothing else would close its session, whose lock others wait for.
             $isHandled || self::shutDown($realm);
+            Realm::hideBuffers(false);
             while (\ob_get_level() > $level) {
                 \ob_end_clean();
             }
@@ -74,10 +77,12 @@ final class RealmRequest
     {
         $level = \ob_get_level();
         \ob_start();
+        Realm::hideBuffers(true);
         try {
             return Realm::untilExit(static fn(): mixed => $terminate($application));
         } finally {
             self::shutDown($realm);
+            Realm::hideBuffers(false);
             while (\ob_get_level() > $level) {
                 \ob_end_clean();
             }

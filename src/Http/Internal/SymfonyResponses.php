@@ -40,19 +40,6 @@ final class SymfonyResponses
             return $content;
         }
 
-        return static function (BodyWriter $writer) use ($answer): void {
-            \ob_start(static function (string $chunk) use ($writer): string {
-                if ($chunk !== '') {
-                    $writer->writeWithoutWaiting($chunk);
-                }
-
-                return '';
-            }, 4_096);
-            try {
-                $answer->sendContent();
-            } finally {
-                \ob_end_flush();
-            }
-        };
+        return static fn(BodyWriter $writer) => StreamedOutput::copy($answer->sendContent(...), $writer);
     }
 }

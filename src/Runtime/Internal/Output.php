@@ -42,7 +42,8 @@ final class Output
     public static function closeLeftOpen(): string
     {
         $text = '';
-        while (self::$base !== null && \ob_get_level() > self::$base) {
+        // A task does not see the buffers that all tasks share.
+        while (self::$base !== null && \ob_get_level() > 0) {
             $text = (string) \ob_get_clean() . $text;
         }
 

@@ -4,9 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Laravel\Queue;
 
+use Weft\Bus\Internal\QueueClasses;
+
 /**
- * The command and the handler of one queue. The bus routes by type, and each queue of Laravel has jobs of its own: the name of the queue
- * is a part of the type's. It is known only when a job is pushed, so these two classes are declared then.
+ * The command and the handler of one queue of Laravel, see {@see QueueClasses}.
  *
  * @internal
  */
@@ -32,14 +33,7 @@ final class QueueType
         if (\preg_match('/^[\w.:-]{1,150}$/D', $queue) !== 1) {
             throw new \ValueError("The queue \"$queue\" must have a name of 1 to 150 letters, digits, dots, colons, hyphens and underscores");
         }
-        $namespace = __NAMESPACE__ . '\Queue' . \bin2hex($queue);
-        if (!\class_exists("$namespace\\Message", false)) {
-            eval("namespace $namespace;"
-                . "#[\\Weft\\Bus\\MessageType('laravel.job.$queue')] final class Message extends \\" . QueuedJob::class . ' {}'
-                . 'final class MessageHandler extends \\' . Handler::class . ' {'
-                . '#[\\Weft\\Bus\\CommandHandler] public function handle(Message $message, \\Weft\\Bus\\Context $context): void { $this->process($message, $context); } }');
-        }
 
-        return $namespace;
+        return QueueClasses::declare(__NAMESPACE__, $queue, "laravel.job.$queue", QueuedJob::class, Handler::class);
     }
 }

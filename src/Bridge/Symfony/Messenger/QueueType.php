@@ -4,9 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Symfony\Messenger;
 
+use Weft\Bus\Internal\QueueClasses;
+
 /**
- * The command and the handler of one queue. The bus routes by type, and each queue of Messenger has messages of its own: the name of the
- * queue is a part of the type's. It is known only when the DSN is read, so these two classes are declared then.
+ * The command and the handler of one queue of Messenger, see {@see QueueClasses}.
  *
  * @internal
  */
@@ -32,14 +33,7 @@ final class QueueType
         if (\preg_match('/^[\w.-]{1,150}$/D', $queue) !== 1) {
             throw new \ValueError("The queue of weft://$queue must have a name of 1 to 150 letters, digits, dots, hyphens and underscores");
         }
-        $namespace = __NAMESPACE__ . '\Queue' . \bin2hex($queue);
-        if (!\class_exists("$namespace\\Message", false)) {
-            eval("namespace $namespace;"
-                . "#[\\Weft\\Bus\\MessageType('symfony.messenger.$queue')] final class Message extends \\" . Packed::class . ' {}'
-                . 'final class MessageHandler extends \\' . Handler::class . ' {'
-                . '#[\\Weft\\Bus\\CommandHandler] public function handle(Message $message, \\Weft\\Bus\\Context $context): void { $this->process($message, $context); } }');
-        }
 
-        return $namespace;
+        return QueueClasses::declare(__NAMESPACE__, $queue, "symfony.messenger.$queue", Packed::class, Handler::class);
     }
 }
