@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Timing;
 
 /** A Symfony kernel in a process that serves many requests. */
@@ -296,6 +297,7 @@ final class SymfonyHandlerTest extends HttpTestCase
     }
 
     /** @dataProvider waysToFlush */
+    #[DataProvider('waysToFlush')]
     public function testSmallPiecesOfAStreamArriveOneByOne(string $flush): void
     {
         $server = $this->symfony('new Weft\Http\SymfonyHandler(static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
