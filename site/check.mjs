@@ -62,7 +62,12 @@ async function open(place, { width, height, scheme, scripts = true }) {
             problems.push(`${place}: a request leaves the site: ${request.url()}`);
         }
     });
-    page.on('response', (response) => response.status() < 400 || problems.push(`${place}: ${response.url()} is ${response.status()}`));
+    page.on('response', (response) => {
+        // A browser may ask for /favicon.ico before it has read which icon the page names.
+        if (response.status() >= 400 && new URL(response.url()).pathname !== '/favicon.ico') {
+            problems.push(`${place}: ${response.url()} is ${response.status()}`);
+        }
+    });
     page.on('pageerror', (error) => problems.push(`${place}: ${error.message}`));
     await page.goto(`${origin}/${version}/${place}`, { waitUntil: 'networkidle0' });
 
