@@ -43,7 +43,7 @@ final class DelayOnMariaDbTest extends DelayTest
                 $worker->execute('INSERT INTO ballast VALUES ' . \implode(', ', \array_map(static fn(int $id): string => "($id)", \range(1, 100))));
                 $worker->execute('SELECT * FROM weft_delayed WHERE due > 0 ORDER BY due FOR UPDATE')->rows();
                 $sending = async(static fn() => $bus->send(self::customer('second'), new SendOptions(delay: 1_800.0, id: 'second')));
-                // The table is a cache that is filled again when nobody has read it for 0.1 s.
+                // InnoDB refreshes this table only when the last read of it is more than 0.1 s ago.
                 do {
                     delay(0.2);
                     $waiting = $worker->execute("SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE 'INSERT INTO weft_delayed%'")->value();

@@ -17,7 +17,7 @@ typedef struct {
 	struct frame *call;
 	/* The realm that it is in, or NULL: realms/switch.c. */
 	struct weft_realm *realm;
-	/* Output buffers that are the server's: realms/buffers.c. */
+	/* How many output buffers the ob_ functions do not see in it: realms/buffers.c. */
 	int hidden_buffers;
 } weft_fiber;
 

@@ -48,7 +48,7 @@ php_ps_globals *weft_sessions(void);
 void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
 
-/* buffers.c: the output buffers that are open now, or none of this fiber's own, are the server's. */
+/* buffers.c: hides the output buffers that are open now from the ob_ functions in this fiber, or shows them again. */
 void weft_buffers_hide(bool is_hidden);
 
 /* exit.c */

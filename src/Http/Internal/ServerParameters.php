@@ -35,6 +35,8 @@ final class ServerParameters
     private static function made(Request $request): array
     {
         $query = $request->queryString();
+        $host = $request->host();
+        $isSecure = $request->scheme() === 'https';
         $now = \microtime(true);
         $parameters = [
             'REQUEST_METHOD' => $request->method(),
@@ -45,9 +47,9 @@ final class ServerParameters
             'SCRIPT_NAME' => '',
             'SCRIPT_FILENAME' => '',
             'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
-            'HTTP_HOST' => $host = $request->host(),
+            'HTTP_HOST' => $host,
             'SERVER_NAME' => $host,
-            'SERVER_PORT' => ($isSecure = $request->scheme() === 'https') ? 443 : 80,
+            'SERVER_PORT' => $isSecure ? 443 : 80,
         ];
         if (\str_contains($host, ':') && \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1) {
             $parameters['SERVER_NAME'] = $found[1];

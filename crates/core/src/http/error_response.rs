@@ -53,7 +53,7 @@ fn validate_authority<B>(request: &Request<B>, host: Option<&[u8]>) -> Result<()
         return Ok(());
     };
     let authority = authority.as_str();
-    // RFC 9110 §4.2.4: `user@host` could be displayed as the host. It is no host, and neither is `user:password@host`.
+    // RFC 9110 §4.2.4: `user@host` could be displayed as the host. `is_host` refuses every `@`.
     if !is_host(authority.as_bytes()) {
         return Err(StatusCode::BAD_REQUEST);
     }

@@ -35,11 +35,11 @@ final class DelayedMessages implements DelayStore
     /** Seconds until a due message without a queue is tried again. */
     private const RETRY_DELAY = 30.0;
 
-    /** Attempts of a change that the database rolls back for the sake of another transaction. */
+    /** How often a change is made that the database rolls back in favour of another transaction. */
     private const MAX_ATTEMPTS = 10;
 
-    /** Seconds before the second attempt, at most; each further pause may be twice as long. */
-    private const PAUSE = 0.005;
+    /** Maximum seconds before the second attempt; it doubles with each further one. */
+    private const FIRST_PAUSE = 0.005;
 
     /** Woken when this process stores a message that may be due before all others. */
     public readonly Wakeup $earlier;
@@ -153,7 +153,7 @@ final class DelayedMessages implements DelayStore
             try {
                 return $change();
             } catch (TransactionAbortedException) {
-                delay(self::PAUSE * 2 ** ($attempt - 1) * \random_int(1, 100) / 100);
+                delay(self::FIRST_PAUSE * 2 ** ($attempt - 1) * \random_int(1, 100) / 100);
             }
         }
 

@@ -121,7 +121,7 @@ impl<C, E: Clone> State<C, E> {
         }
     }
 
-    /// Without a borrow timeout, fails the longest waiters for which nothing is being opened or validated any more.
+    /// With a borrow timeout of zero, fails waiters, the oldest first, until a connection is being opened or validated for each of the others.
     pub(in crate::pool) fn fail_unserved(&mut self, now: Instant) {
         if !self.options.borrow_timeout.is_zero() {
             return;
