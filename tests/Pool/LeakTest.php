@@ -111,10 +111,16 @@ final class LeakTest extends PoolTestCase
         }));
         $transaction = $db->begin();
         $transaction->execute('SELECT 7 AS n')->value();
+        // A statement that takes longer than the threshold is itself the occasion to tell: another try.
+        for ($tries = 1; $leaks !== [] && $tries < 20; $tries++) {
+            $transaction->rollback();
+            $leaks = [];
+            $transaction = $db->begin();
+            $transaction->execute('SELECT 7 AS n')->value();
+        }
         delay(0.15);
         self::assertSame([], $leaks);
         $db->execute('SELECT 1');
-        // The statement may itself take longer than the threshold.
         self::assertSame([[0, 'SELECT 7 AS n']], \array_values(\array_filter($leaks, static fn (array $leak): bool => $leak[1] !== 'SELECT 1')));
         $transaction->rollback();
         $db->close();
