@@ -72,6 +72,16 @@ final class SymfonyHandler
         return new self(new ApplicationPool(self::fresh($factory), $size, $wait, $recycling, self::reset(...), logger: $logger, name: 'kernels'));
     }
 
+    /**
+     * The kernels: {@see ApplicationPool::stats()}.
+     *
+     * @return array{size: int, in_use: int, idle: int, waiting: int, booted: int, served: int, exhausted: int, failed: int, exited: int, spent: int}
+     */
+    public function stats(): array
+    {
+        return $this->kernels->stats();
+    }
+
     /** @throws ApplicationPoolExhaustedException 503: no kernel became free in time */
     public function __invoke(Request $request): Response
     {

@@ -19,6 +19,7 @@ use Weft\Bridge\Symfony\Internal\BusFactory;
 use Weft\Bridge\Symfony\Internal\DoctrineResetter;
 use Weft\Bridge\Symfony\Internal\Shared;
 use Weft\Bridge\Symfony\Messenger\TransportFactory;
+use Weft\Bridge\Symfony\Profiler\HealthCollector;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
@@ -45,6 +46,8 @@ final class WeftExtension extends Extension
         if (isset($config['bus'])) {
             $this->bus($config['bus']['transport'], isset($config['database']), $container);
         }
+        // The profiler of FrameworkBundle takes what has this tag; without it nothing does.
+        $container->register(HealthCollector::class)->addTag('data_collector', ['template' => '@Weft/health.html.twig', 'id' => 'weft', 'priority' => 200]);
         if ($config['doctrine'] && \interface_exists(DbalMiddleware::class)) {
             // Before every other middleware: theirs wrap the driver that is used.
             $container->register('weft.doctrine.middleware', Middleware::class)->addTag('doctrine.middleware', ['priority' => 1_000]);

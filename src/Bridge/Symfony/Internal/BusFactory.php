@@ -28,6 +28,7 @@ final class BusFactory
     public function once(string $queue, \Closure $declare): void
     {
         Shared::once("$queue at $this->transport", $declare);
+        Shared::uses($queue, fn (): int => $this->create()->queue($queue)->depth());
     }
 
     /** @param list<object> $handlers */

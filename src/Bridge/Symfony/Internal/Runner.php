@@ -36,6 +36,7 @@ final class Runner implements RunnerInterface
         Realm::isolate(...$this->isolated());
         $recycling = new Recycling((int) $this->option('kernel_requests'), (float) $this->option('kernel_age'), (int) $this->option('kernel_memory'));
         $handler = SymfonyHandler::pool($this->kernel(...), $kernels === null ? null : (int) $kernels, (float) ($this->option('kernel_wait') ?? 5.0), $recycling, $logger);
+        Shared::serves($handler->stats(...));
         $app = new App($logger, (bool) ($this->options['debug'] ?? false));
         $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
         $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'));
