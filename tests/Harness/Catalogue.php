@@ -52,7 +52,6 @@ final class Catalogue
     {
         $files = [];
         foreach ($paths as $path) {
-            \file_exists($path) || throw new \RuntimeException("there is no $path");
             \array_push($files, ...self::files((string) \realpath($path)));
         }
 

@@ -16,6 +16,8 @@ final class Command
 
         TEXT;
 
+    private const SUITES = ['rust', 'protobuf', 'php', 'quick'];
+
     private readonly string $var;
     private readonly string $reports;
     private readonly string $scratch;
@@ -41,6 +43,9 @@ final class Command
             echo self::USAGE;
 
             return 0;
+        }
+        foreach (\array_diff($arguments, self::SUITES) as $path) {
+            \file_exists($path) || throw new \RuntimeException("there is no $path");
         }
         $this->prepare();
         try {
