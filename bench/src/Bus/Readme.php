@@ -20,6 +20,8 @@ final class Readme
             'runs' => (string) max(array_map(count(...), $results->byContender())),
             'delivery' => self::delivery($results),
             'table' => $results->table()->markdown(),
+            'published_seconds' => rtrim(Published::seconds($results)->markdown()),
+            'published_rates' => rtrim(Published::rates($results)->markdown()),
             'matrix' => $matrix === null ? '' : self::matrix($matrix),
         ];
     }

@@ -60,7 +60,7 @@ final class Results
         }, $groups);
     }
 
-    /** @return array{tables: string, rounds: string} for the page */
+    /** @return array{tables: string, rounds: string, published: string} for the page */
     public function markdown(): array
     {
         $tables = '';
@@ -70,7 +70,7 @@ final class Results
 
         $rounds = max(array_count_values(array_map(static fn (Run $run): string => "{$run->system()} {$run->preset()}", $this->runs)));
 
-        return ['tables' => $tables, 'rounds' => (string) $rounds];
+        return ['tables' => $tables, 'rounds' => (string) $rounds, 'published' => rtrim(Published::table($this->runs)->markdown())];
     }
 
     /** @return list<string> */

@@ -31,6 +31,7 @@ final class Run implements Measured
             'rss_mib' => round($residentMib, 1),
             'errors' => $load->errors,
             'latency_ms' => $load->latency->toArray(),
+            'times_ms' => array_map(static fn (float $time): float => round($time, 3), $load->times),
         ]);
     }
 

@@ -65,6 +65,7 @@ final class Ghz
             $report['total'] / 1e9,
             new Latency(array_map(static fn (int|float $time): float => $time / 1e6, $nanoseconds)),
             $report['count'] - ($report['statusCodeDistribution']['OK'] ?? 0),
+            ['mean_ms' => ($report['average'] ?? 0) / 1e6, 'fastest_ms' => ($report['fastest'] ?? 0) / 1e6],
         );
     }
 }

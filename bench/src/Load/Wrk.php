@@ -29,6 +29,6 @@ final class Wrk
 
         $latency = new Latency(array_map(static fn (int $us): float => $us / 1000, $report['us_by_percentile']));
 
-        return new Load($report['requests'], $report['us'] / 1e6, $latency, $report['errors']);
+        return new Load($report['requests'], $report['us'] / 1e6, $latency, $report['errors'], ['mean_ms' => $report['mean_us'] / 1000, 'deviation_ms' => $report['deviation_us'] / 1000]);
     }
 }

@@ -7,8 +7,8 @@ function done(summary, latency)
     end
     percentiles[#percentiles + 1] = string.format('"100":%d', latency.max)
     io.write(string.format(
-        'report {"requests":%d,"us":%d,"us_by_percentile":{%s},"errors":%d}\n',
-        summary.requests, summary.duration, table.concat(percentiles, ","),
+        'report {"requests":%d,"us":%d,"us_by_percentile":{%s},"mean_us":%.1f,"deviation_us":%.1f,"errors":%d}\n',
+        summary.requests, summary.duration, table.concat(percentiles, ","), latency.mean, latency.stdev,
         errors.connect + errors.read + errors.write + errors.status + errors.timeout
     ))
 end

@@ -68,10 +68,14 @@ final class Results
         return new Table(['preset', 'with a pool / without', 'published'], array_values($rows));
     }
 
-    /** @return array{table: string, ratios: string} for the page */
+    /** @return array{table: string, ratios: string, published: string} for the page */
     public function markdown(): array
     {
-        return ['table' => $this->table()->markdown(), 'ratios' => $this->ratios()->markdown()];
+        return [
+            'table' => $this->table()->markdown(),
+            'ratios' => $this->ratios()->markdown(),
+            'published' => rtrim(Published::table($this->groups())->markdown()),
+        ];
     }
 
     /** @return list<string> */

@@ -30,6 +30,7 @@ final class Run implements Measured
             'requests' => $load->requests,
             'errors' => $load->errors,
             'latency_ms' => $load->latency->toArray(),
+            'times_ms' => array_map(static fn (float $time): float => round($time, 3), $load->times),
             'cpu_s' => round($cpuSeconds, 2),
             'database_cpu_s' => $databaseCpuSeconds === null ? null : round($databaseCpuSeconds, 2),
         ]);

@@ -101,6 +101,29 @@ final class Results
         return new Table(['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak', 'RSS at the end'], $rows);
     }
 
+    /** What has been published of applications by the same load and within the same limits, beside this run. */
+    public function publishedTable(): Table
+    {
+        return new Table(['who', 'machine', 'requests', 'KO', 'people', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], [
+            ['Laravel, Octane, Swoole', 'Ryzen 4750U, 16 GB', '114,991', '0', '46,576', '4,458', '1,269', '8,503', '15,657', '17,033', '17,585'],
+            ['Laravel, Octane, Swoole', 'Ryzen 5900X, 32 GB', '102,122', '20,409', '33,707', '–', '7,221', '–', '18,996', '19,882', '–'],
+            ['Laravel, Octane, Swoole, later', 'Ryzen 5900X, 32 GB', '–', '–', '46,576', '3', '–', '–', '–', '44', '133'],
+            ['Elixir', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '–', '–', '–', '–', '2', '–'],
+            ['Go', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '–', '–', '–', '–', '1', '–'],
+            ['Go', 'Ryzen 4750U, 16 GB', '–', '–', '–', '–', '–', '–', '–', '2', '41'],
+            ['winner of the contest: Rust, Redis', 't3a.xlarge', '112,833', '3,140', '44,936', '–', '26', '–', '–', '17,418', '–'],
+            [
+                'Weft',
+                'here',
+                number_format($this->fields['requests']),
+                number_format($this->fields['ko']),
+                number_format($this->fields['people']),
+                sprintf('%.1f', $this->fields['mean_ms']),
+                ...array_map(fn (string $name): string => number_format($this->fields[$name]), array_keys(self::PERCENTILES)),
+            ],
+        ]);
+    }
+
     /** @return array<string, string> for the page */
     public function markdown(): array
     {
@@ -109,6 +132,7 @@ final class Results
             'machine' => $this->fields['machine'],
             'versions' => Page::versions($this->fields['versions']),
             'requests' => $this->requestTable()->markdown(),
+            'published' => rtrim($this->publishedTable()->markdown()),
             'parts' => $this->partTable()->markdown(),
         ];
     }
