@@ -17,6 +17,7 @@ use Weft\Http\TrustedProxies;
 use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HealthChecks;
 use Weft\Internal\Inspection;
+use Weft\Internal\Number;
 use Weft\Log\StreamLogger;
 use Weft\Native\MetricsEndpoint;
 use Weft\Runtime\Task;
@@ -74,7 +75,7 @@ final class App
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
         if (\is_nan($grace) || $grace < 0.0) {
-            throw new \ValueError("The grace of an App must be at least 0 seconds, got {$grace}");
+            throw new \ValueError('The grace of an App must be at least 0 seconds, got ' . Number::text($grace));
         }
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
@@ -263,7 +264,7 @@ final class App
         }
         // From here on a signal does not end the process: what has started is stopped.
         $signal = async(static fn(): int => signal(self::SIGTERM, self::SIGINT))->named('signals');
-        delay(0.0);
+        delay(0.001);
         // Before requests arrive, which may send commands to these queues.
         foreach ($this->consumers as [$bus, $queue]) {
             $bus->queue($queue)->declare();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
+use Weft\Internal\Number;
 use Weft\UsageError;
 
 /**
@@ -51,7 +52,7 @@ final class Message
             throw new \ValueError("The priority of a message must be 0 to 255, got {$priority}");
         }
         if ($expiration !== null && !($expiration >= 0.0 && $expiration <= 4_294_967.0)) {
-            throw new \ValueError("The expiration of a message must be 0 to 4,294,967 seconds, got {$expiration}");
+            throw new \ValueError('The expiration of a message must be 0 to 4,294,967 seconds, got ' . Number::text($expiration));
         }
         if ($timestamp !== null && $timestamp < 0) {
             throw new \ValueError("The timestamp of a message must not be negative, got {$timestamp}");

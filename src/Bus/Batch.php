@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /**
  * Beside {@see CommandHandler} or {@see EventListener}: the method handles many messages of one class per call. Its first parameter
  * is an array of {@see BatchItem}; further parameters are those of any handler except {@see Context}. A Transaction parameter is
@@ -31,7 +33,7 @@ final class Batch
             throw new \ValueError("The size of a batch must be at least 1, got {$size}");
         }
         if (\is_nan($window) || $window < 0.0 || $window === \INF) {
-            throw new \ValueError("The window of a batch must be finite and at least 0 seconds, got {$window} seconds");
+            throw new \ValueError('The window of a batch must be finite and at least 0 seconds, got ' . Number::text($window) . ' seconds');
         }
     }
 }

@@ -12,6 +12,7 @@ use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Requests\Requests;
 use Weft\Bus\Internal\Sending\Sender;
 use Weft\Bus\Internal\Setup;
+use Weft\Internal\Number;
 use Weft\Sql\Database;
 
 /**
@@ -170,7 +171,7 @@ final class Bus
     public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
     {
         if (\is_nan($timeout) || $timeout <= 0.0 || $timeout > 1e9) {
-            throw new \ValueError("The timeout of a request must be above 0 seconds, got {$timeout}");
+            throw new \ValueError('The timeout of a request must be above 0 seconds, got ' . Number::text($timeout));
         }
         $reply === null || $this->setup->codec->of($reply);
 

@@ -6,6 +6,7 @@ namespace Weft\Bus;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Internal\Number;
 use Weft\Validation\Validate;
 use Weft\Validation\Validator;
 
@@ -47,7 +48,7 @@ final class BusOptions
         public readonly ?Validator $validator = null,
     ) {
         if ($timeout !== null && !($timeout > 0.0)) {
-            throw new \ValueError("The timeout of a handler must be above 0 seconds, got {$timeout}");
+            throw new \ValueError('The timeout of a handler must be above 0 seconds, got ' . Number::text($timeout));
         }
     }
 }

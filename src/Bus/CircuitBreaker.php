@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /**
  * Pauses a queue after consecutive failures; passed to {@see Bus::consume()}.
  *
@@ -34,7 +36,7 @@ final class CircuitBreaker
             throw new \ValueError("A circuit breaker must open after at least 1 failure, got {$failures}");
         }
         if (\is_nan($pause + $maxPause) || $pause <= 0.0 || $maxPause < $pause || $maxPause === \INF) {
-            throw new \ValueError("The pause of a circuit breaker must be above 0 seconds and at most maxPause, got {$pause} and {$maxPause}");
+            throw new \ValueError('The pause of a circuit breaker must be above 0 seconds and at most maxPause, got ' . Number::text($pause) . ' and ' . Number::text($maxPause));
         }
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /**
  * Stores large bodies outside the broker; the message carries a reference. Pass it to {@see Bus::connect()} of every sender and
  * receiver, with the same store.
@@ -24,7 +26,7 @@ final class ClaimCheck
             throw new \ValueError("The threshold of a claim check must be at least 0 bytes, got {$threshold}");
         }
         if (\is_nan($retention) || $retention <= 0.0) {
-            throw new \ValueError("The retention of a claim check must be above 0 seconds, got {$retention}");
+            throw new \ValueError('The retention of a claim check must be above 0 seconds, got ' . Number::text($retention));
         }
     }
 }

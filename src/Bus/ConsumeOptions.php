@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /** How a queue is consumed; see {@see Bus::consume()} and {@see \Weft\App::consume()}. */
 final class ConsumeOptions
 {
@@ -40,10 +42,10 @@ final class ConsumeOptions
             }
         }
         if ($stopAfter !== null && !($stopAfter > 0.0 && $stopAfter < 1e9)) {
-            throw new \ValueError("A consumer must run for more than 0 and less than 1,000,000,000 seconds, got {$stopAfter}");
+            throw new \ValueError('A consumer must run for more than 0 and less than 1,000,000,000 seconds, got ' . Number::text($stopAfter));
         }
         if ($grace !== null && !($grace >= 0.0)) {
-            throw new \ValueError("The grace period of a consumer must be at least 0 seconds, got {$grace}");
+            throw new \ValueError('The grace period of a consumer must be at least 0 seconds, got ' . Number::text($grace));
         }
     }
 }

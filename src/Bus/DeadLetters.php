@@ -8,6 +8,7 @@ use Weft\Bus\Internal\Consuming\RemainingDeliveries;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Internal\Number;
 
 use function Weft\current;
 use function Weft\delay;
@@ -82,7 +83,7 @@ final class DeadLetters
     public function retry(DeadLetterFilter $filter = new DeadLetterFilter(), ?float $rate = null, ?int $limit = null): int
     {
         if ($rate !== null && !($rate > 0.0)) {
-            throw new \ValueError("The rate of retries must be above 0 per second, got {$rate}");
+            throw new \ValueError('The rate of retries must be above 0 per second, got ' . Number::text($rate));
         }
 
         return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($rate): void {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /** Options of {@see DeliveryGuarantee::Transactional}. */
 final class InboxOptions
 {
@@ -24,10 +26,10 @@ final class InboxOptions
         public readonly int $maxCrashes = 5,
     ) {
         if (!($retention >= 60.0)) {
-            throw new \ValueError("The retention of handled messages must be at least 60 seconds, got {$retention}");
+            throw new \ValueError('The retention of handled messages must be at least 60 seconds, got ' . Number::text($retention));
         }
         if (!($relayAfter >= 0.1)) {
-            throw new \ValueError("relayAfter must be at least 0.1 seconds, got {$relayAfter}");
+            throw new \ValueError('relayAfter must be at least 0.1 seconds, got ' . Number::text($relayAfter));
         }
         if ($maxCrashes < 1) {
             throw new \ValueError("maxCrashes must be at least 1, got {$maxCrashes}");

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /**
  * Limits how often a handler is called; on a handler method or its class. Handlers with the same `$name` share a limit.
  *
@@ -28,7 +30,7 @@ final class RateLimit
         public readonly ?string $name = null,
     ) {
         if (\is_nan($perSecond) || $perSecond <= 0.0 || $perSecond > 1e6) {
-            throw new \ValueError("A rate limit must be above 0 and at most 1,000,000 per second, got {$perSecond}");
+            throw new \ValueError('A rate limit must be above 0 and at most 1,000,000 per second, got ' . Number::text($perSecond));
         }
         if ($burst < 1) {
             throw new \ValueError("The burst of a rate limit must be at least 1, got {$burst}");

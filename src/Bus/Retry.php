@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Weft\Bus\Internal\ExceptionChain;
+use Weft\Internal\Number;
 
 /**
  * How often and when a failed handler is retried before its message is dead-lettered.
@@ -46,7 +47,7 @@ final class Retry
             throw new \ValueError("The numbers of retries must be at least 0, got {$immediate} immediate and {$delayed} delayed");
         }
         if (\is_nan($delay + $maxDelay + $multiplier + $jitter) || $delay < 0.0 || $maxDelay < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
-            throw new \ValueError("A retry must have a delay and maxDelay of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$maxDelay}, {$multiplier} and {$jitter}");
+            throw new \ValueError('A retry must have a delay and maxDelay of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got ' . Number::text($delay) . ', ' . Number::text($maxDelay) . ', ' . Number::text($multiplier) . ' and ' . Number::text($jitter));
         }
         /** @var string $class */
         foreach ($on as $class) {

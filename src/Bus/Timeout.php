@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Internal\Number;
+
 /**
  * Limits how long a handler may run, from its call to the results of its statements; on a handler method, on its class, or on the
  * message class, the first of these in this order. The default is the timeout passed to {@see Bus::connect()}.
@@ -19,7 +21,7 @@ final class Timeout
     public function __construct(public readonly float $seconds)
     {
         if (\is_nan($seconds) || $seconds <= 0.0) {
-            throw new \ValueError("The timeout of a handler must be above 0 seconds, got {$seconds}");
+            throw new \ValueError('The timeout of a handler must be above 0 seconds, got ' . Number::text($seconds));
         }
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc;
 
 use Weft\Http\Internal\PositiveLimits;
+use Weft\Internal\Number;
 
 /**
  * Limits of a gRPC server: how much it does at a time, and groups for everything else. `Weft\Http\Limits` has those of connections.
@@ -40,7 +41,7 @@ final class Limits
     ) {
         PositiveLimits::check('', $this);
         if ($clientShare > 1.0) {
-            throw new \ValueError("The limit clientShare must be at most 1, got $clientShare");
+            throw new \ValueError('The limit clientShare must be at most 1, got ' . Number::text($clientShare));
         }
     }
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
+use Weft\Internal\Number;
+
 /** Limits of one service or method. Null applies the limit of the server. */
 final class MethodLimits
 {
@@ -25,7 +27,7 @@ final class MethodLimits
         foreach (['messageBytes' => $messageBytes, 'timeout' => $timeout, 'inFlight' => $inFlight] as $name => $value) {
             // NAN is not greater either.
             if ($value !== null && !($value > 0)) {
-                throw new \ValueError("$name must be greater than 0, got $value");
+                throw new \ValueError("$name must be greater than 0, got " . Number::text($value));
             }
         }
         if ($queue < 0) {

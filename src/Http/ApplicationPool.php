@@ -11,6 +11,7 @@ use Weft\Http\Internal\InstanceMemory;
 use Weft\Http\Internal\RealmBody;
 use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\State\StateWatch;
+use Weft\Internal\Number;
 use Weft\Log\StreamLogger;
 use Weft\Native;
 use Weft\Pool\Leak;
@@ -96,7 +97,7 @@ final class ApplicationPool
             throw new \ValueError("A pool of $name needs at least 1 instance, got \$size $size");
         }
         if (!($wait >= 0.0)) {
-            throw new \ValueError("The wait for one of the $name must be at least 0 seconds, got \$wait $wait");
+            throw new \ValueError("The wait for one of the $name must be at least 0 seconds, got \$wait " . Number::text($wait));
         }
         $this->memory = new InstanceMemory($size);
         $this->size = $this->memory->size();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\PositiveLimits;
+use Weft\Internal\Number;
 
 /**
  * Limits of an HTTP server: how much it does at a time, and groups for everything else. The defaults suit a server that faces the
@@ -50,7 +51,7 @@ final class Limits
     ) {
         PositiveLimits::check('', $this);
         if ($clientShare > 1.0) {
-            throw new \ValueError("The limit clientShare must be at most 1, got $clientShare");
+            throw new \ValueError('The limit clientShare must be at most 1, got ' . Number::text($clientShare));
         }
     }
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Internal\Number;
+
 /** When an {@see ApplicationPool} replaces an instance although it works: what an application keeps for itself grows with its requests. */
 final class Recycling
 {
@@ -17,7 +19,7 @@ final class Recycling
     public function __construct(public readonly int $requests = 0, public readonly float $age = 0.0, public readonly int $memory = 0)
     {
         if ($requests < 0 || !($age >= 0.0) || $memory < 0) {
-            throw new \ValueError("An instance is replaced after at least 0 requests, 0 seconds and 0 bytes, got {$requests}, {$age} and {$memory}");
+            throw new \ValueError("An instance is replaced after at least 0 requests, 0 seconds and 0 bytes, got {$requests}, " . Number::text($age) . " and {$memory}");
         }
     }
 }

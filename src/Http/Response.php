@@ -7,6 +7,7 @@ namespace Weft\Http;
 use Weft\Http\Internal\EventBody;
 use Weft\Http\Internal\FileBody;
 use Weft\Http\Internal\FileName;
+use Weft\Internal\Number;
 use Weft\Native\HttpFile;
 
 /**
@@ -130,7 +131,7 @@ final class Response
     public static function events(iterable|\Closure $events, float $heartbeat = 15.0): self
     {
         if (!($heartbeat >= 0.0)) {
-            throw new \ValueError("heartbeat must be at least 0 seconds, got $heartbeat");
+            throw new \ValueError('heartbeat must be at least 0 seconds, got ' . Number::text($heartbeat));
         }
         // The last field keeps nginx from buffering events.
         $headers = ['content-type' => 'text/event-stream', 'cache-control' => 'no-store', 'x-accel-buffering' => 'no'];

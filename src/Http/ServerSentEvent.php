@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Internal\Number;
+
 /** A server-sent event (HTML §9.2), see `Response::events()`. */
 final class ServerSentEvent implements \Stringable
 {
@@ -30,7 +32,7 @@ final class ServerSentEvent implements \Stringable
             throw new \ValueError('The data of an event is UTF-8: encode other bytes, for example with base64_encode()');
         }
         if ($retry !== null && !($retry >= 0.0 && $retry <= 1e9)) {
-            throw new \ValueError("retry must be at least 0 seconds, got $retry");
+            throw new \ValueError('retry must be at least 0 seconds, got ' . Number::text($retry));
         }
     }
 

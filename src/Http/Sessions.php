@@ -6,6 +6,7 @@ namespace Weft\Http;
 
 use Weft\Http\Internal\ErrorPage;
 use Weft\Http\Internal\KeptSession;
+use Weft\Internal\Number;
 
 /**
  * Middleware with sessions: `$routes->use(new Sessions(new Sessions\FileStore('/var/lib/app/sessions')))`, then `$request->session()` in handlers.
@@ -41,7 +42,7 @@ final class Sessions
         private readonly SameSite $sameSite = SameSite::Lax,
     ) {
         if (!($idle > 0.0) || !($lifetime > 0.0)) {
-            throw new \ValueError("idle and lifetime of sessions must be above 0 seconds, got $idle and $lifetime");
+            throw new \ValueError('idle and lifetime of sessions must be above 0 seconds, got ' . Number::text($idle) . ' and ' . Number::text($lifetime));
         }
         $this->cookie('', 0);
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Internal\Number;
+
 /**
  * Which files {@see Router::static()} serves, and how long clients keep them.
  *
@@ -13,6 +15,9 @@ namespace Weft\Http;
  */
 final class StaticOptions
 {
+    /** Caches take a larger number for this one (RFC 9111 §1.2.2). */
+    private const LONGEST_AGE = 2 ** 31;
+
     /**
      * @param string|null $index the file served for a directory; null serves none. Set null where directories must answer 404
      * @param float $maxAge seconds a client may cache a file, at least 0; with 0 it revalidates every time and gets 304. Raise it where old
@@ -30,13 +35,13 @@ final class StaticOptions
         public readonly bool $hidden = false,
     ) {
         if (!($maxAge >= 0.0)) {
-            throw new \ValueError("maxAge must be at least 0 seconds, got $maxAge");
+            throw new \ValueError('maxAge must be at least 0 seconds, got ' . Number::text($maxAge));
         }
     }
 
     /** @internal the value of `Cache-Control` */
     public function cacheControl(): string
     {
-        return $this->maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $this->maxAge . ($this->immutable ? ', immutable' : '');
+        return $this->maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) \min($this->maxAge, self::LONGEST_AGE) . ($this->immutable ? ', immutable' : '');
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Internal\Number;
+
 /**
  * Who may open a WebSocket of {@see Router::websocket()}, and what may be sent over it.
  *
@@ -36,7 +38,7 @@ final class WebSocketOptions
         public readonly bool $compress = false,
     ) {
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
-            throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
+            throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and " . Number::text($pingInterval));
         }
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Lock;
 
 use Weft\Internal\Jitter;
+use Weft\Internal\Number;
 use Weft\Pool\PoolException;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
@@ -40,7 +41,7 @@ final class Locks
         private readonly float $seconds = 30.0,
     ) {
         if (\is_nan($seconds) || $seconds < 0.05) {
-            throw new \ValueError("The lifetime of a lock is at least 0.05 seconds, got {$seconds}");
+            throw new \ValueError('The lifetime of a lock is at least 0.05 seconds, got ' . Number::text($seconds));
         }
     }
 

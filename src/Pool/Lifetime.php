@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
+use Weft\Internal\Number;
+
 /** How long a pool keeps its resources, in seconds; see {@see PoolOptions}. */
 final class Lifetime
 {
@@ -26,7 +28,7 @@ final class Lifetime
     ) {
         Internal\Seconds::check('lifetime', ['max' => $max, 'renewal' => $renewal, 'idle' => $idle]);
         if (!($jitter >= 0.0 && $jitter <= 1.0)) {
-            throw new \ValueError("The option lifetime.jitter of a pool must be between 0 and 1, got {$jitter}");
+            throw new \ValueError('The option lifetime.jitter of a pool must be between 0 and 1, got ' . Number::text($jitter));
         }
     }
 }

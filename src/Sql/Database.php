@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
+use Weft\Internal\Number;
 use Weft\InvalidDsnError;
 use Weft\Native\SqlDatabase;
 use Weft\Pool\Hooks;
@@ -147,7 +148,7 @@ final class Database implements Connection
     public function listen(string|array $channels, float $check = 30.0): Listener
     {
         if (!($check > 0.0)) {
-            throw new \ValueError("The interval after which a listener checks its connection must be above 0 s, got {$check}");
+            throw new \ValueError('The interval after which a listener checks its connection must be above 0 s, got ' . Number::text($check));
         }
 
         return new Listener(Scheduler::await($this->native->listen((array) $channels, $check)));
@@ -244,7 +245,7 @@ final class Database implements Connection
     {
         if ($this->heldHere() !== null) {
             // An operation that was just cancelled returns its connection in the next turn of the loop.
-            delay(0.0);
+            delay(0.001);
         }
         $held = $this->heldHere();
         if ($held !== null) {

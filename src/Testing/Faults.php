@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Testing;
 
+use Weft\Internal\Number;
+
 /** Probabilities, from 0 to 1, of faults in a simulated broker. All of them may happen with a real broker, too. */
 final class Faults
 {
@@ -20,11 +22,11 @@ final class Faults
     ) {
         foreach ([$reorder, $duplicate, $crash] as $probability) {
             if (!($probability >= 0.0 && $probability <= 1.0)) {
-                throw new \ValueError("A probability must be 0 to 1, got {$probability}");
+                throw new \ValueError('A probability must be 0 to 1, got ' . Number::text($probability));
             }
         }
         if ($crash > 0.9) {
-            throw new \ValueError("The probability of a crash must be at most 0.9, got {$crash}");
+            throw new \ValueError('The probability of a crash must be at most 0.9, got ' . Number::text($crash));
         }
     }
 

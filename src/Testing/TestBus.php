@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Internal\Number;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\MessageReader;
 use Weft\Testing\Internal\PhpUnit;
@@ -188,7 +189,7 @@ final class TestBus
     public function advance(float $seconds): void
     {
         if (!($seconds >= 0.0)) {
-            throw new \ValueError("The clock can only be advanced, got {$seconds} seconds");
+            throw new \ValueError('The clock can only be advanced, got ' . Number::text($seconds) . ' seconds');
         }
         $this->run();
         $end = Clock::now() + $seconds;

@@ -158,7 +158,7 @@ final class StaticTest extends HttpTestCase
     public function testACacheAgeIsNotNegative(float $age): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage("maxAge must be at least 0 seconds, got $age");
+        $this->expectExceptionMessage('maxAge must be at least 0 seconds, got ' . \var_export($age, true));
 
         new StaticOptions(maxAge: $age);
     }
@@ -168,6 +168,11 @@ final class StaticTest extends HttpTestCase
     {
         yield 'below 0' => [-0.5];
         yield 'no number' => [\NAN];
+    }
+
+    public function testAnUnlimitedCacheAgeIsTheLongestThatCachesKnow(): void
+    {
+        self::assertSame('public, max-age=2147483648', (new StaticOptions(maxAge: \INF))->cacheControl());
     }
 
     private function server(string $more = ''): ServerProcess

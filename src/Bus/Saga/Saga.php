@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Saga;
 
+use Weft\Internal\Number;
+
 /**
  * Marks a class as a saga (process manager): a long-running process with state that messages start, continue and end.
  *
@@ -44,7 +46,7 @@ final class Saga
             throw new \ValueError("The name of a saga must have 1 to 100 bytes, \"{$name}\" has " . \strlen($name ?? ''));
         }
         if ($expires !== null && !($expires > 0.0 && $expires < 1e10)) {
-            throw new \ValueError("The expiry of a saga must be above 0 seconds, or null for never; got {$expires}");
+            throw new \ValueError('The expiry of a saga must be above 0 seconds, or null for never; got ' . Number::text($expires));
         }
         if ($version < 1) {
             throw new \ValueError("The version of a saga must be at least 1, got {$version}");

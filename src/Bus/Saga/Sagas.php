@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Saga\SagaDefinition;
 use Weft\Bus\Internal\Saga\SagaRow;
 use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Sending\Sender;
+use Weft\Internal\Number;
 use Weft\Sql\Connection;
 use Weft\Sql\Transaction;
 
@@ -75,7 +76,7 @@ final class Sagas
     public function reopen(string $saga, string $id, ?float $expires = null, string $reason = '', ?Transaction $transaction = null): void
     {
         if ($expires !== null && !($expires > 0.0)) {
-            throw new \ValueError("The expiry of a reopened saga must be above 0 seconds, got {$expires}");
+            throw new \ValueError('The expiry of a reopened saga must be above 0 seconds, got ' . Number::text($expires));
         }
         $definition = $this->definition($saga);
         $connection = $transaction ?? $this->store->database;

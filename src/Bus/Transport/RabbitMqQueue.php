@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
+use Weft\Internal\Number;
+
 /**
  * The kind of queue that {@see RabbitMq} declares. The type is always sent explicitly, so that defaults of the broker or virtual host do
  * not apply.
@@ -85,7 +87,7 @@ final class RabbitMqQueue
             throw new \ValueError("The offset of a stream must be first, last, next, a number or a time, got \"{$offset}\"");
         }
         if (($maxBytes ?? 1) < 1 || ($maxAge !== null && !($maxAge >= 1.0 && $maxAge < 1e10))) {
-            throw new \ValueError('A stream must keep at least 1 byte and 1 second, got ' . ($maxBytes ?? 'no') . ' bytes and ' . ($maxAge ?? 'no') . ' seconds');
+            throw new \ValueError('A stream must keep at least 1 byte and 1 second, got ' . ($maxBytes ?? 'no') . ' bytes and ' . ($maxAge === null ? 'no' : Number::text($maxAge)) . ' seconds');
         }
         $own = ($maxBytes === null ? [] : ['x-max-length-bytes' => $maxBytes]) + ($maxAge === null ? [] : ['x-max-age' => (int) \ceil($maxAge) . 's']);
 

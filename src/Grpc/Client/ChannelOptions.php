@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
+use Weft\Internal\Number;
+
 /** Options of {@see Http2Channel::connect()}. */
 final class ChannelOptions
 {
@@ -35,7 +37,7 @@ final class ChannelOptions
         }
         foreach (['connectTimeout' => $connectTimeout, 'messageBytes' => $messageBytes] as $name => $value) {
             if (!($value > 0)) {
-                throw new \ValueError("$name must be greater than 0, got $value");
+                throw new \ValueError("$name must be greater than 0, got " . Number::text($value));
             }
         }
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
+use Weft\Internal\Number;
+
 /**
  * Pings that detect a lost server during a call. By default gRPC servers disconnect clients that ping more often than every five minutes.
  */
@@ -20,7 +22,7 @@ final class Keepalive
     {
         foreach (['interval' => $interval, 'timeout' => $timeout] as $name => $value) {
             if (!($value > 0)) {
-                throw new \ValueError("The $name of a keepalive must be greater than 0, got $value");
+                throw new \ValueError("The $name of a keepalive must be greater than 0, got " . Number::text($value));
             }
         }
     }

@@ -6,6 +6,7 @@ namespace Weft\Grpc\Client;
 
 use Weft\Grpc\Status;
 use Weft\Internal\Jitter;
+use Weft\Internal\Number;
 
 /** When a failed call is retried (gRFC A6). */
 final class RetryPolicy
@@ -36,7 +37,7 @@ final class RetryPolicy
         }
         foreach (['initialBackoff' => $initialBackoff, 'maxBackoff' => $maxBackoff, 'multiplier' => $multiplier] as $name => $value) {
             if ($value <= 0) {
-                throw new \ValueError("$name must be greater than 0, got $value");
+                throw new \ValueError("$name must be greater than 0, got " . Number::text($value));
             }
         }
     }

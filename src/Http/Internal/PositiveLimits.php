@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
+use Weft\Internal\Number;
+
 /** @internal */
 final class PositiveLimits
 {
@@ -18,7 +20,7 @@ final class PositiveLimits
         foreach (\get_object_vars($limits) as $name => $value) {
             // NAN is not greater either.
             if ((\is_int($value) || \is_float($value)) && !($value > 0)) {
-                throw new \ValueError("The limit {$prefix}{$name} must be greater than 0, got {$value}");
+                throw new \ValueError("The limit {$prefix}{$name} must be greater than 0, got " . Number::text($value));
             }
         }
     }

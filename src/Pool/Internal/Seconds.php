@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Pool\Internal;
 
+use Weft\Internal\Number;
+
 /**
  * Checks the times of the options of a pool.
  *
@@ -19,7 +21,7 @@ final class Seconds
     {
         foreach ($times as $option => $seconds) {
             if (!($seconds >= 0.0 && $seconds < \INF)) {
-                throw new \ValueError("The option {$group}.{$option} of a pool must be a finite number of seconds that is not negative, got {$seconds}");
+                throw new \ValueError("The option {$group}.{$option} of a pool must be a finite number of seconds that is not negative, got " . Number::text($seconds));
             }
         }
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Internal\Clock;
+use Weft\Internal\Number;
 
 /**
  * The time at which a message is due.
@@ -20,7 +21,7 @@ final class Due
             throw new \ValueError('A message has either a delay or a time, not both');
         }
         if ($delay !== null && (\is_nan($delay) || $delay < 0.0 || $delay >= 1e10)) {
-            throw new \ValueError("A delay must be finite and at least 0 seconds, got {$delay} seconds");
+            throw new \ValueError('A delay must be finite and at least 0 seconds, got ' . Number::text($delay) . ' seconds');
         }
     }
 

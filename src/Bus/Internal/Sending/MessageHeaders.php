@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
+use Weft\Internal\Number;
 
 /**
  * The headers for the options of one message.
@@ -64,7 +65,7 @@ final class MessageHeaders
     {
         return !\is_nan($seconds) && $seconds > 0.0 && $seconds < 1e10
             ? $seconds
-            : throw new \ValueError("The expiry of a message must be above 0 seconds, got {$seconds}");
+            : throw new \ValueError('The expiry of a message must be above 0 seconds, got ' . Number::text($seconds));
     }
 
     /** @return list<string> */

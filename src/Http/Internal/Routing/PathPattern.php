@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\InvalidRouteError;
+use Weft\Internal\Number;
 
 /**
  * The path of a route, such as `/people/{id:\d+}`: matches paths, and builds them.
@@ -114,6 +115,7 @@ final class PathPattern
         if (!\is_string($value) && !\is_int($value) && !\is_float($value) && !$value instanceof \Stringable) {
             throw new \ValueError("The path \"{$this->path}\" needs a value for {{$name}}, got " . \get_debug_type($value));
         }
+        $value = \is_float($value) ? Number::text($value) : $value;
         $encoded = \rawurlencode((string) $value);
         $candidates = [\str_replace('%2F', '/', $encoded), $encoded];
         foreach ($candidates as $candidate) {
