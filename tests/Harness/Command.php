@@ -59,7 +59,8 @@ final class Command
     {
         \getenv('WEFT_EXTENSION') || \putenv('WEFT_EXTENSION=' . (\getenv('CARGO_TARGET_DIR') ?: "{$this->root}/target") . '/debug/libweft.so');
         @\mkdir($this->var, recursive: true);
-        $lock = \fopen("{$this->var}/test.lock", 'c');
+        // With `e` the servers do not inherit it: a run that was killed holds the lock no longer, although its servers go on.
+        $lock = \fopen("{$this->var}/test.lock", 'ce');
         $lock !== false && \flock($lock, \LOCK_EX | \LOCK_NB) || throw new \RuntimeException("another scripts/test runs on {$this->var}");
         // Held until this process ends.
         $GLOBALS['weft_test_lock'] = $lock;
@@ -81,7 +82,7 @@ final class Command
         $result = $runner->run($this->jobs(new Catalogue($this->root, $times), $arguments));
         $runner->isInterrupted() || $times->save($result->times);
         if ($runner->isInterrupted()) {
-            echo "interrupted\n";
+            echo "interrupted: the servers are stopped\n";
 
             return 130;
         }

@@ -73,18 +73,19 @@ final class Lane
         }
         $result = $late ? $this->hung($this->job, $this->process) : $this->job->result($this->directory, (int) $code);
         $this->collectIncidents($this->job, $result);
-        $this->collectLeftovers($this->job, $this->process, $result);
+        $this->collectLeftovers($this->job, $this->process, $result, $late || $code > 128);
         $finished = new Finished($this->job, $result, $this->process->seconds(), $this->directory);
         $this->job = $this->process = null;
 
         return $finished;
     }
 
-    /** Ends the job that runs, if one does. */
+    /** Ends the job that runs, if one does, and the start of the servers: {@see stop()} would wait for it. */
     public function interrupt(): void
     {
         $this->process?->end();
-        $this->process = $this->job = null;
+        $this->starting?->end();
+        $this->process = $this->job = $this->starting = null;
     }
 
     /** Begins to stop the servers. */
@@ -130,7 +131,7 @@ final class Lane
         }
     }
 
-    private function collectLeftovers(Job $job, Process $process, Result $result): void
+    private function collectLeftovers(Job $job, Process $process, Result $result, bool $wasKilled): void
     {
         $deadline = \hrtime(true) / 1e9 + self::LAST_SECONDS;
         while (($left = $process->leftovers()) !== [] && \hrtime(true) / 1e9 < $deadline) {
@@ -141,7 +142,8 @@ final class Lane
             $result->fail("{$job->name}: left processes running", \implode("\n", $left));
         }
         $files = \array_diff(\scandir($this->temporary) ?: [], ['.', '..']);
-        if ($files !== []) {
+        // A job that was killed had no time to remove its files; since version 12 PHPUnit has one for each test.
+        if ($files !== [] && !$wasKilled) {
             $result->fail("{$job->name}: left files in the temporary directory", \implode("\n", $files));
         }
         self::remove($this->temporary);

@@ -12,6 +12,7 @@ final class RunnerTest extends TestCase
     private string $directory;
     /** @var list<string> */
     private array $printed = [];
+    private int $server = 0;
 
     protected function setUp(): void
     {
@@ -21,6 +22,7 @@ final class RunnerTest extends TestCase
 
     protected function tearDown(): void
     {
+        self::runs($this->server) && \posix_kill($this->server, \SIGKILL);
         Lane::remove($this->directory);
     }
 
@@ -95,6 +97,69 @@ final class RunnerTest extends TestCase
         $job = new RustJob('program', '/', ['sh', '-c', 'echo test a ... ok; exit 101'], 1.0);
 
         self::assertSame('0 passed, 1 failed, 0 skipped', $this->runner([$this->lane(1)])->run([$job])->summary());
+    }
+
+    public function testASignalEndsTheStartOfTheServersAndStopsThem(): void
+    {
+        $program = $this->command();
+
+        $program->end();
+
+        self::assertSame(130, $program->code(), Output::tail("{$this->directory}/output"));
+        self::assertStringContainsString('interrupted', Output::tail("{$this->directory}/output"));
+        self::assertFalse(self::runs($this->server));
+        self::assertSame("up\ndown\n", \file_get_contents("{$this->directory}/var/calls"));
+    }
+
+    public function testServersOfARunThatWasKilledDoNotHoldItsLock(): void
+    {
+        $program = $this->command();
+        \posix_kill($program->pid, \SIGKILL);
+        while ($program->code() === null) {
+            \usleep(10_000);
+        }
+
+        $lock = \fopen("{$this->directory}/var/test.lock", 'c');
+        $isFree = \flock($lock, \LOCK_EX | \LOCK_NB);
+
+        self::assertTrue(self::runs($this->server));
+        self::assertTrue($isFree);
+    }
+
+    private static function runs(int $server): bool
+    {
+        return \str_contains((string) @\file_get_contents("/proc/$server/cmdline"), 'sleep');
+    }
+
+    /** `scripts/test` while it starts its server. */
+    private function command(): Process
+    {
+        \mkdir("{$this->directory}/scripts");
+        \file_put_contents("{$this->directory}/scripts/services", <<<'SH'
+            #!/bin/bash
+            # Stands for the real one: its server never answers, so `up` never ends, and `down` waits for it.
+            cd "$(dirname "$0")/../var"
+            exec 9>lock && flock 9
+            echo "$1" >>calls
+            if [[ $1 == up ]]; then sleep 600 9>&- & echo $! >new && mv new server && wait; fi
+            kill "$(cat server)"
+            SH);
+        \chmod("{$this->directory}/scripts/services", 0o755);
+        \file_put_contents("{$this->directory}/XTest.php", '');
+        $load = 'foreach (["Command", "Lane", "Process", "Servers", "Runner", "Result", "Catalogue", "Times", "Job", "PhpJob", "Output", "Finished"] as $class) { require ' . \var_export(__DIR__, true) . ' . "/$class.php"; }';
+        $run = $load . 'exit((new Weft\Tests\Harness\Command($argv[1]))->run([$argv[1] . "/XTest.php"]));';
+        $environment = ['WEFT_VAR' => "{$this->directory}/var", 'WEFT_TEST_LANES' => '1', 'TMPDIR' => $this->directory];
+        $program = new Process([\PHP_BINARY, '-r', $run, $this->directory], "{$this->directory}/output", $environment);
+        $deadline = \hrtime(true) / 1e9 + 60.0;
+        while (!\is_file("{$this->directory}/var/server")) {
+            self::assertNull($program->code(), Output::tail("{$this->directory}/output"));
+            self::assertLessThan($deadline, \hrtime(true) / 1e9, 'the server was not started');
+            \usleep(10_000);
+        }
+
+        $this->server = (int) \file_get_contents("{$this->directory}/var/server");
+
+        return $program;
     }
 
     private function runOf(string $fixture, ?float $deadline = null): Result
