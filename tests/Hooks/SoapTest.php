@@ -7,6 +7,7 @@ namespace Weft\Tests\Hooks;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\InTask;
+use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\all;
 use function Weft\delay;
@@ -20,6 +21,34 @@ use function Weft\delay;
 final class SoapTest extends TestCase
 {
     use InTask;
+
+    /** Two calls, each with an encoding of its own, and one that waits for Weft. waits() has what the two do. */
+    private const CALLS = <<<'PHP'
+        final class Client extends SoapClient {
+            public function __construct(private string $name, private Closure $wait, array $options = []) {
+                parent::__construct(null, ['location' => 'http://localhost/', 'uri' => 'urn:test', ...$options]);
+            }
+            public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false, ?string $uriParserClass = null): ?string {
+                echo "$this->name begins\n";
+                ($this->wait)();
+                echo "$this->name ends\n";
+                return '<E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/" xmlns:i="http://www.w3.org/2001/XMLSchema-instance" xmlns:t="urn:test">'
+                    . '<E:Body><t:r><return i:type="t:thing"><a>é</a></return></t:r></E:Body></E:Envelope>';
+            }
+        }
+        run(function () {
+            [$wait, $end] = waits();
+            $first = new Client('first', $wait);
+            $second = new Client('second', $end, ['encoding' => 'ISO-8859-1']);
+            [$one, $two] = Weft\all([fn() => $first->__soapCall('thing', [])->a, fn() => $second->__soapCall('thing', [])->a]);
+            echo bin2hex($one), ' ', bin2hex($two), "\n";
+            try {
+                (new Client('third', fn() => delay(0.001)))->__soapCall('thing', []);
+            } catch (Error $error) {
+                echo $error->getMessage(), "\n";
+            }
+        });
+        PHP;
 
     public function testCallsThatOverlapKeepTheirOptions(): void
     {
@@ -55,6 +84,48 @@ final class SoapTest extends TestCase
 
         self::assertSame(['mine'], $warnings);
         self::assertInstanceOf(\stdClass::class, $result);
+    }
+
+    public function testCallsOverlapWhereTheVariablesOfTheModuleAreKnown(): void
+    {
+        $program = Subprocess::run(self::CALLS . <<<'PHP'
+            function waits(): array {
+                $second = new Weft\Runtime\Channel();
+                return [fn() => $second->receive(), function () use ($second) { usleep(1_000); $second->send(null); }];
+            }
+            PHP, extensions: ['dom', 'soap']);
+
+        self::assertSame("first begins\nsecond begins\nsecond ends\nfirst ends\nc3a9 e9\nthird begins\nthird ends\n", $program->output, $program->errors);
+        self::assertSame('', $program->errors);
+    }
+
+    public function testCallsBlockWhereTheVariablesOfTheModuleAreInAnotherOrder(): void
+    {
+        $module = self::moduleThatMovesTheVariables();
+        try {
+            $program = Subprocess::run(self::CALLS . <<<'PHP'
+                function waits(): array { return [fn() => usleep(1_000), fn() => usleep(1_000)]; }
+                PHP, extensions: ['dom', 'soap'], options: ["extension=$module"]);
+        } finally {
+            unlink($module);
+        }
+
+        self::assertStringStartsWith("first begins\nfirst ends\nsecond begins\nsecond ends\nc3a9 e9\nthird begins\nThis code cannot wait: ", $program->output, $program->errors);
+        self::assertStringContainsString('SoapClient', $program->output);
+        self::assertSame('', $program->errors);
+    }
+
+    private static function moduleThatMovesTheVariables(): string
+    {
+        $includes = trim((string) shell_exec('php-config --includes 2>/dev/null'));
+        if ($includes === '' || shell_exec('command -v cc') === null) {
+            self::markTestSkipped('php-config or a C compiler is missing');
+        }
+        $module = tempnam(sys_get_temp_dir(), 'weft');
+        exec("cc -shared -fPIC $includes -o $module " . __DIR__ . '/Fixtures/soap-layout.c 2>&1', $output, $code);
+        self::assertSame(0, $code, implode("\n", $output));
+
+        return $module;
     }
 
     /** @param array<string, mixed> $options */

@@ -16,6 +16,9 @@ final class Blocking
     /** Seconds that clean-up code may wait, in all, while PHP destroys suspended tasks. */
     private const SHUTDOWN_TIMEOUT = 5.0;
 
+    /** The other code in which PHP cannot suspend a fiber; for SOAP see calls.c of the extension. */
+    private const OTHER_REFUSALS = 'The same holds for a handler of pcntl_signal(), and for what SoapClient calls where its variables are in an order that Weft does not know.';
+
     /** @var array<int, true> finished operations that no code has waited for yet */
     public static array $finished = [];
 
@@ -75,8 +78,10 @@ final class Blocking
         }
 
         return new \Error(
-            'This code cannot wait: before PHP 8.4 a task cannot be suspended inside a destructor. '
-            . 'Close the object before its last reference goes away.',
+            \PHP_VERSION_ID < 80400
+                ? 'This code cannot wait: before PHP 8.4 a task cannot be suspended inside a destructor. Close the object before its last reference goes away. '
+                    . self::OTHER_REFUSALS
+                : 'This code cannot wait: PHP cannot suspend a task here. ' . self::OTHER_REFUSALS,
             previous: $refused,
         );
     }
