@@ -116,7 +116,7 @@ function timeout(float $seconds, callable $work): mixed
 {
     // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
     if (\is_nan($seconds) || $seconds < 0.0) {
-        throw new \ValueError("A timeout must not be negative, got $seconds seconds");
+        throw new \ValueError('A timeout must not be negative, got ' . Internal\Number::text($seconds) . ' seconds');
     }
     $task = Scheduler::task();
 
@@ -194,13 +194,22 @@ function shield(callable $section): mixed
     return $task === null ? $section() : $task->shield($section);
 }
 
-/** Waits. Outside `run()` the process sleeps. */
+/** Waits. Outside `run()` the process sleeps. With 0 the other tasks get a turn, as with {@see yieldNow()}. */
 #[WaitsFor('a delay')]
 function delay(float $seconds): void
 {
     // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
     if (\is_nan($seconds) || $seconds < 0.0) {
-        throw new \ValueError("A delay must not be negative, got $seconds seconds");
+        throw new \ValueError('A delay must not be negative, got ' . Internal\Number::text($seconds) . ' seconds');
+    }
+    if ($seconds === 0.0 && Scheduler::canYield()) {
+        try {
+            yieldNow();
+
+            return;
+        } catch (\FiberError) {
+            // The task is being destroyed: its clean-up code blocks the process.
+        }
     }
     Scheduler::await(Native\sleep($seconds));
 }

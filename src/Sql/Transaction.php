@@ -262,7 +262,7 @@ final class Transaction implements Connection
     private function withOutcome(CancelledException $cancelled): CancelledException
     {
         // The loop drops the cancelled call in its next turn; only then is it known whether the commit was sent.
-        shield(static fn () => delay(0.0));
+        shield(static fn () => delay(0.001));
         try {
             $this->native->checkOutcome();
         } catch (TransactionOutcomeUnknownException $unknown) {

@@ -42,7 +42,7 @@ final class Worker
     {
         $signal = \Weft\async(static fn(): int => \Weft\signal(self::SIGTERM, self::SIGINT));
         // One turn of the loop, and the handlers are in place: from now on a signal does not end the process.
-        \Weft\delay(0.0);
+        \Weft\delay(0.001);
         self::ready();
         $signal = $signal->await();
         self::draining();

@@ -219,6 +219,42 @@ final class TaskTest extends TestCase
         self::assertSame([10, 0], [$peak, $now]);
     }
 
+    public function testADelayOfNothingIsATurnForTheOthersAndNoTimer(): void
+    {
+        $order = run(static function (): array {
+            $order = [];
+            $other = async(static function () use (&$order): void {
+                $order[] = 'other';
+                $order[] = Native\running();
+                delay(0.0);
+                $order[] = 'other again';
+            });
+            $order[] = 'first';
+            delay(0.0);
+            $order[] = 'first again';
+            $other->await();
+
+            return $order;
+        });
+
+        self::assertSame(['first', 'other', 0, 'first again', 'other again'], $order);
+    }
+
+    public function testADelayOfNothingWorksWhereNoTaskCanYield(): void
+    {
+        delay(0.0);
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () { try { delay(60); } finally { delay(0.0); echo "cleaned up\n"; } });
+                delay(0.01);
+                exit(3);
+            });
+            PHP);
+
+        self::assertSame("cleaned up\n", $program->output, $program->errors);
+        self::assertSame('', $program->errors);
+    }
+
     public function testAnOperationThatFinishedBeforeItsAwaitIsNotLost(): void
     {
         $first = Native\sleep(0.0);

@@ -126,6 +126,14 @@ final class Scheduler
         return null;
     }
 
+    /** Whether the code runs in the fiber of a task. */
+    public static function canYield(): bool
+    {
+        $task = self::$current?->running;
+
+        return $task !== null && $task->fiber === \Fiber::getCurrent();
+    }
+
     /**
      * Waits for an operation of the extension and returns its result. Every native wait goes through here.
      *
@@ -231,7 +239,11 @@ final class Scheduler
             \Fiber::suspend();
         } catch (\FiberError $refused) {
             \array_pop($this->woken);
-            throw Blocking::refusal($refused) ?? $refused;
+            $error = Blocking::refusal($refused);
+            // As in awaitWhereRefused().
+            if ($error === null || $task->realm === null) {
+                throw $error ?? $refused;
+            }
         }
     }
 
