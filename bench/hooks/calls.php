@@ -66,7 +66,7 @@ show('outside of tasks', measure());
 Weft\run(static fn() => show('in a task', measure()));
 Weft\run(static function (): void {
     $other = new PDO('sqlite::memory:');
-    $other->sqliteCreateFunction('pause', static fn(): mixed => Weft\delay(3600));
+    @$other->sqliteCreateFunction('pause', static fn(): mixed => Weft\delay(3600));
     $waits = Weft\async(static fn(): mixed => $other->query('SELECT pause()'));
     Weft\delay(0.01);
     show('in a task, another call suspended', measure());

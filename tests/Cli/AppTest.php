@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -329,10 +330,8 @@ final class AppTest extends TestCase
     /** @return array{int, string} status and body */
     private static function get(string $url): array
     {
-        $context = \stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => 60, 'header' => 'Connection: close']]);
-        $body = \file_get_contents($url, false, $context);
-        \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $status);
+        $answer = HttpAnswer::of($url, ['timeout' => 60, 'header' => 'Connection: close']);
 
-        return [(int) ($status[1] ?? 0), (string) $body];
+        return [$answer->status, (string) $answer->body];
     }
 }

@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
+
+require_once __DIR__ . '/../../bench/autoload.php';
 
 final class EndpointTest extends TestCase
 {
@@ -80,11 +83,9 @@ final class EndpointTest extends TestCase
     /** @return array{int, string} status and body */
     private static function get(string $url, string $method = 'GET'): array
     {
-        $context = \stream_context_create(['http' => ['method' => $method, 'ignore_errors' => true, 'timeout' => 60]]);
-        $body = \file_get_contents($url, false, $context);
-        \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $status);
+        $answer = HttpAnswer::of($url, ['method' => $method, 'timeout' => 60]);
 
-        return [(int) ($status[1] ?? 0), (string) $body];
+        return [$answer->status, (string) $answer->body];
     }
 
     /** @return array{int, string} the first answer that contains `$text`, or the last one */

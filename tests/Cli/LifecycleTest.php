@@ -7,7 +7,10 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\App;
+use Weft\Bench\HttpAnswer;
 use Weft\Restart;
+
+require_once __DIR__ . '/../../bench/autoload.php';
 
 /** What an application does beside serving: hooks, background tasks, health checks, and how it ends. */
 final class LifecycleTest extends TestCase
@@ -370,18 +373,16 @@ final class LifecycleTest extends TestCase
     /** Waits until `/ready` is answered so. */
     private function awaitReady(string $url, int $status, string $body): void
     {
-        $context = \stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => self::DEADLINE, 'header' => 'Connection: close']]);
         $deadline = \microtime(true) + self::DEADLINE;
         do {
-            $got = (string) @\file_get_contents($url, false, $context);
-            \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $found);
-            if ([(int) ($found[1] ?? 0), $got] === [$status, $body]) {
+            $answer = @HttpAnswer::of($url, ['timeout' => self::DEADLINE, 'header' => 'Connection: close']);
+            if ([$answer->status, (string) $answer->body] === [$status, $body]) {
                 self::assertTrue(true);
 
                 return;
             }
             \usleep(10_000);
         } while (\microtime(true) < $deadline);
-        self::fail("$url is answered " . ($found[1] ?? 'nothing') . " $got");
+        self::fail("$url is answered {$answer->status} {$answer->body}");
     }
 }

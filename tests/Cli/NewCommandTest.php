@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Tests\Timing;
 
@@ -35,16 +36,13 @@ final class NewCommandTest extends TestCase
         $address = '127.0.0.1:' . Port::free();
         $application = new Supervised("{$this->directory}/app.php", [], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
         $application->wait('is ready');
-        $post = \stream_context_create(['http' => ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => '{"name": "Ada"}', 'ignore_errors' => true]]);
-        \file_get_contents("http://$address/greetings", false, $post);
-        self::assertSame('HTTP/1.1 202 Accepted', $http_response_header[0] ?? null);
+        $post = static fn(string $body): HttpAnswer => HttpAnswer::of("http://$address/greetings", ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => $body]);
+        self::assertSame('HTTP/1.1 202 Accepted', $post('{"name": "Ada"}')->headers[0] ?? null);
         Timing::until(
             static fn(): bool => \file_get_contents("http://$address/greetings") === '["Hello, Ada!"]',
             'the greeting of Ada',
         );
-        $refused = \stream_context_create(['http' => ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => '{}', 'ignore_errors' => true]]);
-        \file_get_contents("http://$address/greetings", false, $refused);
-        self::assertStringContainsString(' 422 ', $http_response_header[0] ?? '');
+        self::assertSame(422, $post('{}')->status);
         $application->signal(\SIGTERM);
         self::assertSame(0, $application->end());
     }

@@ -6,6 +6,7 @@ namespace Weft\Tests\Examples;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
 use Weft\Site\ForeignClasses;
@@ -269,11 +270,9 @@ final class DocumentsTest extends TestCase
     /** @return array{int, string} status and body */
     private static function post(string $url, string $body): array
     {
-        $context = \stream_context_create(['http' => ['method' => 'POST', 'content' => $body, 'header' => 'content-type: application/json', 'ignore_errors' => true, 'timeout' => 60]]);
-        $answer = (string) \file_get_contents($url, false, $context);
-        \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status);
+        $answer = HttpAnswer::of($url, ['method' => 'POST', 'content' => $body, 'header' => 'content-type: application/json', 'timeout' => 60]);
 
-        return [(int) ($status[1] ?? 0), $answer];
+        return [$answer->status, (string) $answer->body];
     }
 
     /**

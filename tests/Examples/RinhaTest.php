@@ -6,6 +6,7 @@ namespace Weft\Tests\Examples;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
 
@@ -265,20 +266,20 @@ final class RinhaTest extends TestCase
     /** @return array{int, array<string, string>, string} status, headers by lower-case name, body */
     private function request(string $method, string $path, ?string $body = null, int $instance = 0): array
     {
-        $options = ['method' => $method, 'ignore_errors' => true, 'timeout' => 30, 'follow_location' => 0];
+        $options = ['method' => $method, 'timeout' => 30, 'follow_location' => 0];
         if ($body !== null) {
             $options += ['content' => $body, 'header' => 'Content-Type: application/json'];
         }
         $url = 'http://127.0.0.1:' . self::$ports[$instance] . $path;
-        $answer = \file_get_contents($url, false, \stream_context_create(['http' => $options]));
-        self::assertIsString($answer, "$method $path has no answer: " . self::$instances[$instance]->logTail());
+        $answer = HttpAnswer::of($url, $options);
+        self::assertIsString($answer->body, "$method $path has no answer: " . self::$instances[$instance]->logTail());
         $headers = [];
-        foreach (\array_slice($http_response_header, 1) as $line) {
+        foreach (\array_slice($answer->headers, 1) as $line) {
             [$name, $value] = \explode(':', $line, 2);
             $headers[\strtolower($name)] = \trim($value);
         }
 
-        return [(int) \explode(' ', $http_response_header[0])[1], $headers, $answer];
+        return [$answer->status, $headers, $answer->body];
     }
 
     private static function database(): \PDO

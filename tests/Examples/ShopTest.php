@@ -6,6 +6,7 @@ namespace Weft\Tests\Examples;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Tests\Cli\Supervised;
 
@@ -145,11 +146,9 @@ final class ShopTest extends TestCase
     {
         $deadline = \microtime(true) + self::DEADLINE;
         do {
-            $context = \stream_context_create(['http' => ['method' => $method, 'content' => $body, 'header' => 'content-type: application/json', 'ignore_errors' => true, 'timeout' => 10]]);
-            $http_response_header = [];
-            $answer = @\file_get_contents("http://127.0.0.1:{$this->port}{$path}", false, $context);
-            if ($answer !== false && \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status) === 1) {
-                return [(int) $status[1], \implode("\n", $http_response_header), $answer];
+            $answer = @HttpAnswer::of("http://127.0.0.1:{$this->port}{$path}", ['method' => $method, 'content' => $body, 'header' => 'content-type: application/json', 'timeout' => 10]);
+            if ($answer->body !== false && $answer->status !== 0) {
+                return [$answer->status, \implode("\n", $answer->headers), $answer->body];
             }
         } while ($retry && \microtime(true) < $deadline);
 

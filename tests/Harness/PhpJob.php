@@ -136,7 +136,8 @@ final class PhpJob extends Job
         }
         $source = $root->appendChild($document->createElement('source'));
         \assert($source instanceof \DOMElement);
-        foreach (['restrictDeprecations', 'restrictNotices', 'restrictWarnings'] as $restriction) {
+        $deprecations = self::version($this->root) >= 13 ? ['ignoreDirectDeprecations', 'ignoreIndirectDeprecations'] : ['restrictDeprecations'];
+        foreach ([...$deprecations, 'restrictNotices', 'restrictWarnings'] as $restriction) {
             $source->setAttribute($restriction, 'true');
         }
         $include = $source->appendChild($document->createElement('include'));

@@ -77,7 +77,7 @@ final class CancellationTest extends TestCase
         }];
         yield 'PDO mysql, an unbuffered result' => ['pdo_mysql', static function (): array {
             $pdo = self::pdo('WEFT_MYSQL_DSN', 'mysql');
-            $pdo->setAttribute(\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, false);
+            $pdo->setAttribute(@\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, false);
 
             return [static function () use ($pdo): void {
                 $rows = $pdo->query("SELECT 6, REPEAT('x', 100000) UNION ALL SELECT 6, SLEEP(120)");

@@ -108,7 +108,7 @@ final class CancelledCallTest extends TestCase
     private static function database(\Closure $callback): \PDO
     {
         $pdo = new \PDO('sqlite::memory:');
-        $pdo->sqliteCreateFunction('callback', $callback);
+        @$pdo->sqliteCreateFunction('callback', $callback);
 
         return $pdo;
     }

@@ -116,7 +116,7 @@ final class HandleInUseTest extends TestCase
     public function testATaskMayUseAHandleInACallbackOfTheSameHandle(): void
     {
         $pdo = self::database();
-        $pdo->sqliteCreateFunction('nested', static function () use ($pdo): int {
+        @$pdo->sqliteCreateFunction('nested', static function () use ($pdo): int {
             delay(0.001);
 
             return 1 + (int) $pdo->query('SELECT 41')->fetchColumn();
@@ -141,7 +141,7 @@ final class HandleInUseTest extends TestCase
     {
         $open = static fn(): \PDO => new \PDO('sqlite::memory:', options: [\PDO::ATTR_PERSISTENT => true]);
         $pdo = $open();
-        $pdo->sqliteCreateFunction('gate', self::gate(...));
+        @$pdo->sqliteCreateFunction('gate', self::gate(...));
         $same = $open();
         $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
         self::waits($first);
@@ -156,8 +156,8 @@ final class HandleInUseTest extends TestCase
     {
         $pdo = new class ('sqlite::memory:') extends \PDO {
         };
-        $pdo->sqliteCreateFunction('pause', self::pause(...));
-        $pdo->sqliteCreateFunction('gate', self::gate(...));
+        @$pdo->sqliteCreateFunction('pause', self::pause(...));
+        @$pdo->sqliteCreateFunction('gate', self::gate(...));
         $query = $pdo->query(...);
         $first = async(static fn(): mixed => $query('SELECT gate()'));
         self::waits($first);
@@ -349,8 +349,8 @@ final class HandleInUseTest extends TestCase
     private static function database(): \PDO
     {
         $pdo = new \PDO('sqlite::memory:');
-        $pdo->sqliteCreateFunction('pause', self::pause(...));
-        $pdo->sqliteCreateFunction('gate', self::gate(...));
+        @$pdo->sqliteCreateFunction('pause', self::pause(...));
+        @$pdo->sqliteCreateFunction('gate', self::gate(...));
 
         return $pdo;
     }

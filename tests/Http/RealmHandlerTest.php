@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Timing;
@@ -137,10 +138,8 @@ final class RealmHandlerTest extends TestCase
      */
     private static function request(string $path, array $headers = [], string $method = 'GET', string $body = '', bool $redirects = true): array
     {
-        $context = \stream_context_create(['http' => ['method' => $method, 'header' => $headers, 'content' => $body, 'ignore_errors' => true, 'follow_location' => (int) $redirects]]);
-        $answer = (string) \file_get_contents('http://' . self::$address . $path, false, $context);
-        \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status);
+        $answer = HttpAnswer::of('http://' . self::$address . $path, ['method' => $method, 'header' => $headers, 'content' => $body, 'follow_location' => (int) $redirects]);
 
-        return [(int) ($status[1] ?? 0), \implode("\r\n", $http_response_header ?? []), $answer];
+        return [$answer->status, \implode("\r\n", $answer->headers), (string) $answer->body];
     }
 }

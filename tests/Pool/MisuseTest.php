@@ -96,7 +96,8 @@ final class MisuseTest extends TestCase
             $copy = clone $lease;
             self::fail('copied');
         } catch (\Error $refused) {
-            self::assertStringContainsString('private Weft\Pool\Lease::__clone()', $refused->getMessage());
+            // Before PHP 8.5 the message calls it a private method without the word.
+            self::assertMatchesRegularExpression('/private (method )?Weft.Pool.Lease::__clone\(\)/', $refused->getMessage());
         }
         self::assertSame(1, $pool->stats()['in_use']);
         $pool->return($lease);

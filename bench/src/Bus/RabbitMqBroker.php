@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\HttpAnswer;
 
 /** A virtual host of the benchmark's own, made and emptied over RabbitMQ's management API. */
 final class RabbitMqBroker
@@ -73,18 +74,16 @@ final class RabbitMqBroker
         $parts = parse_url($this->managementUrl);
         $credentials = rawurldecode($parts['user'] ?? '') . ':' . rawurldecode($parts['pass'] ?? '');
         $address = "{$parts['scheme']}://{$parts['host']}:{$parts['port']}/api/$path";
-        $answer = @file_get_contents($address, context: stream_context_create(['http' => [
+        $answer = @HttpAnswer::of($address, [
             'method' => $method,
             'header' => ['Content-Type: application/json', 'Authorization: Basic ' . base64_encode($credentials)],
             'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),
-            'ignore_errors' => true,
             'timeout' => 60,
-        ]]));
-        $status = (int) substr($http_response_header[0] ?? '', 9, 3);
-        if ($answer === false || $status >= 400 && !($status === 404 && $ignoreNotFound)) {
-            throw new BenchmarkException("RabbitMQ's management API answers $method $path with status $status: $answer");
+        ]);
+        if ($answer->body === false || $answer->status >= 400 && !($answer->status === 404 && $ignoreNotFound)) {
+            throw new BenchmarkException("RabbitMQ's management API answers $method $path with status {$answer->status}: {$answer->body}");
         }
 
-        return json_decode($answer, true) ?? [];
+        return json_decode($answer->body, true) ?? [];
     }
 }

@@ -7,6 +7,7 @@ namespace Weft\Bench\Frameworks;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Cores;
 use Weft\Bench\DiskFlush;
+use Weft\Bench\HttpAnswer;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Machine;
 use Weft\Bench\Port;
@@ -239,9 +240,9 @@ final class Benchmark
 
     private function check(string $url, Server $server): void
     {
-        $answer = @file_get_contents($url, false, stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => 60]]));
-        if ($answer === false || !str_contains($http_response_header[0] ?? '', ' 200')) {
-            throw new BenchmarkException("$url is not served: " . ($http_response_header[0] ?? 'no answer') . ' ' . substr((string) $answer, 0, 500) . "\n" . $server->logTail());
+        $answer = @HttpAnswer::of($url, ['timeout' => 60]);
+        if ($answer->status !== 200) {
+            throw new BenchmarkException("$url is not served: " . ($answer->headers[0] ?? 'no answer') . ' ' . substr((string) $answer->body, 0, 500) . "\n" . $server->logTail());
         }
     }
 }

@@ -54,8 +54,8 @@ final class Kernel extends BaseKernel
             'translator' => ['default_path' => '%kernel.project_dir%/translations', 'fallbacks' => ['en']],
             'session' => ['storage_factory_id' => 'session.storage.factory.native', 'handler_id' => 'session.handler.native_file', 'save_path' => \getenv('STATE_VAR') . '/sessions'],
         ]);
-        $container->extension('security', [
-            'enable_authenticator_manager' => true,
+        // Symfony 7 no longer has the option.
+        $container->extension('security', (self::MAJOR_VERSION < 7 ? ['enable_authenticator_manager' => true] : []) + [
             'password_hashers' => [InMemoryUser::class => 'plaintext'],
             'providers' => ['users' => ['memory' => ['users' => $users]]],
             'firewalls' => ['main' => ['http_basic' => true]],

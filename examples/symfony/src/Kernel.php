@@ -46,7 +46,8 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        $routes->import('../src/Controller/', 'annotation');
+        // Symfony 7 knows only the new name of the attributes, and before 6.2 only the old one is known.
+        $routes->import('../src/Controller/', self::MAJOR_VERSION < 7 ? 'annotation' : 'attribute');
         $routes->add('logout', '/logout');
     }
 }

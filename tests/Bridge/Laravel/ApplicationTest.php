@@ -12,6 +12,7 @@ use Weft\Tests\Timing;
 /** `examples/laravel` on Weft, and on PHP's own server and PHP-FPM beside it. */
 final class ApplicationTest extends TestCase
 {
+    use RequiresLaravel;
     use ServesExample;
 
     public function testTheSameRequestsHaveTheSameAnswersOnWeftOnPhpsOwnServerAndOnPhpFpm(): void

@@ -28,6 +28,7 @@ require_once __DIR__ . '/autoload.php';
 /** Laravel's database layer on Weft's pools, and on PDO beside it. */
 final class EloquentTest extends TestCase
 {
+    use RequiresLaravel;
     use Databases;
 
     /** @return iterable<string, array{string}> */

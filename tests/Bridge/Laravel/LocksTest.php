@@ -25,6 +25,8 @@ require_once __DIR__ . '/autoload.php';
 /** Laravel's locks let the tasks run that hold them. */
 final class LocksTest extends TestCase
 {
+    use RequiresLaravel;
+
     private string $directory;
 
     protected function setUp(): void

@@ -15,6 +15,7 @@ require_once __DIR__ . '/../../../bench/autoload.php';
 /** Requests of many users that wait at the same time never see each other's state. */
 final class StateTest extends TestCase
 {
+    use RequiresLaravel;
     use Databases;
 
     private const REQUESTS = 160;

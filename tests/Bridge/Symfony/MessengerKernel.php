@@ -31,7 +31,7 @@ final class MessengerKernel extends Kernel
                 'secret' => 'x',
                 'http_method_override' => false,
                 'router' => ['utf8' => true, 'resource' => '.'],
-                'messenger' => ['reset_on_message' => true, 'transports' => ['jobs' => 'weft://jobs', 'others' => 'weft://others'], 'routing' => [Job::class => 'jobs']],
+                'messenger' => (self::MAJOR_VERSION < 7 ? ['reset_on_message' => true] : []) + ['transports' => ['jobs' => 'weft://jobs', 'others' => 'weft://others'], 'routing' => [Job::class => 'jobs']],
             ]);
             $container->loadFromExtension('weft', ['bus' => '%env(MESSENGER_TEST_BUS)%']);
             $container->register(JobHandler::class)->setAutowired(true)->setAutoconfigured(true)->addTag('messenger.message_handler');
