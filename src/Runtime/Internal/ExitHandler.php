@@ -29,10 +29,16 @@ final class ExitHandler
         }
         self::$isPrepared = true;
         \register_shutdown_function(static function (): void {
+            $error = \error_get_last();
+            $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0 ? $error : null;
+            if ($fatal !== null) {
+                // Before anything else: the first call of a function may need 64 KB, and memory may have run out.
+                \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE_BYTES));
+            }
             $scheduler = Scheduler::$current;
             $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof ServerTasks));
             if ($scheduler !== null && self::members($servers) !== []) {
-                (new self($scheduler, $servers))->give();
+                (new self($scheduler, $servers))->give($fatal === null ? null : "{$fatal['message']} at {$fatal['file']}:{$fatal['line']}");
             }
         });
     }
@@ -42,13 +48,9 @@ final class ExitHandler
     {
     }
 
-    private function give(): void
+    /** @param string|null $fatal the error that ended the process; null for an `exit()` */
+    private function give(?string $fatal): void
     {
-        $error = \error_get_last();
-        $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0 ? "{$error['message']} at {$error['file']}:{$error['line']}" : null;
-        if ($fatal !== null) {
-            \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE_BYTES));
-        }
         $culprit = $this->culprit();
         /** @var ServerTasks|null $server */
         $server = $culprit?->group;
