@@ -37,6 +37,19 @@ final class RefusalTest extends HttpTestCase
         yield 'half a body' => ['body_timeout', 408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", 'body: new BodyLimits(timeout: 0.25)'];
     }
 
+    public function testTheMetricHasEachReasonBeforeTheFirstRefusal(): void
+    {
+        $server = $this->serve(self::ROUTES . '$app->metrics("127.0.0.1:0");');
+
+        preg_match_all('/^weft_http_refused_total\{reason="(\w+)"\} 0$/m', self::metrics($server), $series);
+
+        self::assertContains('accept', $series[1]);
+        self::assertContains('flood', $series[1]);
+        foreach (self::refused() as [$reason]) {
+            self::assertContains($reason, $series[1]);
+        }
+    }
+
     public function testRefusalsAreAddedUpInTheMetrics(): void
     {
         $server = $this->serve(self::ROUTES . '$app->metrics("127.0.0.1:0");');

@@ -103,6 +103,10 @@ impl server::RefusalReason for RefusalReason {
     fn count(self) {
         COUNTERS[server::RefusalReason::index(self)].add(1);
     }
+
+    fn expose() {
+        LazyLock::force(&COUNTERS);
+    }
 }
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {

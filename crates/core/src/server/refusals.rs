@@ -27,6 +27,9 @@ pub(crate) trait RefusalReason: Copy + 'static {
 
     /// Adds one to the metric of the reason.
     fn count(self);
+
+    /// Adds the metric of each reason, with 0, where there is none yet: a rate needs a value before the first refusal.
+    fn expose();
 }
 
 /// The counters of a metric with one series for each reason, in the order of their indices.
@@ -61,6 +64,7 @@ struct Entry<C> {
 
 impl<C: RefusalReason> Default for Refusals<C> {
     fn default() -> Self {
+        C::expose();
         Self {
             by_reason: C::ALL.iter().map(|_| Entry::new()).collect(),
             is_changed: false,

@@ -45,6 +45,8 @@ impl RefusalReason for Why {
     fn count(self) {
         COUNTED.set(COUNTED.get() + 1);
     }
+
+    fn expose() {}
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
