@@ -95,7 +95,7 @@ final class Database implements Connection
     #[WaitsFor('the result of a statement')]
     public function execute(string $sql, array $params = []): Result
     {
-        return new Result($this->await($this->native->execute($sql, $params, self::task())));
+        return new Result($this->await($this->native->execute($sql, $params, Scheduler::waiter())));
     }
 
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable

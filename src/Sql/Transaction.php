@@ -166,6 +166,7 @@ final class Transaction implements Connection
     #[WaitsFor('the results of statements')]
     public function flush(): void
     {
+        Scheduler::waiter();
         $this->await($this->native->flush());
     }
 
@@ -182,6 +183,7 @@ final class Transaction implements Connection
     public function commit(): void
     {
         $this->refuseInside('commit');
+        Scheduler::waiter();
         try {
             $this->await($this->native->commit());
         } catch (CancelledException $cancelled) {

@@ -50,6 +50,58 @@ trait TaskConformance
         $db->close();
     }
 
+    public function testATaskThatWasCancelledBeforeSendsNoStatement(): void
+    {
+        $this->items();
+
+        run(function (): void {
+            $insert = 'INSERT INTO items (id, name) VALUES (?, ?)';
+            $tx = $this->db->begin();
+            $tx->execute($insert, [1, 'deferred']);
+            $works = [
+                fn () => $this->db->execute($insert, [2, 'by itself']),
+                static fn () => $tx->flush(),
+                static fn () => $tx->commit(),
+            ];
+            foreach ($works as $work) {
+                $task = null;
+                $task = async(static function () use (&$task, $work): void {
+                    $task->cancel();
+                    $work();
+                });
+                self::thrown(CancelledException::class, static fn () => $task->await());
+            }
+            self::assertTrue($tx->isOpen());
+            $tx->rollback();
+        });
+        self::assertSame(0, $this->db->execute('SELECT count(*) FROM items')->value());
+    }
+
+    public function testADestructorThatCannotWaitSendsNoStatement(): void
+    {
+        if (\PHP_VERSION_ID >= 80400) {
+            self::markTestSkipped('destructors wait');
+        }
+        $this->items();
+
+        run(function (): void {
+            $object = new class ($this->db) {
+                public function __construct(private readonly Connection $db)
+                {
+                }
+
+                public function __destruct()
+                {
+                    $this->db->execute('INSERT INTO items (id, name) VALUES (?, ?)', [1, 'one']);
+                }
+            };
+            self::thrown(\Error::class, static function () use (&$object): void {
+                $object = null;
+            });
+        });
+        self::assertSame(0, $this->db->execute('SELECT count(*) FROM items')->value());
+    }
+
     public function testACancelledTransactionIsRolledBackAndTheConnectionIsUsedAgain(): void
     {
         $this->items();

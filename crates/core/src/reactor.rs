@@ -11,17 +11,19 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use crate::net::idle_hook;
 use crate::workers::loop_watchdog;
 use crate::{blocking, panics};
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{AbortHandle, LocalSet};
-use tokio::time::sleep;
+use tokio::task::{AbortHandle, LocalSet, yield_now};
+use tokio::time::sleep_until;
 
 /// Identifies one operation; never reused within a process.
 pub type OpId = u64;
@@ -49,7 +51,7 @@ struct State<T> {
     outcomes: HashMap<OpId, T>,
     /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
     unannounced: Vec<OpId>,
-    /// `poll`, waiting for the next one.
+    /// The question to the system, which must not wait any more.
     waiter: Option<Waker>,
 }
 
@@ -60,6 +62,33 @@ enum Running {
     Claim {
         _owned: Box<dyn Any>,
     },
+}
+
+/// What the first step of an operation has led to.
+enum Begun<R, F, T> {
+    Pending(Pin<Box<dyn Future<Output = R>>>, F),
+    Ended(T),
+}
+
+/// The waker of an operation's first step. Outside of the event loop, Tokio's `yield_now` wakes at once and is over at the next poll, without
+/// the system having been asked in between; the pool relies on that (`pool::socket_check`).
+#[derive(Default)]
+struct FirstStep(AtomicBool);
+
+impl FirstStep {
+    fn has_woken(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for FirstStep {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Finishes an operation that has no task.
@@ -135,6 +164,52 @@ impl<T: 'static> Reactor<T> {
         id
     }
 
+    /// Starts an operation and polls it once before this returns, so that what it sends does not wait for the next [`poll`](Self::poll).
+    /// `finish` makes its outcome.
+    ///
+    /// An operation that ends in this first step has run its destructors when this returns; like any other, it is announced by the next
+    /// [`poll`](Self::poll). An operation that yields in it goes on when the system has been asked, as inside of the event loop. A panic
+    /// becomes its outcome.
+    pub fn spawn_begun<R: 'static>(
+        &self,
+        mut future: Pin<Box<dyn Future<Output = R>>>,
+        finish: impl FnOnce(R) -> T + 'static,
+    ) -> OpId {
+        // The first step may leave tasks behind, also where it is the last.
+        self.has_spawned.set(true);
+        let wakes = Arc::new(FirstStep::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let begun = {
+            let _runtime = self.runtime.enter();
+            let _tasks = self.tasks.enter();
+            panics::caught_call(move || {
+                // The task polls it again, with a waker of its own.
+                let mut context = Context::from_waker(&waker);
+                match future.as_mut().poll(&mut context) {
+                    Poll::Pending => Begun::Pending(future, finish),
+                    Poll::Ready(result) => {
+                        // Its destructors may need the runtime as well.
+                        drop(future);
+                        Begun::Ended(finish(result))
+                    }
+                }
+            })
+        };
+        match begun {
+            Ok(Begun::Pending(future, finish)) => {
+                let has_yielded = wakes.has_woken();
+                self.spawn(async move {
+                    if has_yielded {
+                        yield_now().await;
+                    }
+                    finish(future.await)
+                })
+            }
+            Ok(Begun::Ended(outcome)) => self.shared.finished(outcome),
+            Err(message) => self.shared.finished((self.shared.on_panic)(message)),
+        }
+    }
+
     /// Starts an operation without a task: keeping the promise finishes it. Cancelling it drops `claim`; the promise then has no effect.
     pub fn expect(&self, claim: impl Any) -> (OpId, Promise<T>) {
         let id = self.shared.reserve_id();
@@ -181,36 +256,62 @@ impl<T: 'static> Reactor<T> {
     /// either: nothing could finish.
     pub fn poll(&self, timeout: Option<Duration>) -> Vec<OpId> {
         loop_watchdog::park();
-        self.runtime.block_on(self.turn(timeout));
+        self.turn(timeout);
         loop_watchdog::unpark();
         std::mem::take(&mut self.shared.state.borrow_mut().unannounced)
     }
 
-    async fn turn(&self, timeout: Option<Duration>) {
+    /// Asks the system once for each time that it waits, and acts on each answer before it looks whether something has finished.
+    fn turn(&self, timeout: Option<Duration>) {
         let is_brief = timeout == Some(Duration::ZERO)
             || self.shared.has_unannounced()
             || timeout.is_none() && self.running() == 0;
-        let mut limit = pin!(timeout.filter(|_| !is_brief).map(sleep));
-        // Tokio runs the tasks and asks the system what is new after each poll of this: operations that finish without the system must
-        // not starve the others, and tasks that yield are not woken before.
-        let mut has_asked = false;
-        let finished = poll_fn(|context| {
-            let limit = limit.as_mut().as_pin_mut();
-            let is_late = limit.is_some_and(|limit| limit.poll(context).is_ready());
-            let is_done = is_late || is_brief || self.shared.has_unannounced();
-            if is_done {
-                // The first time so that Tokio does not wait; the second time because what is woken while PHP runs would write to
-                // an eventfd, unless the next turn is known to begin with the tasks in any case.
-                context.waker().wake_by_ref();
+        let end = timeout
+            .filter(|_| !is_brief)
+            .and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            self.runtime.block_on(self.ask(is_brief, end));
+            self.run_woken();
+            let is_late = || end.is_some_and(|end| Instant::now() >= end);
+            if is_brief || self.shared.has_unannounced() || is_late() {
+                return;
             }
-            if is_done && has_asked {
+        }
+    }
+
+    /// Runs the tasks that are ready, then asks the system what is new, and waits for that if nothing has finished.
+    ///
+    /// It asks in any case: operations that finish without the system must not starve the others.
+    async fn ask(&self, is_brief: bool, end: Option<Instant>) {
+        let mut limit = pin!(end.map(|end| sleep_until(end.into())));
+        let mut has_asked = false;
+        let asked = poll_fn(|context| {
+            if has_asked {
                 return Poll::Ready(());
             }
-            self.shared.state.borrow_mut().waiter = Some(context.waker().clone());
+            // Tokio runs the tasks and asks the system after the first poll of this.
             has_asked = true;
+            let limit = limit.as_mut().as_pin_mut();
+            let is_late = limit.is_some_and(|limit| limit.poll(context).is_ready());
+            if is_late || is_brief || self.shared.has_unannounced() {
+                // So that Tokio does not wait.
+                context.waker().wake_by_ref();
+            }
+            self.shared.state.borrow_mut().waiter = Some(context.waker().clone());
             Poll::Pending
         });
-        self.tasks.run_until(finished).await;
+        self.tasks.run_until(asked).await;
+        self.shared.state.borrow_mut().waiter = None;
+    }
+
+    /// Runs the tasks that are ready outside of `block_on`. Inside, a task that yields is woken when the system is asked the next time, and
+    /// not at all if that is never.
+    ///
+    /// What is woken from here on, while PHP runs, needs no wake-up of its own: the next turn begins with the tasks.
+    fn run_woken(&self) {
+        let _runtime = self.runtime.enter();
+        let tasks = pin!(self.tasks.run_until(std::future::pending::<()>()));
+        let _: Poll<()> = tasks.poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Takes the outcome of a finished operation.
@@ -223,7 +324,11 @@ impl<T: 'static> Reactor<T> {
         // Claim and outcome are dropped after the borrow ends: their destructors may come back here.
         let (running, outcome) = {
             let mut state = self.shared.state.borrow_mut();
-            (state.running.remove(&id), state.outcomes.remove(&id))
+            let outcome = state.outcomes.remove(&id);
+            if outcome.is_some() {
+                state.unannounced.retain(|unannounced| *unannounced != id);
+            }
+            (state.running.remove(&id), outcome)
         };
         if let Some(Running::Task(handle)) = &running {
             handle.abort();
@@ -257,6 +362,15 @@ impl<T> Shared<T> {
         let mut state = self.state.borrow_mut();
         let id = state.next_id;
         state.next_id += 1;
+        id
+    }
+
+    /// An operation that has ended before it had an id.
+    fn finished(&self, outcome: T) -> OpId {
+        let id = self.reserve_id();
+        let mut state = self.state.borrow_mut();
+        state.outcomes.insert(id, outcome);
+        state.unannounced.push(id);
         id
     }
 
@@ -384,6 +498,219 @@ mod tests {
         let (_, promise) = reactor.expect(());
         drop(reactor);
         promise.keep(7);
+    }
+
+    #[test]
+    fn an_operation_that_is_begun_goes_on_in_its_task() {
+        let reactor = reactor();
+        let steps = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&steps);
+        let id = reactor.spawn_begun(
+            Box::pin(async move {
+                seen.borrow_mut().push("begun");
+                tokio::task::spawn_local(async {}).await.unwrap();
+                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                seen.borrow_mut().push("ended");
+                3
+            }),
+            |result| result + 1,
+        );
+        assert_eq!(*steps.borrow(), ["begun"]);
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.take(id), Some(4));
+        assert_eq!(*steps.borrow(), ["begun", "ended"]);
+        assert_eq!(reactor.running(), 0);
+    }
+
+    /// Spawns a task when it is dropped, as a connection does that goes back to its pool.
+    struct Leaving(Rc<Cell<u32>>);
+
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            tokio::task::spawn_local(async {});
+        }
+    }
+
+    #[test]
+    fn an_operation_that_ends_or_panics_in_its_first_step_is_dropped_at_once_and_announced_like_any_other()
+     {
+        let reactor = reactor();
+        let dropped = Rc::new(Cell::new(0));
+        let leaving = Leaving(Rc::clone(&dropped));
+        let ended = reactor.spawn_begun(
+            Box::pin(async move {
+                let _leaving = leaving;
+                3
+            }),
+            |result| result + 1,
+        );
+        assert_eq!(dropped.get(), 1);
+        let leaving = Leaving(Rc::clone(&dropped));
+        let panicked = reactor.spawn_begun(
+            Box::pin(async move {
+                let _leaving = leaving;
+                panic!("on purpose")
+            }),
+            |(): ()| 0,
+        );
+        assert_eq!(dropped.get(), 2);
+        let unfinished =
+            reactor.spawn_begun(Box::pin(async {}), |()| panic!("on purpose, at the end"));
+        assert_eq!(reactor.running(), 3);
+        assert!(!reactor.is_quiet());
+        assert_eq!(reactor.poll(None), vec![ended, panicked, unfinished]);
+        assert_eq!(reactor.take(ended), Some(4));
+        assert_eq!(reactor.take(panicked), Some(999));
+        assert_eq!(reactor.take(unfinished), Some(999));
+        assert_eq!(reactor.running(), 0);
+        assert!(!reactor.is_quiet(), "there may be tasks");
+    }
+
+    #[test]
+    fn an_operation_that_panics_after_it_has_begun_ends_in_the_panic_outcome() {
+        let reactor = reactor();
+        let id = reactor.spawn_begun(
+            Box::pin(async {
+                tokio::task::yield_now().await;
+                panic!("on purpose")
+            }),
+            |(): ()| 0,
+        );
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.take(id), Some(999));
+    }
+
+    #[test]
+    fn an_operation_that_is_cancelled_after_it_has_begun_runs_its_destructors() {
+        let reactor = reactor();
+        let dropped = Rc::new(Cell::new(0));
+        for turns in 0..2 {
+            let leaving = Leaving(Rc::clone(&dropped));
+            let id = reactor.spawn_begun(
+                Box::pin(async move {
+                    let _leaving = leaving;
+                    std::future::pending::<()>().await;
+                }),
+                |()| 1,
+            );
+            for _ in 0..turns {
+                assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+            }
+            reactor.cancel(id);
+            assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+            assert_eq!(dropped.get(), turns + 1);
+            assert_eq!(reactor.running(), 0);
+        }
+        let ended = reactor.spawn_begun(Box::pin(async {}), |()| 1);
+        reactor.cancel(ended);
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+        assert_eq!(reactor.take(ended), None);
+    }
+
+    #[test]
+    fn what_wakes_an_operation_between_its_first_step_and_the_next_turn_is_not_lost() {
+        let reactor = reactor();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let told = reactor.spawn_begun(Box::pin(receiver), |result| result.unwrap());
+        let reading = reactor.spawn_begun(
+            Box::pin(async move {
+                let near = tokio::net::UnixStream::from_std(near).unwrap();
+                near.readable().await.unwrap();
+            }),
+            |()| 8,
+        );
+        // Nobody polls: the event loop is not running.
+        sender.send(7).unwrap();
+        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        let mut finished = reactor.poll(None);
+        while finished.len() < 2 {
+            finished.extend(reactor.poll(None));
+        }
+        assert_eq!(finished, vec![told, reading]);
+        assert_eq!(reactor.take(told), Some(7));
+        assert_eq!(reactor.take(reading), Some(8));
+    }
+
+    #[test]
+    fn an_operation_that_yields_in_its_first_step_goes_on_when_the_system_has_been_asked() {
+        let reactor = reactor();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let has_heard = Rc::new(Cell::new(false));
+        let heard = Rc::clone(&has_heard);
+        let reading = reactor.spawn(async move {
+            let near = tokio::net::UnixStream::from_std(near).unwrap();
+            near.readable().await.unwrap();
+            heard.set(true);
+            1
+        });
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        let yielding = reactor.spawn_begun(
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                has_heard.get()
+            }),
+            u32::from,
+        );
+        let mut finished = Vec::new();
+        while finished.len() < 2 {
+            finished.extend(reactor.poll(None));
+        }
+        assert_eq!(finished, vec![reading, yielding]);
+        assert_eq!(reactor.take(yielding), Some(1));
+    }
+
+    #[test]
+    fn an_operation_may_be_begun_inside_of_another_one() {
+        let reactor = Rc::new(reactor());
+        let inner = Rc::new(RefCell::new(Vec::new()));
+        let begin = |number: u32| {
+            let (reactor, inner) = (Rc::clone(&reactor), Rc::clone(&inner));
+            async move {
+                let step = async move {
+                    tokio::task::yield_now().await;
+                    number
+                };
+                let id = reactor.spawn_begun(Box::pin(step), |number| number);
+                inner.borrow_mut().push(id);
+                // The context of the outer one is that of before.
+                tokio::task::spawn_local(tokio::time::sleep(Duration::ZERO))
+                    .await
+                    .unwrap();
+                number + 10
+            }
+        };
+        let begun = reactor.spawn_begun(Box::pin(begin(1)), |number| number);
+        let spawned = reactor.spawn(begin(2));
+        let mut finished = Vec::new();
+        while finished.len() < 4 {
+            finished.extend(reactor.poll(None));
+        }
+        assert_eq!(reactor.take(begun), Some(11));
+        assert_eq!(reactor.take(spawned), Some(12));
+        let inner = inner.take();
+        assert_eq!(reactor.take(inner[0]), Some(1));
+        assert_eq!(reactor.take(inner[1]), Some(2));
+    }
+
+    #[test]
+    fn what_the_system_tells_is_acted_on_in_the_same_turn() {
+        let reactor = reactor();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let reading = reactor.spawn(async move {
+            let near = tokio::net::UnixStream::from_std(near).unwrap();
+            near.readable().await.unwrap();
+            1
+        });
+        reactor.poll(Some(Duration::ZERO));
+        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        assert_eq!(reactor.poll(Some(Duration::ZERO)), vec![reading]);
     }
 
     #[test]

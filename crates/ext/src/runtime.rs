@@ -1,6 +1,7 @@
 //! `Weft\Native\poll`, `take`, `cancel` and the operations that belong to no other noun.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use ext_php_rs::prelude::*;
@@ -13,10 +14,25 @@ use weft_core::workers::loop_watchdog;
 use crate::failure::Failure;
 use crate::outcome::{Outcome, Payload};
 use crate::process::Process;
+use crate::zend::can_switch_fibers;
 
 /// Starts `future` as an operation and returns its id to PHP.
 pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> {
     Ok(to_php(Process::current()?.reactor.spawn(future)))
+}
+
+/// The same for an operation that sends something: it begins in this call, unless its caller cannot wait. `finish` makes its outcome.
+pub fn start_begun<R: 'static>(
+    future: Pin<Box<dyn Future<Output = R>>>,
+    finish: impl FnOnce(R) -> Outcome + 'static,
+) -> PhpResult<i64> {
+    let reactor = &Process::current()?.reactor;
+    // In a destructor before PHP 8.4 the task cannot be suspended: the operation is cancelled before it has begun.
+    let id = match can_switch_fibers() {
+        true => reactor.spawn_begun(future, finish),
+        false => reactor.spawn(async move { finish(future.await) }),
+    };
+    Ok(to_php(id))
 }
 
 /// Starts an operation without a task: keeping the promise finishes it, and cancelling it drops `claim`.

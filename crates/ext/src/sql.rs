@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::outcome::Payload;
 use crate::pool;
 use crate::process::Process;
-use crate::runtime::{seconds, start};
+use crate::runtime::{seconds, start, start_begun};
 use crate::sql_copy::{SqlCopyIn, SqlCopyOut};
 use crate::sql_failure::{failure, item_failure};
 use crate::sql_listener::SqlListener;
@@ -80,8 +80,8 @@ impl SqlDatabase {
         let running = self
             .lender(task)
             .execute(statement(&self.parsed, sql, params)?);
-        start(async move {
-            let result = running.await.map_err(failure)?;
+        start_begun(running, |result| {
+            let result = result.map_err(failure)?;
             Ok(Payload::build(move || sql_values::result_set(result)))
         })
     }
@@ -439,8 +439,7 @@ impl SqlTransaction {
     fn settle(&self, answered: Pending<()>) -> PhpResult<i64> {
         let (places, transaction) = (Rc::clone(&self.places), self.transaction.clone());
         let end = places.end();
-        start(async move {
-            let outcome = answered.await;
+        start_begun(answered, move |outcome| {
             places.settle(end, outcome, &transaction)?;
             Ok(Payload::Null)
         })

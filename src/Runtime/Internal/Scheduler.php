@@ -135,6 +135,28 @@ final class Scheduler
     }
 
     /**
+     * The id of the task that is about to wait, 0 outside of `run()`. For an operation that begins in the call that starts it, such as a
+     * statement: where nobody may wait for it, it must not begin.
+     *
+     * @throws CancelledException the task was cancelled before
+     */
+    public static function waiter(): int
+    {
+        $task = self::$current?->running;
+        if ($task === null) {
+            return 0;
+        }
+        if ($task->interrupt !== null) {
+            throw $task->interruption();
+        }
+        if ($task->fiber !== \Fiber::getCurrent()) {
+            $task->scheduler->refuseForeignFiber();
+        }
+
+        return $task->id;
+    }
+
+    /**
      * Waits for an operation of the extension and returns its result. Every native wait goes through here.
      *
      * Inside a task the task is suspended; outside `run()` the process waits.

@@ -6,6 +6,7 @@
 
 mod array;
 mod class;
+mod fiber;
 mod frames;
 mod held;
 pub mod make;
@@ -17,6 +18,7 @@ pub mod value;
 
 pub use array::packed;
 pub use class::{Class, NoSlot, instance};
+pub use fiber::can_switch_fibers;
 pub use frames::{Frame, Frames, globals_address};
 pub use held::Held;
 pub use object_store::leak_inherited_objects;

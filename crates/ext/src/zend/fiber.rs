@@ -1,0 +1,12 @@
+//! Fibers.
+
+unsafe extern "C" {
+    /// Zend/zend_fibers.h
+    fn zend_fiber_switch_blocked() -> bool;
+}
+
+/// Whether the running fiber can be suspended. PHP forbids that in some callbacks of its own, and before PHP 8.4 in destructors.
+pub fn can_switch_fibers() -> bool {
+    // SAFETY: reads a flag of the engine.
+    unsafe { !zend_fiber_switch_blocked() }
+}
