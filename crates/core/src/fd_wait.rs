@@ -689,10 +689,14 @@ mod tests {
         let soon = it
             .wait(&[(near.as_raw_fd(), IN)], Some(start + 5 * MILLISECOND))
             .unwrap();
-        assert_eq!(it.until_one_ends(), [(soon, End::TimedOut)]);
+        let mut ended = it.until_one_ends();
         assert!(now() >= start + 5 * MILLISECOND);
-        assert_eq!(it.until_one_ends(), [(late, End::TimedOut)]);
+        // On a busy machine both deadlines may have passed by then.
+        if ended.len() == 1 {
+            ended.extend(it.until_one_ends());
+        }
         assert!(now() >= start + 20 * MILLISECOND);
+        assert_eq!(ended, [(soon, End::TimedOut), (late, End::TimedOut)]);
     }
 
     #[test]
