@@ -7,7 +7,6 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -18,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use crate::id_map::IdMap;
 use crate::net::idle_hook;
 use crate::workers::loop_watchdog;
 use crate::{blocking, panics};
@@ -46,9 +46,9 @@ struct Shared<T> {
 
 struct State<T> {
     next_id: OpId,
-    running: HashMap<OpId, Running>,
+    running: IdMap<Running>,
     /// Outcomes that have not been taken.
-    outcomes: HashMap<OpId, T>,
+    outcomes: IdMap<T>,
     /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
     unannounced: Vec<OpId>,
     /// The question to the system, which must not wait any more.
@@ -120,8 +120,8 @@ impl<T: 'static> Reactor<T> {
         idle_hook::enable();
         let state = State {
             next_id: 1,
-            running: HashMap::new(),
-            outcomes: HashMap::new(),
+            running: IdMap::default(),
+            outcomes: IdMap::default(),
             unannounced: Vec::new(),
             waiter: None,
         };
