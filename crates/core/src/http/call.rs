@@ -1,6 +1,6 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, LazyLock};
 use std::task::Waker;
 use std::time::Instant;
@@ -17,6 +17,9 @@ use super::multipart::MultipartLimits;
 use super::peer::Peer;
 use super::refusal::RefusalReason;
 use super::request_body::{BodyError, RequestBody};
+use super::request_head::{PlainHead, RequestHead};
+use super::response_head::{EncodedFields, is_plain};
+use super::response_writer::ResponseWriter;
 use super::upload::{self, Field, UploadError};
 use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
 use crate::server::{self, Action, Id, ReachedLimit, Requester};
@@ -28,7 +31,7 @@ pub(super) type Admission = server::Admission<Call, RefusalReason>;
 /// A request that waits for its answer.
 pub struct Call {
     pub(super) id: Id,
-    head: Parts,
+    head: RequestHead,
     pub(super) body: Rc<RequestBody>,
     peer: Rc<Peer>,
     /// Read from the header when it is first asked for.
@@ -43,15 +46,18 @@ pub struct Call {
     pub(super) answer: RefCell<Option<Response<Body>>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
+    /// The connection, if hyper did not serve it when the request began.
+    writer: Option<Weak<dyn ResponseWriter>>,
 }
 
 impl Call {
     pub(super) fn new(
         id: Id,
-        head: Parts,
+        head: RequestHead,
         body: Rc<RequestBody>,
         peer: Rc<Peer>,
         admission: &Rc<Admission>,
+        writer: Option<Weak<dyn ResponseWriter>>,
     ) -> Self {
         Self {
             id,
@@ -66,6 +72,7 @@ impl Call {
             is_handled: Cell::default(),
             answer: RefCell::default(),
             waker: Cell::default(),
+            writer,
         }
     }
 
@@ -76,15 +83,32 @@ impl Call {
 
     /// The method for routing. A WebSocket handshake counts as GET, also over HTTP/2, where it is a CONNECT (RFC 8441 §5).
     pub fn method(&self) -> &Method {
-        match websocket::is_stream(&self.head) {
-            true => &GET,
-            false => &self.head.method,
+        match &self.head {
+            RequestHead::Parsed(head) if !websocket::is_stream(head) => &head.method,
+            _ => &GET,
         }
     }
 
     /// Method, target, version, header fields.
     pub fn head(&self) -> &Parts {
-        &self.head
+        self.head.parts()
+    }
+
+    /// The path of the target, as it was sent.
+    pub fn path(&self) -> &str {
+        self.head.path()
+    }
+
+    /// The query of the target, as it was sent; empty if there is none.
+    pub fn query(&self) -> &str {
+        self.head.query()
+    }
+
+    pub(super) fn plain_head(&self) -> Option<&PlainHead> {
+        match &self.head {
+            RequestHead::Plain(head) => Some(head),
+            RequestHead::Parsed(_) => None,
+        }
     }
 
     pub fn peer(&self) -> &Peer {
@@ -95,7 +119,7 @@ impl Call {
     pub fn client(&self) -> Option<&Client> {
         let proxies = self.peer.proxies.as_ref()?;
         let peer = &self.peer;
-        let read = || proxies.client(peer.address, peer.is_tls, &self.head.headers);
+        let read = || proxies.client(peer.address, peer.is_tls, &self.head().headers);
         Some(self.client.get_or_init(read))
     }
 
@@ -120,7 +144,7 @@ impl Call {
         limits: MultipartLimits,
         directory: PathBuf,
     ) -> impl Future<Output = Result<Vec<Field>, UploadError>> + use<> {
-        let kind = self.head.headers.get(header::CONTENT_TYPE);
+        let kind = self.head().headers.get(header::CONTENT_TYPE);
         let kind = kind.map(|kind| kind.as_bytes().to_vec());
         upload::read_form(Rc::clone(&self.body), kind, limits, directory)
     }
@@ -153,8 +177,41 @@ impl Call {
             Body::Stream(_) => self.admission.clear_deadline(self.id),
             _ => drop(self.admission.finish(self.id)),
         }
-        self.answer_with(response);
+        let writer = self.writer();
+        if writer.is_some_and(|writer| writer.write(&response)) {
+            self.is_answered.set(true);
+            self.record_time();
+        } else {
+            self.answer_with(response);
+        }
         true
+    }
+
+    /// The same for a response whose body is one string, if it can be written to the connection at once. `None`, and nothing has happened,
+    /// if it cannot: then it takes [`respond`](Self::respond).
+    pub fn respond_at_once(
+        &self,
+        status: StatusCode,
+        fields: &EncodedFields,
+        body: &[u8],
+    ) -> Option<bool> {
+        let writer = self.writer().filter(|writer| writer.is_ready())?;
+        if !is_plain(status) {
+            return None;
+        }
+        if !self.is_open() {
+            return Some(false);
+        }
+        count(status);
+        self.admission.finish(self.id);
+        self.is_answered.set(true);
+        self.record_time();
+        writer.write_parts(status, fields, body);
+        Some(true)
+    }
+
+    fn writer(&self) -> Option<Rc<dyn ResponseWriter>> {
+        self.writer.as_ref()?.upgrade()
     }
 
     fn answer_with(&self, response: Response<Body>) {
@@ -208,7 +265,7 @@ impl Call {
         subprotocol: Option<&str>,
         limits: WebSocketLimits,
     ) -> Result<Option<WebSocket>, UpgradeError> {
-        let (socket, response) = websocket::accept(&self.head, subprotocol, limits)?;
+        let (socket, response) = websocket::accept(self.head(), subprotocol, limits)?;
         let may_begin = self.is_open() && self.become_long_lived() && self.respond(response);
         Ok(may_begin.then_some(socket))
     }

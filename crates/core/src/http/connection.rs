@@ -16,7 +16,7 @@ use super::proxy_protocol::Proxied;
 use super::refusal::RefusalReason;
 use super::websocket::{STOPPING, Upgrade, WebSocket};
 use crate::net::idle_hook::OnIdle;
-use crate::server::{ConnectionGuard, Id};
+use crate::server::{ConnectionGuard, Id, RequestGuard};
 
 /// A command for the task of a connection. A later command replaces an earlier one if it is stronger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +91,8 @@ pub(super) struct Connection {
     is_aged: Cell<bool>,
     /// Made for its first WebSocket.
     websockets: RefCell<Option<Box<WebSockets>>>,
+    /// A request that was handed out before hyper has read it.
+    resumed: RefCell<Option<Box<RequestGuard<Call, RefusalReason>>>>,
 }
 
 /// The WebSockets of a connection.
@@ -130,6 +132,7 @@ impl Connection {
             opened,
             is_aged: Cell::new(false),
             websockets: RefCell::default(),
+            resumed: RefCell::default(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Connection {
 
     /// Its task has ended.
     pub(super) fn end(&self) {
+        drop(self.resumed.take());
         self.guard.take();
     }
 
@@ -207,7 +211,7 @@ impl Connection {
         self.command.get() == Command::TimeOut
     }
 
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
@@ -324,6 +328,39 @@ impl Connection {
         Some(own.socket.clone())
     }
 
+    /// Something of a request was read without hyper.
+    pub(super) fn received_plain(&self) {
+        self.has_received.set(true);
+        if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
+            self.phase.set(Phase::Head(self.server.clock.get()));
+        }
+    }
+
+    /// A request is in flight that hyper has not read.
+    pub(super) fn begin_direct(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.phase.set(Phase::Busy);
+    }
+
+    /// Its answer was written, or hyper reads it now. `is_followed`: something of a next request was read.
+    pub(super) fn end_direct(&self, is_followed: bool) {
+        self.in_flight.set(self.in_flight.get() - 1);
+        let now = self.server.clock.get();
+        self.phase.set(match is_followed {
+            true => Phase::Head(now),
+            false => Phase::Idle(now),
+        });
+    }
+
+    /// The next request that hyper reads is this one.
+    pub(super) fn resume_with(&self, guard: RequestGuard<Call, RefusalReason>) {
+        self.resumed.replace(Some(Box::new(guard)));
+    }
+
+    pub(super) fn resumed(&self) -> Option<RequestGuard<Call, RefusalReason>> {
+        self.resumed.take().map(|guard| *guard)
+    }
+
     pub(super) fn read(&self, bytes: &[u8]) {
         self.has_received.set(true);
         // On HTTP/2 only a stream is a request; a ping or a window update is not.
@@ -420,13 +457,18 @@ impl Connection {
         self.server.is_stopping() || self.is_aged.get()
     }
 
-    pub(super) fn poll_command(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
+    /// The latest command. The task is waked for the next one.
+    pub(super) fn commanded(&self, context: &Context<'_>) -> Command {
         let mut waker = self.waker.borrow_mut();
         match &mut *waker {
             Some(waker) if waker.will_wake(context.waker()) => {}
             waker => *waker = Some(context.waker().clone()),
         }
-        match self.command.get() {
+        self.command.get()
+    }
+
+    pub(super) fn poll_command(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
+        match self.commanded(context) {
             Command::Abort | Command::Close | Command::TimeOut => return Poll::Ready(()),
             Command::Finish if !self.is_finishing.replace(true) => finish(),
             _ => {}

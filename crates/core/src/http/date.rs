@@ -6,7 +6,7 @@ use hyper::header::{self, HeaderValue};
 
 use super::clock::Tick;
 
-/// The Date of HTTP/2 responses (RFC 9110 §6.6.1), as of the last tick.
+/// The Date of responses that hyper gives none (RFC 9110 §6.6.1), as of the last tick.
 #[derive(Debug, Default)]
 pub(super) struct Date(RefCell<Option<(Tick, HeaderValue)>>);
 
@@ -17,6 +17,17 @@ impl Date {
         if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"application/grpc")) {
             fields.entry(header::DATE).or_insert_with(|| self.at(now));
         }
+    }
+
+    /// Appends the date to the head of a response of HTTP/1.1.
+    pub(super) fn write(&self, now: Tick, out: &mut Vec<u8>) {
+        if let Some((tick, date)) = &*self.0.borrow()
+            && *tick == now
+        {
+            out.extend_from_slice(date.as_bytes());
+            return;
+        }
+        out.extend_from_slice(self.at(now).as_bytes());
     }
 
     fn at(&self, now: Tick) -> HeaderValue {

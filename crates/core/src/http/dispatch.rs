@@ -18,6 +18,7 @@ use super::error_response::{
 use super::limits::REQUESTS;
 use super::refusal::RefusalReason;
 use super::request_body::{BodyError, RequestBody};
+use super::request_head::RequestHead;
 use super::service::ServiceFuture;
 use super::tracked_body::TrackedBody;
 use super::websocket::drive_stream;
@@ -25,6 +26,9 @@ use crate::server::{Arrival, RequestGuard};
 
 pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming>) -> Dispatch {
     let in_flight = connection.begin(request.body());
+    if let Some(guard) = connection.resumed() {
+        return Dispatch::of(guard, in_flight, connection);
+    }
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
@@ -65,6 +69,29 @@ pub(super) struct Dispatch {
     /// `None` once it is answered.
     in_flight: Option<InFlight>,
     connection: Rc<Connection>,
+}
+
+impl Dispatch {
+    /// The response of a request that was handed out before hyper has read it.
+    fn of(
+        guard: RequestGuard<Call, RefusalReason>,
+        in_flight: InFlight,
+        connection: Rc<Connection>,
+    ) -> Self {
+        Self {
+            answer: Answer::Waiting(Waiting {
+                server: Rc::clone(&connection.server),
+                guard: Some(guard),
+                is_reading: false,
+            }),
+            is_head: false,
+            is_connect: false,
+            is_http2: false,
+            timed: None,
+            in_flight: Some(in_flight),
+            connection,
+        }
+    }
 }
 
 enum Answer {
@@ -190,7 +217,8 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
     };
     let make = |id, ()| {
         let peer = connection.peer();
-        Call::new(id, head, body, peer, &server.admission)
+        let head = RequestHead::Parsed(Box::new(head));
+        Call::new(id, head, body, peer, &server.admission, None)
     };
     let guard = connection.guard();
     let admitted = guard

@@ -27,7 +27,9 @@ pub(super) struct Http1Framing {
 /// The bytes that must follow the head of the request in flight.
 #[derive(Clone, Copy, Default)]
 enum Expected {
-    /// Nothing, or chunks: both end with an empty line.
+    /// The request has no body.
+    Nothing,
+    /// A head, or chunks: both end with an empty line.
     #[default]
     EmptyLine,
     /// Bytes that have not been read; negative for bytes read beyond the body.
@@ -40,7 +42,7 @@ impl Http1Framing {
     pub(super) fn read(&self, bytes: &[u8]) {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
-            Expected::EmptyLine => self.behind_head.set(
+            Expected::Nothing | Expected::EmptyLine => self.behind_head.set(
                 FINDER
                     .find(bytes)
                     .map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
@@ -63,7 +65,8 @@ impl Http1Framing {
     fn expect(&self, is_empty: bool, length: Option<u64>) {
         let behind = self.behind_head.take();
         self.body.set(match (is_empty, length, behind) {
-            (true, _, _) | (false, None, _) => Expected::EmptyLine,
+            (true, _, _) => Expected::Nothing,
+            (false, None, _) => Expected::EmptyLine,
             (false, Some(length), Some(behind)) => {
                 Expected::Bytes(i64::try_from(length).unwrap_or(i64::MAX) - behind)
             }
@@ -76,7 +79,7 @@ impl Http1Framing {
         match self.body.get() {
             Expected::EmptyLine => self.is_behind_empty_line(),
             Expected::Bytes(left) => left <= 0,
-            Expected::Unknown => true,
+            Expected::Nothing | Expected::Unknown => true,
         }
     }
 
@@ -87,7 +90,7 @@ impl Http1Framing {
     /// The request is answered. Returns whether a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
         let (is_followed, is_within) = match self.body.replace(Expected::EmptyLine) {
-            Expected::EmptyLine => {
+            Expected::Nothing | Expected::EmptyLine => {
                 let is_within = !self.is_behind_empty_line();
                 (is_within, is_within)
             }
@@ -174,6 +177,14 @@ mod tests {
         assert!(!framing.is_whole());
         framing.read(b"dy");
         assert!(framing.is_whole());
+    }
+
+    #[test]
+    fn a_request_without_a_body_is_whole_whatever_follows_it() {
+        let framing = after(&[&[GET, b"GET / HT"].concat()]);
+        framing.expect(true, Some(0));
+        assert!(framing.is_whole());
+        assert!(framing.end());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::connection::Connection;
+use super::direct::serve_direct;
 use super::dispatch::dispatch;
 use super::lingering_close::lingering_close;
 use super::proxy_protocol::read_header;
@@ -54,6 +55,13 @@ pub(super) async fn serve(
         return;
     };
     connection.set_protocol(is_http2);
+    let (stream, prefix) = match is_http2 {
+        true => (stream, prefix),
+        false => match Box::pin(serve_direct(&connection, stream, prefix)).await {
+            Some(rest) => rest,
+            None => return,
+        },
+    };
     let socket = Socket::new(stream, prefix, Rc::clone(&connection));
     match is_http2 {
         true => serve_http2(connection, socket).await,

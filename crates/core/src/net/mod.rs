@@ -21,6 +21,6 @@ pub use listen::{Address, ListenError, Listener, listen};
 pub(crate) use local_executor::LocalExecutor;
 pub(crate) use peer_listener::PeerListener;
 pub use server_tls::{ServerTls, TlsAcceptor};
-pub(crate) use stream::Stream;
+pub(crate) use stream::{PeerState, Stream};
 pub(crate) use tls::TlsConnector;
 pub use tls::{ClientTls, Identity, PeerCheck};

@@ -23,6 +23,15 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+/// What is known of the other end of a socket without reading from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerState {
+    /// There is something to read.
+    HasSent,
+    /// It sends no more, or the connection has failed.
+    HasEnded,
+}
+
 impl Stream {
     pub(crate) async fn connect_unix(socket: &Path) -> io::Result<Self> {
         UnixStream::connect(socket).await.map(Self::Unix)
@@ -78,6 +87,14 @@ impl Stream {
     /// Ready once the peer has sent its last byte, all that it has sent was read, and the socket has no TLS. Leaves the input where it
     /// is: while there is any, nothing wakes the task.
     pub(crate) fn poll_end(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self.poll_peer(context) {
+            Poll::Ready(PeerState::HasEnded) => Poll::Ready(()),
+            Poll::Ready(PeerState::HasSent) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The same for input as well. Never ready with TLS.
+    pub(crate) fn poll_peer(&self, context: &mut Context<'_>) -> Poll<PeerState> {
         loop {
             let result = match self {
                 Self::Tcp(socket) => {
@@ -91,10 +108,34 @@ impl Stream {
                 Self::Tls(_) => return Poll::Pending,
             };
             match result {
-                Ok(1..) => return Poll::Pending,
+                Ok(1..) => return Poll::Ready(PeerState::HasSent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(0) | Err(_) => return Poll::Ready(PeerState::HasEnded),
             }
+        }
+    }
+
+    /// Writes what the socket takes at once.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`], also with TLS, which has to be flushed.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.try_write(bytes),
+            Self::Unix(socket) => socket.try_write(bytes),
+            Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// The same for several slices.
+    ///
+    /// # Errors
+    /// Those of [`try_write`](Self::try_write).
+    pub(crate) fn try_write_vectored(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.try_write_vectored(slices),
+            Self::Unix(socket) => socket.try_write_vectored(slices),
+            Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 

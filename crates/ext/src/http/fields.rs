@@ -1,17 +1,18 @@
 //! Header fields and status between PHP and core.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 
 use weft_core::http::header::{HeaderName, HeaderValue};
-use weft_core::http::{Body, HeaderMap, Response, StatusCode};
+use weft_core::http::{Body, EncodedFields, HeaderMap, Response, StatusCode};
 
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;
-use crate::zend::is_constant;
+use crate::zend::{is_constant, is_constant_array};
 
 /// All fields of that name, as one value would say it (RFC 9110 §5.3); cookies have a separator of their own.
 pub fn joined(headers: &HeaderMap, name: &str) -> Option<Zval> {
@@ -62,6 +63,67 @@ pub fn final_status(status: i64) -> PhpResult<StatusCode> {
         Failure::new("usage", message)
     })?;
     Ok(code)
+}
+
+thread_local! {
+    /// Heads whose fields stand in PHP's code, by the address of PHP's array: they are the same in most answers. Checked by content, for
+    /// an address may be used again.
+    static HEADS: RefCell<[Option<Head>; 16]> = const { RefCell::new([const { None }; 16]) };
+}
+
+/// Fields of an array and what they are on the wire.
+struct Head {
+    /// Names and values.
+    fields: Vec<[Box<[u8]>; 2]>,
+    encoded: Rc<EncodedFields>,
+}
+
+impl Head {
+    fn is_of(&self, headers: &ZendHashTable) -> bool {
+        let mut entries = headers.iter();
+        headers.len() == self.fields.len()
+            && self.fields.iter().all(|[name, value]| {
+                entries.next_zval().is_some_and(|(key, field)| {
+                    let is = |text: &Zval, known: &[u8]| {
+                        text.zend_str().is_some_and(|text| text.as_bytes() == known)
+                    };
+                    is(&key, name) && is(field, value)
+                })
+            })
+    }
+}
+
+/// The fields on the wire, if they stand in PHP's code with one value each and frame nothing.
+pub fn encoded(headers: &ZendHashTable) -> Option<Rc<EncodedFields>> {
+    if !is_constant_array(headers) {
+        return None;
+    }
+    let place = (std::ptr::from_ref(headers) as usize >> 4) % 16;
+    HEADS.with_borrow_mut(|heads| match &heads[place] {
+        Some(head) if head.is_of(headers) => Some(Rc::clone(&head.encoded)),
+        _ => {
+            let head = encode(headers)?;
+            let encoded = Rc::clone(&head.encoded);
+            heads[place] = Some(head);
+            Some(encoded)
+        }
+    })
+}
+
+#[cold]
+fn encode(headers: &ZendHashTable) -> Option<Head> {
+    let mut fields = Vec::with_capacity(headers.len());
+    let mut entries = headers.iter();
+    while let Some((key, value)) = entries.next_zval() {
+        fields.push([
+            key.zend_str()?.as_bytes().into(),
+            value.zend_str()?.as_bytes().into(),
+        ]);
+    }
+    // What is wrong with a field is said where the answer goes the other way.
+    let encoded = EncodedFields::encode(&header_map(headers).ok()?)?;
+    let encoded = Rc::new(encoded);
+    Some(Head { fields, encoded })
 }
 
 thread_local! {

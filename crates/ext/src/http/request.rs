@@ -10,7 +10,7 @@ use ext_php_rs::zend::ClassEntry;
 use weft_core::http::{Body, Call, Version, WebSocketLimits};
 
 use super::body_failure::body_failure;
-use super::fields::{fields, final_status, header_map, joined, response};
+use super::fields::{encoded, fields, final_status, header_map, joined, response};
 use super::file::HttpFile;
 use super::socket::{self, HttpSocket};
 use super::stream::HttpStream;
@@ -46,11 +46,11 @@ impl HttpRequest {
     }
 
     pub fn path(&self) -> Zval {
-        text(self.call.head().uri.path())
+        text(self.call.path())
     }
 
     pub fn endpoint(&self) -> Zval {
-        let (method, path) = (self.call.method().as_str(), self.call.head().uri.path());
+        let (method, path) = (self.call.method().as_str(), self.call.path());
         let mut room = [0; SHORT_ENDPOINT];
         match room.get_mut(..method.len() + 1 + path.len()) {
             None => text(&format!("{method} {path}")),
@@ -65,7 +65,7 @@ impl HttpRequest {
     }
 
     pub fn query_string(&self) -> Zval {
-        text(self.call.head().uri.query().unwrap_or_default())
+        text(self.call.query())
     }
 
     pub fn scheme(&self) -> &'static str {
@@ -161,6 +161,14 @@ impl HttpRequest {
         let body = body
             .zend_str()
             .ok_or_else(|| Failure::new("usage", "the body of a response must be a string"))?;
+        if let Some(fields) = encoded(headers) {
+            let answered =
+                self.call
+                    .respond_at_once(final_status(status)?, &fields, body.as_bytes());
+            if let Some(was_open) = answered {
+                return Ok(was_open);
+            }
+        }
         let body = Bytes::copy_from_slice(body.as_bytes());
         Ok(self.call.respond(response(status, headers, body.into())?))
     }

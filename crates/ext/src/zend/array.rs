@@ -5,6 +5,15 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 /// PHP's `HASH_FLAG_PACKED`.
 pub(super) const PACKED: u32 = 1 << 2;
 
+/// `GC_IMMUTABLE` of `zend_refcounted_h` (Zend/zend_types.h).
+const IMMUTABLE: u32 = 1 << 6;
+
+/// Whether the array stands in PHP's code.
+pub fn is_constant_array(array: &ZendHashTable) -> bool {
+    // SAFETY: every array has this header, and every reading of the union's 32 bits is a valid `u32`.
+    unsafe { array.gc.u.type_info & IMMUTABLE != 0 }
+}
+
 /// The values of an array that PHP keeps without keys and that has no holes.
 pub fn packed(array: &ZendHashTable) -> Option<&[Zval]> {
     if array.nNumOfElements == 0 {

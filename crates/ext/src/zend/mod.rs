@@ -16,7 +16,7 @@ pub mod slot;
 mod strings;
 pub mod value;
 
-pub use array::packed;
+pub use array::{is_constant_array, packed};
 pub use class::{Class, NoSlot, instance};
 pub use fiber::can_switch_fibers;
 pub use frames::{Frame, Frames, globals_address};

@@ -1,0 +1,199 @@
+//! Heads of responses as bytes, for connections that are served without hyper.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use hyper::http::HeaderMap;
+use hyper::{Response, StatusCode, header};
+
+use super::body::Body;
+use super::clock::Tick;
+use super::date::Date;
+
+/// The fields of a response as bytes, which only [`encode`](Self::encode) makes: they frame nothing and are valid.
+#[derive(Debug, Clone)]
+pub struct EncodedFields(Box<[u8]>);
+
+impl EncodedFields {
+    /// `None` if a field is about the framing of the message or the connection: hyper knows what follows from it.
+    pub fn encode(fields: &HeaderMap) -> Option<Self> {
+        let mut bytes = Vec::new();
+        encode_fields(fields, &mut bytes)?;
+        Some(Self(bytes.into()))
+    }
+}
+
+fn encode_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Option<()> {
+    for (name, value) in fields {
+        if [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name) {
+            // The length of the body is written instead, as `frame` has hyper do it.
+            continue;
+        }
+        let is_of_connection = [
+            header::CONNECTION,
+            header::DATE,
+            header::TE,
+            header::TRAILER,
+            header::UPGRADE,
+        ]
+        .contains(name);
+        if is_of_connection {
+            return None;
+        }
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    Some(())
+}
+
+/// Whether the body of a response with that status is what the handler says, and the phrase is known.
+pub(super) fn is_plain(status: StatusCode) -> bool {
+    let has_body = !matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    has_body && !status.is_informational() && status.canonical_reason().is_some()
+}
+
+/// Writes the head of a response with a body of that length. Its status [is plain](is_plain).
+pub(super) fn write_head(
+    status: StatusCode,
+    fields: &EncodedFields,
+    length: usize,
+    date: (&Date, Tick),
+    out: &mut Vec<u8>,
+) {
+    begin(status, out);
+    out.extend_from_slice(&fields.0);
+    end(length, date, out);
+}
+
+/// The same for a whole response, which ends up as its head and its body.
+pub(super) fn write_response(
+    response: &Response<Body>,
+    date: (&Date, Tick),
+    out: &mut Vec<u8>,
+) -> Option<Bytes> {
+    let body = match response.body() {
+        Body::Empty => Bytes::new(),
+        Body::Full(bytes) => bytes.clone(),
+        _ => return None,
+    };
+    if !is_plain(response.status()) {
+        return None;
+    }
+    let start = out.len();
+    begin(response.status(), out);
+    if encode_fields(response.headers(), out).is_none() {
+        out.truncate(start);
+        return None;
+    }
+    end(body.len(), date, out);
+    Some(body)
+}
+
+fn begin(status: StatusCode, out: &mut Vec<u8>) {
+    if status == StatusCode::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
+    let reason = status.canonical_reason().unwrap_or_default();
+    // Writing to a vector does not fail.
+    let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str());
+}
+
+fn end(length: usize, (date, now): (&Date, Tick), out: &mut Vec<u8>) {
+    out.extend_from_slice(b"content-length: ");
+    let mut digits = [0; 20];
+    out.extend_from_slice(decimal(length, &mut digits));
+    out.extend_from_slice(b"\r\ndate: ");
+    date.write(now, out);
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// `write!` takes ten times as long.
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(response: &Response<Body>) -> Option<String> {
+        let mut out = Vec::new();
+        let body = write_response(response, (&Date::default(), 1), &mut out)?;
+        out.extend_from_slice(&body);
+        Some(String::from_utf8(out).unwrap())
+    }
+
+    fn response(status: u16, fields: &[(&'static str, &'static str)]) -> Response<Body> {
+        let mut response = Response::builder().status(status);
+        for (name, value) in fields {
+            response = response.header(*name, *value);
+        }
+        response
+            .body(Body::Full(Bytes::from_static(b"body")))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_head_has_the_fields_the_length_and_a_date() {
+        let text = written(&response(404, &[("a", "1"), ("b", "2"), ("a", "3")])).unwrap();
+        let (head, rest) = text.split_once("date: ").unwrap();
+        assert_eq!(
+            head,
+            "HTTP/1.1 404 Not Found\r\na: 1\r\na: 3\r\nb: 2\r\ncontent-length: 4\r\n"
+        );
+        let (date, body) = rest.split_once("\r\n\r\n").unwrap();
+        assert!(httpdate::parse_http_date(date).is_ok(), "{date}");
+        assert_eq!(body, "body");
+    }
+
+    #[test]
+    fn what_is_about_the_connection_is_left_to_hyper() {
+        for field in ["connection", "date", "te", "trailer", "upgrade"] {
+            assert_eq!(
+                written(&response(200, &[("a", "b"), (field, "1")])),
+                None,
+                "{field}"
+            );
+        }
+        for status in [204, 205, 304, 299] {
+            assert_eq!(written(&response(status, &[])), None, "{status}");
+        }
+        let (_writer, stream) = Body::stream(None);
+        assert_eq!(written(&Response::new(stream)), None);
+    }
+
+    #[test]
+    fn the_length_is_that_of_the_body() {
+        let wrong = [
+            ("content-length", "1"),
+            ("a", "b"),
+            ("transfer-encoding", "chunked"),
+        ];
+        let text = written(&response(200, &wrong)).unwrap();
+        assert!(
+            text.starts_with("HTTP/1.1 200 OK\r\na: b\r\ncontent-length: 4\r\ndate: "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_length_is_decimal() {
+        for number in [0, 7, 10, 4_096, 100_000, usize::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
+        }
+    }
+}

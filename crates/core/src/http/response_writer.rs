@@ -1,0 +1,19 @@
+use hyper::{Response, StatusCode};
+
+use super::body::Body;
+use super::response_head::EncodedFields;
+
+/// The connection of a request, as long as hyper does not serve it: a plain response is written from the call that gives it.
+///
+/// The connection knows its requests and not the other way round, so a request has only this of it.
+pub(super) trait ResponseWriter {
+    /// Whether a response can be written now.
+    fn is_ready(&self) -> bool;
+
+    /// Writes a response. False: it is not plain, or cannot be written now, and nothing was written.
+    fn write(&self, response: &Response<Body>) -> bool;
+
+    /// The same for the parts of a plain one, while the writer [is ready](Self::is_ready). The response is on its way when this returns, as
+    /// far as the socket takes it.
+    fn write_parts(&self, status: StatusCode, fields: &EncodedFields, body: &[u8]);
+}
