@@ -239,7 +239,7 @@ final class WebSocketTest extends HttpTestCase
     public function testOptionsOutOfTheirBoundsAreRefused(int $messageBytes, float $pingInterval): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
+        $this->expectExceptionMessage("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and " . (\is_nan($pingInterval) ? 'NAN' : $pingInterval));
 
         new WebSocketOptions(messageBytes: $messageBytes, pingInterval: $pingInterval);
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Symfony;
 
+use Psr\Log\NullLogger;
 use Symfony\Bundle\FrameworkBundle\FrameworkBundle;
 use Symfony\Component\Config\Loader\LoaderInterface;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
@@ -35,6 +36,8 @@ final class MessengerKernel extends Kernel
             ]);
             $container->loadFromExtension('weft', ['bus' => '%env(MESSENGER_TEST_BUS)%']);
             $container->register(JobHandler::class)->setAutowired(true)->setAutoconfigured(true)->addTag('messenger.message_handler');
+            // The logger of Symfony 7 writes to error_log(), which PHPUnit takes for output of the test.
+            $container->register('logger', NullLogger::class);
             $container->setAlias('test.bus', 'messenger.default_bus')->setPublic(true);
         });
     }

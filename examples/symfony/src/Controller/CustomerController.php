@@ -9,6 +9,7 @@ use App\Entity\Customer;
 use App\Form\CustomerType;
 use App\Message\Welcome;
 use Symfony\Bundle\FrameworkBundle\Controller\AbstractController;
+use Symfony\Component\Form\FormInterface;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\Messenger\MessageBusInterface;
@@ -41,7 +42,7 @@ final class CustomerController extends AbstractController
             return $this->redirectToRoute('customers', [], Response::HTTP_SEE_OTHER);
         }
 
-        return $this->renderForm('customers/form.html.twig', ['form' => $form, 'title' => 'New customer']);
+        return $this->form($form, 'New customer');
     }
 
     #[Route('/customers/{id<\d+>}', name: 'customers_edit', methods: ['GET', 'POST'])]
@@ -55,7 +56,7 @@ final class CustomerController extends AbstractController
             return $this->redirectToRoute('customers', [], Response::HTTP_SEE_OTHER);
         }
 
-        return $this->renderForm('customers/form.html.twig', ['form' => $form, 'title' => "Customer $id"]);
+        return $this->form($form, "Customer $id");
     }
 
     #[Route('/customers/{id<\d+>}/delete', name: 'customers_delete', methods: ['POST'])]
@@ -68,6 +69,14 @@ final class CustomerController extends AbstractController
         $this->entities->manager()->flush();
 
         return $this->redirectToRoute('customers', [], Response::HTTP_SEE_OTHER);
+    }
+
+    /** As `renderForm()` does, which exists from Symfony 5.3 to 6.4 only. */
+    private function form(FormInterface $form, string $title): Response
+    {
+        $status = $form->isSubmitted() ? Response::HTTP_UNPROCESSABLE_ENTITY : Response::HTTP_OK;
+
+        return $this->render('customers/form.html.twig', ['form' => $form->createView(), 'title' => $title], new Response(status: $status));
     }
 
     private function customer(int $id): Customer
