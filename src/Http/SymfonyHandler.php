@@ -91,6 +91,8 @@ final class SymfonyHandler
             $request,
             static function (HttpKernelInterface|\Closure $kernel) use ($request, &$message, &$answer): Response {
                 $message = self::message($request);
+                // Since version 6.4 a kernel takes a process of the command line for a console, and prints errors with their stack traces.
+                $_SERVER['APP_RUNTIME_MODE'] ??= 'web=1&worker=1';
                 try {
                     $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
                 } catch (RequestExceptionInterface $refused) {

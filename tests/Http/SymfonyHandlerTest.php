@@ -31,6 +31,9 @@ final class SymfonyHandlerTest extends HttpTestCase
                         "/suspicious" => throw new Symfony\Component\HttpFoundation\Exception\SuspiciousOperationException("odd host"),
                         default => null,
                     };
+                    if ($request->getPathInfo() === "/mode") {
+                        return new Answer($_SERVER["APP_RUNTIME_MODE"] ?? "none");
+                    }
                     if ($request->getPathInfo() === "/stream") {
                         return new StreamedResponse(fn() => print("kernel $this->number"));
                     }
@@ -75,6 +78,11 @@ final class SymfonyHandlerTest extends HttpTestCase
         PHP;
 
     private const KERNEL_HEAD = "use function Weft\\{async, delay};\nuse Weft\\Http\\Response;\n";
+
+    public function testTheKernelIsToldThatItIsNoConsole(): void
+    {
+        self::assertStringContainsString('web=1&worker=1', $this->symfony()->get('/mode'));
+    }
 
     public function testHttpBasicAuthenticates(): void
     {
