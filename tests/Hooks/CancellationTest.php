@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolOptions;
@@ -12,6 +13,7 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\InTask;
+use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\async;
 use function Weft\delay;
@@ -295,6 +297,42 @@ final class CancellationTest extends TestCase
             self::assertSame('ok', \curl_exec($curl));
         }
         $server->close();
+    }
+
+    /**
+     * Nothing accepts: connecting waits until the system gives up.
+     *
+     * @requires extension ldap
+     * @requires extension sockets
+     */
+    #[RequiresPhpExtension('ldap')]
+    #[RequiresPhpExtension('sockets')]
+    public function testALibraryThatTriesItsNextServerAfterTheCancellationFailsAtOnce(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            /** A server whose queue of connections is full. */
+            function busy(): string {
+                static $sockets = [];
+                $server = $sockets[] = socket_create(AF_INET, SOCK_STREAM, 0);
+                socket_bind($server, '127.0.0.1', 0);
+                socket_listen($server, 0);
+                socket_getsockname($server, $address, $port);
+                for ($i = 0; $i < 4; $i++) {
+                    $client = $sockets[] = socket_create(AF_INET, SOCK_STREAM, 0);
+                    socket_set_nonblock($client);
+                    @socket_connect($client, '127.0.0.1', $port);
+                }
+                return "ldap://127.0.0.1:$port";
+            }
+            $servers = busy() . ' ' . busy();
+            run(function () use ($servers) {
+                $other = async(fn() => delay(3600));
+                try { timeout(0.05, fn() => ldap_bind(ldap_connect($servers))); } catch (Weft\Runtime\TimeoutException) { echo 'timed out'; }
+                $other->cancel();
+            });
+            PHP, extensions: ['sockets', 'ldap']);
+
+        self::assertSame('timed out', $program->output, $program->errors);
     }
 
     public function testASelectThatIsCancelledLeavesItsStreamsUsable(): void

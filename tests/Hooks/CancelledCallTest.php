@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\InTask;
+use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\async;
 use function Weft\delay;
@@ -103,6 +105,41 @@ final class CancelledCallTest extends TestCase
         $seconds = 0;
 
         self::assertTrue(curl_exec($curl));
+    }
+
+    /** @return iterable<string, array{string, string}> what it needs; a call that waits for the server at `$address`, which says nothing */
+    public static function callsThatWarn(): iterable
+    {
+        yield 'XMLReader' => ['xmlreader', 'XMLReader::open("http://$address/");'];
+        yield 'ext/exif' => ['exif', 'exif_read_data("http://$address/");'];
+        yield 'unlink()' => ['standard', 'unlink("ftp://$address/file");'];
+        yield 'SQLite3' => ['sqlite3', '
+            $file = tempnam(sys_get_temp_dir(), "weft");
+            $holder = new SQLite3($file);
+            $database = new SQLite3($file);
+            $database->busyTimeout(120_000);
+            try { $holder->exec("BEGIN EXCLUSIVE"); $database->exec("BEGIN EXCLUSIVE"); } finally { unlink($file); }
+        '];
+    }
+
+    /** @dataProvider callsThatWarn */
+    #[DataProvider('callsThatWarn')]
+    public function testAnInterruptedCallDoesNotWarn(string $extension, string $call): void
+    {
+        if (!extension_loaded($extension)) {
+            self::markTestSkipped("needs the extension $extension");
+        }
+        $program = Subprocess::run(<<<PHP
+            run(function () {
+                \$server = stream_socket_server('tcp://127.0.0.1:0');
+                \$address = stream_socket_get_name(\$server, false);
+                async(fn() => delay(0.1));
+                try { timeout(0.05, function () use (\$address) { $call }); } catch (Weft\Runtime\TimeoutException) { echo 'timed out'; }
+            });
+            PHP, extensions: ['standard' => [], 'xmlreader' => ['dom', 'xmlreader']][$extension] ?? [$extension]);
+
+        self::assertSame('timed out', $program->output, $program->errors);
+        self::assertSame('', $program->errors);
     }
 
     private static function database(\Closure $callback): \PDO

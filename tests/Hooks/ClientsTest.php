@@ -7,6 +7,7 @@ namespace Weft\Tests\Hooks;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Weft\Runtime\Task;
 use Weft\Tests\Hooks\Support\Gathering;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\Hooks\Support\SlowServer;
@@ -16,6 +17,7 @@ use Weft\Tests\InTask;
 use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
+use function Weft\timeout;
 
 /**
  * Unmodified clients wait side by side. Ten tasks wait for something that happens only when the server has seen all ten wait: a client that blocked
@@ -118,6 +120,48 @@ final class ClientsTest extends TestCase
 
         self::assertSame(\array_fill(0, self::TASKS, ['ok', \CURL_HTTP_VERSION_2]), self::together($get));
         $server->stop();
+    }
+
+    /** @return iterable<string, array{int, bool}> how many tasks wait in curl_multi_select(), and whether another one goes on with the transfer before them */
+    public static function sharers(): iterable
+    {
+        yield 'of which each has seen the answer' => [3, false];
+        yield 'of which none has seen it' => [3, true];
+    }
+
+    /**
+     * Clients such as Symfony's and Guzzle's keep one multi handle for all requests. A task that goes on with it takes the answers of others as well.
+     *
+     * @dataProvider sharers
+     * @requires extension curl
+     */
+    #[DataProvider('sharers')]
+    #[RequiresPhpExtension('curl')]
+    public function testTasksThatShareTheTransfersOfCurlContinueWhenAnotherOneHasTakenTheAnswer(int $count, bool $isTaken): void
+    {
+        $server = \stream_socket_server('tcp://127.0.0.1:0');
+        $multi = \curl_multi_init();
+        $curl = \curl_init('http://' . \stream_socket_get_name($server, false));
+        \curl_setopt_array($curl, [\CURLOPT_RETURNTRANSFER => true, \CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS => 1]);
+        \curl_multi_add_handle($multi, $curl);
+        $transfer = static function () use ($multi): void {
+            do {
+                \curl_multi_exec($multi, $active);
+            } while ($active && \curl_multi_select($multi, 3600) >= 0);
+        };
+        $tasks = \array_map(static fn() => async($transfer), \range(1, $count));
+        $connection = \stream_socket_accept($server, 60);
+        while (\rtrim((string) \fgets($connection)) !== '');
+        // Timers of libcurl, which end waits early, go off before the answer.
+        delay(0.05);
+
+        \fwrite($connection, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        for ($active = $isTaken; $active;) {
+            \curl_multi_exec($multi, $active);
+        }
+
+        timeout(60, static fn() => \array_map(static fn(Task $task) => $task->await(), $tasks));
+        self::assertSame('ok', \curl_multi_getcontent($curl));
     }
 
     /** @requires extension soap */

@@ -216,6 +216,57 @@ final class HandleInUseTest extends TestCase
         self::assertSame(15, self::end($copy));
     }
 
+    public function testStatementsAndResultsOfSqlite3BelongToTheirConnection(): void
+    {
+        self::needs('sqlite3');
+        $database = new \SQLite3(':memory:');
+        $database->enableExceptions(true);
+        $database->createFunction('gate', self::gate(...));
+        $statement = $database->prepare('SELECT 2');
+        $result = $database->query('SELECT 3');
+        $first = async(static fn(): mixed => $database->querySingle('SELECT gate() + 1'));
+        self::waits($first);
+
+        $errors = array_map(self::refusal(...), [
+            static fn(): mixed => $database->exec('SELECT 2'),
+            static fn(): mixed => $statement->execute(),
+            static fn(): mixed => $result->fetchArray(),
+        ]);
+
+        self::assertSame(array_fill(0, 3, 'SQLite3::querySingle()'), array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+        self::assertSame(1, self::end($first));
+        self::assertSame([2], $statement->execute()->fetchArray(SQLITE3_NUM));
+        self::assertSame([3], $result->fetchArray(SQLITE3_NUM));
+    }
+
+    public function testALargeObjectBelongsToItsConnection(): void
+    {
+        self::needs('pdo_pgsql');
+        $url = parse_url((string) getenv('DATABASE_URL'));
+        [$pdo, $holder] = array_map(static fn(): \PDO => new \PDO("pgsql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass']), [1, 2]);
+        $lock = random_int(1, PHP_INT_MAX);
+        $holder->query("SELECT pg_advisory_lock($lock)");
+        $pdo->beginTransaction();
+        $object = $pdo->pgsqlLOBOpen($pdo->pgsqlLOBCreate(), 'w+');
+        $first = async(static fn(): mixed => $pdo->query("SELECT pg_advisory_xact_lock($lock), 7")->fetchColumn(1));
+        self::waits($first);
+
+        $errors = array_map(self::refusal(...), [
+            static fn(): mixed => fwrite($object, 'ab'),
+            static fn(): mixed => fread($object, 2),
+            static fn(): mixed => fseek($object, 0),
+            static fn(): mixed => stream_copy_to_stream($object, fopen('php://memory', 'w')),
+        ]);
+
+        self::assertSame(array_fill(0, 4, 'PDO::query()'), array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+        self::assertStringStartsWith('stream #' . get_resource_id($object), $errors[0]->handle);
+        $holder->query("SELECT pg_advisory_unlock($lock)");
+        self::assertSame(7, $first->await());
+        self::assertSame(2, fwrite($object, 'ab'));
+        rewind($object);
+        self::assertSame('ab', fread($object, 2));
+    }
+
     public function testATransferOfCurlBelongsToOneTask(): void
     {
         self::needs('curl');

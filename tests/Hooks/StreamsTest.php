@@ -157,6 +157,32 @@ final class StreamsTest extends TestCase
 
     /** @requires extension sockets */
     #[RequiresPhpExtension('sockets')]
+    public function testClientsWaitUntilTheQueueOfAUnixSocketHasRoom(): void
+    {
+        $path = \sys_get_temp_dir() . '/weft-streams-' . \bin2hex(\random_bytes(6));
+        $server = \socket_create(\AF_UNIX, \SOCK_STREAM, 0);
+        \socket_bind($server, $path);
+        \socket_listen($server, 0);
+        $connect = static function (?int $milliseconds) use ($path): bool {
+            $client = \socket_create(\AF_UNIX, \SOCK_STREAM, 0);
+            if ($milliseconds !== null) {
+                \socket_set_option($client, \SOL_SOCKET, \SO_SNDTIMEO, ['sec' => 0, 'usec' => $milliseconds * 1_000]);
+            }
+
+            return @\socket_connect($client, $path);
+        };
+        $clients = \array_map(static fn() => async(static fn() => $connect(null)), \range(1, 5));
+        yieldNow();
+
+        self::assertFalse($connect(5));
+        for ($i = 0; $i < 5; $i++) {
+            \socket_accept($server);
+        }
+        self::assertSame(\array_fill(0, 5, true), \array_map(static fn($client) => $client->await(), $clients));
+    }
+
+    /** @requires extension sockets */
+    #[RequiresPhpExtension('sockets')]
     public function testASocketsReceiveTimeoutEndsItsWait(): void
     {
         \socket_create_pair(\AF_UNIX, \SOCK_STREAM, 0, $pair);

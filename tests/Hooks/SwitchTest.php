@@ -43,6 +43,26 @@ final class SwitchTest extends TestCase
         self::assertStringContainsString('php', $program->output);
     }
 
+    public function testAForkedChildThatExitsLeavesTheConnectionsOfItsParentOpen(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $server = stream_socket_server('tcp://127.0.0.1:0');
+                $client = stream_socket_client('tcp://' . stream_socket_get_name($server, false));
+                $peer = stream_socket_accept($server);
+                $line = async(fn() => fgets($client));
+                delay(0.001);
+                $child = pcntl_fork();
+                if ($child === 0) { exit(0); }
+                pcntl_waitpid($child, $status);
+                fwrite($peer, "for the parent\n");
+                echo $line->await();
+            });
+            PHP);
+
+        self::assertSame("for the parent\n", $program->output, $program->errors);
+    }
+
     public function testAForkedChildMakesTheRealCalls(): void
     {
         $program = Subprocess::run(<<<'PHP'

@@ -210,6 +210,25 @@ impl FdWaits {
         announce(ended);
     }
 
+    /// To be called when what the descriptor was ready to read has been read: ends the waits for it, which the system would no longer report.
+    pub fn taken(&self, fd: RawFd) {
+        if !self.is_awaited(fd) {
+            return;
+        }
+        let mut ended = Vec::new();
+        let mut state = self.0.state.borrow_mut();
+        let waiters = &state.descriptors[fd as usize].waiters;
+        let readers = waiters
+            .iter()
+            .filter(|(_, events)| events & libc::EPOLLIN as u32 != 0);
+        let readers: Vec<u64> = readers.map(|(id, _)| *id).collect();
+        for id in readers {
+            state.end(id, End::Ready(0), &mut ended);
+        }
+        drop(state);
+        announce(ended);
+    }
+
     /// Whether any wait is for this descriptor.
     pub fn is_awaited(&self, fd: RawFd) -> bool {
         let state = self.0.state.borrow();
@@ -622,6 +641,23 @@ mod tests {
         assert_eq!(it.settle(), []);
         far.write_all(b"x").unwrap();
         assert_eq!(it.until_one_ends(), [(wait, READABLE)]);
+    }
+
+    #[test]
+    fn bytes_that_other_code_has_taken_end_the_waits_for_them() {
+        let it = Loop::new();
+        let (mut near, mut far) = pair();
+        let fd = near.as_raw_fd();
+        let read = [it.readable(&near), it.readable(&near)];
+        let urgent = it.wait(&[(fd, libc::EPOLLPRI as u32)], None).unwrap();
+        far.write_all(b"x").unwrap();
+        near.read_exact(&mut [0]).unwrap();
+        assert_eq!(it.settle(), []);
+        it.waits.taken(fd);
+        it.waits.taken(1_000_000);
+        assert_eq!(it.settle(), [(read[0], ASK), (read[1], ASK)]);
+        assert_eq!(it.waits.pending(), 1);
+        it.reactor.cancel(urgent);
     }
 
     #[test]

@@ -46,6 +46,8 @@ enum handle {
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
+	HANDLE_SQLITE,       /* the connection of an SQLite3 object */
+	HANDLE_SQLITE_STMT,  /* that of its statement */
 	HANDLE_SOAP,         /* the object; see struct soap_variables */
 };
 
@@ -116,6 +118,20 @@ static const struct rule rules[] = {
 	{NULL, "mysqli_field_*", HANDLE_MYSQLI_RESULT, ALL},
 	{NULL, "mysqli_free_result", HANDLE_MYSQLI_RESULT, ALL},
 	{NULL, "mysqli_*", HANDLE_MYSQLI, ALL},
+
+	/* A wait for the lock of another connection leaves SQLite in the middle of a statement. */
+	{"sqlite3", "escapestring", HANDLE_EXEMPT, 0},
+	{"sqlite3", "last*", HANDLE_EXEMPT, 0},
+	{"sqlite3", "changes", HANDLE_EXEMPT, 0},
+	{"sqlite3", "version", HANDLE_EXEMPT, 0},
+	{"sqlite3", "*", HANDLE_SQLITE, ALL},
+	{"sqlite3stmt", "__construct", HANDLE_NONE, 0},
+	{"sqlite3stmt", "bind*", HANDLE_EXEMPT, 0},
+	{"sqlite3stmt", "*", HANDLE_SQLITE_STMT, ALL},
+	{"sqlite3result", "__construct", HANDLE_NONE, 0},
+	{"sqlite3result", "column*", HANDLE_EXEMPT, 0},
+	{"sqlite3result", "numcolumns", HANDLE_EXEMPT, 0},
+	{"sqlite3result", "*", HANDLE_INNER, ALL},
 
 	/* Results of pgsql are in memory; the functions that read them are not wrapped. */
 	{NULL, "pg_connect", HANDLE_PGSQL_OPENED, 0},
@@ -273,6 +289,8 @@ static const struct rule rules[] = {
 	{NULL, "fflush", HANDLE_RESOURCE, WRITE},
 	{NULL, "stream_socket_sendto", HANDLE_RESOURCE, WRITE},
 	{NULL, "stream_socket_enable_crypto", HANDLE_RESOURCE, ALL},
+	{NULL, "fseek", HANDLE_RESOURCE, ALL},
+	{NULL, "rewind", HANDLE_RESOURCE, ALL},
 	{NULL, "fclose", HANDLE_RESOURCE, ALL},
 	{NULL, "pclose", HANDLE_RESOURCE, ALL},
 	{NULL, "proc_close", HANDLE_RESOURCE, ALL},
@@ -288,6 +306,22 @@ static const struct rule rules[] = {
 	{NULL, "readfile", HANDLE_NONE, 0},
 	{NULL, "copy", HANDLE_NONE, 0},
 	{NULL, "get_headers", HANDLE_NONE, 0},
+	{NULL, "unlink", HANDLE_NONE, 0},
+	{NULL, "rename", HANDLE_NONE, 0},
+	{NULL, "mkdir", HANDLE_NONE, 0},
+	{NULL, "rmdir", HANDLE_NONE, 0},
+	{NULL, "opendir", HANDLE_NONE, 0},
+	{NULL, "scandir", HANDLE_NONE, 0},
+	{NULL, "getimagesize", HANDLE_NONE, 0},
+	{NULL, "exif_*", HANDLE_NONE, 0},
+	{NULL, "md5_file", HANDLE_NONE, 0},
+	{NULL, "sha1_file", HANDLE_NONE, 0},
+	{NULL, "hash_file", HANDLE_NONE, 0},
+	{NULL, "simplexml_load_file", HANDLE_NONE, 0},
+	{"domdocument", "load*", HANDLE_OBJECT, ALL},
+	{"xmlreader", "open", HANDLE_OBJECT, ALL},
+	{"xmlreader", "read*", HANDLE_OBJECT, ALL},
+	{"xmlreader", "next", HANDLE_OBJECT, ALL},
 	{NULL, "flock", HANDLE_NONE, 0},
 
 	{NULL, "sleep", HANDLE_NONE, 0},
@@ -482,6 +516,10 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 		case HANDLE_PDO:
 		case HANDLE_PDO_NEW:
 			return follow(object, 1);
+		case HANDLE_SQLITE:
+			return follow(object, 0);
+		case HANDLE_SQLITE_STMT:
+			return ((void **) follow(object, 0))[1];
 		case HANDLE_MYSQLI:
 			return follow(object, 4); /* MYSQLI_RESOURCE, MY_MYSQL, MYSQLND, MYSQLND_CONN_DATA */
 		case HANDLE_MYSQLI_STMT:
@@ -1065,6 +1103,28 @@ static void *suspended_persistent_connection(zend_execute_data *execute_data)
 }
 #endif
 
+#ifdef HAVE_PDO_HEADERS
+/* A stream of a large object, whose reads and writes are requests of its connection. */
+static void claim_connection_of_large_object(struct claim *claim, zend_execute_data *execute_data, uint32_t number)
+{
+	const php_stream *stream = claim->handle;
+	/* The beginning of `struct pdo_pgsql_lob_self`. */
+	const zval *connection;
+
+	if (stream == NULL || Z_RES_P(argument(execute_data, number))->type != php_file_le_stream() || stream->ops == NULL
+			|| strcmp(stream->ops->label, "pdo_pgsql lob stream") != 0) {
+		return;
+	}
+	connection = stream->abstract;
+	if (connection != NULL && Z_TYPE_P(connection) == IS_OBJECT) {
+		claim->handle = follow(Z_OBJ_P(connection), 1);
+		claim->side = ALL;
+	}
+}
+#else
+# define claim_connection_of_large_object(claim, execute_data, number) ((void) 0)
+#endif
+
 static zend_always_inline void prepare(struct frame *frame, struct wrapped *function, zend_execute_data *execute_data)
 {
 	frame->execute_data = execute_data;
@@ -1074,11 +1134,16 @@ static zend_always_inline void prepare(struct frame *frame, struct wrapped *func
 	frame->claims[0].side = function->side;
 	frame->claims[0].frame = frame;
 	frame->claims[1].handle = NULL;
+	if (function->handle == HANDLE_RESOURCE) {
+		claim_connection_of_large_object(&frame->claims[0], execute_data, 1);
+	}
 	if (UNEXPECTED(function->handle == HANDLE_COPY)) {
 		frame->claims[0].side = READ;
 		frame->claims[1].handle = resource_of(execute_data, 2);
 		frame->claims[1].side = WRITE;
 		frame->claims[1].frame = frame;
+		claim_connection_of_large_object(&frame->claims[0], execute_data, 1);
+		claim_connection_of_large_object(&frame->claims[1], execute_data, 2);
 	}
 #ifdef HAVE_PDO_HEADERS
 	if (UNEXPECTED(function->handle == HANDLE_PDO_NEW)) {

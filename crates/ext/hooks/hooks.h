@@ -144,6 +144,8 @@ int weft_only_event_source(void);
 /* Tells the watchdog of the event loop that the process waits, and that it goes on. */
 void weft_process_waits(bool begins);
 bool weft_is_awaited(int descriptor);
+/* Bytes were read from the descriptor: tasks that wait for them have to ask again. */
+void weft_taken(int descriptor);
 void weft_closed(int descriptor);
 /* Whether the address is in a library that takes ECANCELED alone better than a connection that was shut down. */
 bool weft_caller_keeps_connection(const void *caller);

@@ -43,6 +43,15 @@ static int poll_at_once(struct pollfd *descriptors, nfds_t count, const void *ca
 	return poll(descriptors, count, 0);
 }
 
+/*
+ * Tasks share the transfers of a curl_multi handle. One that goes on with them takes what another one waits for, and has its connections closed:
+ * the other has to look at its own transfer, so its wait ends, as curl_multi_select() may at any time.
+ */
+static bool is_for_shared_transfers(void)
+{
+	return strcmp(weft_calling_function(), "curl_multi_select") == 0;
+}
+
 static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline deadline, const void *caller)
 {
 	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
@@ -52,9 +61,10 @@ static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline de
 	if (!weft_give_way(mode)) {
 		return fail(descriptors, count, caller);
 	}
+	bool was_ready = false;
 	while (true) {
 		int ready = poll(descriptors, count, 0);
-		if (ready != 0) {
+		if (ready != 0 || (was_ready && is_for_shared_transfers())) {
 			return ready;
 		}
 		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(descriptors, count, deadline)) {
@@ -62,12 +72,16 @@ static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline de
 				if (count == 1 && descriptors->revents != 0) {
 					return 1;
 				}
+				was_ready = true;
 				break;
 			case WEFT_TIMED_OUT:
 				return poll(descriptors, count, 0);
 			case WEFT_UNAVAILABLE:
 				return poll(descriptors, count, milliseconds_left(deadline));
 			case WEFT_CLOSED:
+				if (is_for_shared_transfers()) {
+					return poll(descriptors, count, 0);
+				}
 				errno = EBADF;
 				return -1;
 			case WEFT_INTERRUPTED:

@@ -35,8 +35,7 @@ static int open_process(pid_t child)
 #endif
 }
 
-/* The call of PHP that waits, such as `proc_close`, or an empty string. */
-static const char *calling_function(void)
+const char *weft_calling_function(void)
 {
 	const zend_execute_data *frame = EG(current_execute_data);
 	bool is_internal = frame != NULL && frame->func != NULL && frame->func->type == ZEND_INTERNAL_FUNCTION;
@@ -115,7 +114,7 @@ static pid_t wait_for_child(pid_t child, int *status, int options, struct rusage
 /* A program that uses pcntl asks again for its child; proc_close() and the like do not. */
 static bool is_given_up_when_interrupted(void)
 {
-	return strncmp(calling_function(), "pcntl_", 6) != 0;
+	return strncmp(weft_calling_function(), "pcntl_", 6) != 0;
 }
 
 pid_t weft_waitpid(pid_t child, int *status, int options)

@@ -59,6 +59,8 @@ typedef enum { WEFT_TRY_AGAIN, WEFT_GIVE_UP, WEFT_CALL_REAL } weft_attempt;
 weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadline deadline, const void *caller);
 /* Whether calls on the descriptor wait in the kernel. Keeps errno. */
 bool weft_blocks(int descriptor);
+/* The call of PHP that waits, such as `proc_close`, or an empty string. */
+const char *weft_calling_function(void);
 ssize_t weft_send_from(int socket, const void *data, size_t size, int flags, const void *caller);
 
 int weft_flock(int descriptor, int operation);

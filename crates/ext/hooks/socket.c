@@ -66,6 +66,9 @@ weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadl
 		weft_deadline deadline = 0; \
 		while (true) { \
 			ssize_t result = CALL(MSG_DONTWAIT); \
+			if (result >= 0 && (events) == POLLIN) { \
+				weft_taken(socket); \
+			} \
 			if (result >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK) || !weft_blocks(socket)) { \
 				return result; \
 			} \
@@ -281,26 +284,59 @@ static int outcome_of_connect(int socket)
 	return -1;
 }
 
+/* The queue of a Unix socket is full, for which there is no event: the attempt is repeated, after pauses between these bounds, in nanoseconds. */
+#define FIRST_PAUSE INT64_C(500000)
+#define LONGEST_PAUSE INT64_C(20000000)
+
+static weft_attempt connect_again(int socket, const struct sockaddr *address, socklen_t length, weft_mode mode)
+{
+	weft_deadline deadline = socket_deadline(socket, SO_SNDTIMEO);
+	for (int64_t pause = FIRST_PAUSE;; pause = pause * 2 < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE) {
+		weft_deadline end = weft_deadline_in(0, pause);
+		if (deadline != WEFT_FOREVER && deadline < end) {
+			end = deadline;
+		}
+		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(NULL, 0, end)) {
+			case WEFT_INTERRUPTED:
+				errno = ECANCELED;
+				return WEFT_GIVE_UP;
+			case WEFT_UNAVAILABLE:
+				return WEFT_CALL_REAL;
+			default:
+				break;
+		}
+		if (connect(socket, address, length) == 0) {
+			return WEFT_TRY_AGAIN;
+		}
+		if (errno != EAGAIN || (deadline != WEFT_FOREVER && weft_time_left(deadline) == 0)) {
+			return WEFT_GIVE_UP;
+		}
+	}
+}
+
 /* The socket does not block for the time of the call. */
 int weft_connect(int socket, const struct sockaddr *address, socklen_t length)
 {
 	int flags;
-	if (weft_mode_here(WEFT_SOCKETS) != WEFT_SUSPEND || (flags = fcntl(socket, F_GETFL)) < 0 || (flags & O_NONBLOCK)
+	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if (mode == WEFT_BLOCK || (flags = fcntl(socket, F_GETFL)) < 0 || (flags & O_NONBLOCK)
 		|| fcntl(socket, F_SETFL, flags | O_NONBLOCK) != 0) {
 		return connect(socket, address, length);
 	}
 	int result = connect(socket, address, length);
 	if (result != 0 && errno == EAGAIN) {
-		/* The queue of a Unix socket is full, for which there is no event. */
-		fcntl(socket, F_SETFL, flags);
-		return connect(socket, address, length);
-	}
-	if (result != 0 && errno == EINPROGRESS) {
+		weft_attempt next = connect_again(socket, address, length, mode);
+		if (next == WEFT_CALL_REAL) {
+			fcntl(socket, F_SETFL, flags);
+			return connect(socket, address, length);
+		}
+		result = next == WEFT_TRY_AGAIN ? 0 : -1;
+	} else if (result != 0 && errno == EINPROGRESS) {
 		weft_deadline deadline = socket_deadline(socket, SO_SNDTIMEO);
 		struct pollfd one = {.fd = socket, .events = POLLOUT};
 		weft_attempt next;
 		do {
-			next = weft_retry(socket, POLLOUT, WEFT_SUSPEND, deadline, __builtin_return_address(0));
+			next = weft_retry(socket, POLLOUT, mode, deadline, __builtin_return_address(0));
 		} while (next == WEFT_TRY_AGAIN && poll(&one, 1, 0) == 0);
 		if (next == WEFT_CALL_REAL) {
 			poll(&one, 1, -1);

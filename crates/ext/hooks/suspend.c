@@ -36,6 +36,8 @@ static struct {
 	zend_function *await;
 	zend_function *is_alone;
 	pthread_t thread;
+	/* The process is a child of the one that the event loop runs in: its tasks and their connections belong to the parent. */
+	bool is_forked;
 	/* PHP frees garbage: the heap is in no state in which other code may run. */
 	unsigned collecting;
 	int (*collect_cycles)(void);
@@ -280,6 +282,9 @@ static bool has_option(int descriptor, int option, int wanted)
 
 void weft_break_connection(int descriptor, const void *caller)
 {
+	if (hooks.is_forked) {
+		return;
+	}
 	bool is_connection = has_option(descriptor, SO_TYPE, SOCK_STREAM)
 		&& has_option(descriptor, SO_ACCEPTCONN, 0)
 		&& (has_name(descriptor, getsockname) || has_name(descriptor, getpeername));
@@ -301,6 +306,7 @@ static int collect_cycles(void)
 static void after_fork_in_child(void)
 {
 	hooks.await = NULL;
+	hooks.is_forked = true;
 }
 
 /* Called when the module starts. False where PHP has no room left for what we keep with each fiber. */
@@ -330,6 +336,7 @@ static void find_methods(void)
 void weft_hooks_switch(unsigned groups)
 {
 	hooks.thread = pthread_self();
+	hooks.is_forked = false;
 	/* It stays when the last event loop ends: a library on a fiber that is destroyed later must not block. */
 	if (hooks.await == NULL && groups != 0 && weft_slot >= 0) {
 		find_methods();

@@ -52,6 +52,11 @@ extern "C" fn weft_is_awaited(descriptor: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn weft_taken(descriptor: c_int) {
+    wait::taken(descriptor);
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn weft_closed(descriptor: c_int) {
     wait::closed(descriptor);
 }

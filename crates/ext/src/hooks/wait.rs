@@ -99,6 +99,12 @@ pub fn is_awaited(descriptor: c_int) -> bool {
     waits().is_some_and(|waits| waits.is_awaited(descriptor))
 }
 
+pub fn taken(descriptor: c_int) {
+    if let Some(waits) = waits() {
+        waits.taken(descriptor);
+    }
+}
+
 pub fn closed(descriptor: c_int) {
     if let Some(waits) = waits() {
         waits.closed(descriptor);
