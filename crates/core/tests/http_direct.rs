@@ -384,8 +384,8 @@ fn assert_alike(direct: &Outcome, hyper: &Outcome, steps: &str) {
         "{steps}: {direct:?} {hyper:?}"
     );
     if let (Some(one), Some(other)) = (direct.ended, hyper.ended) {
-        let is_early = decided != direct.received && one < other;
-        let is_alike = is_early || one.abs_diff(other) <= 2 * TICK;
+        // One that knows more ends it earlier, or later than a server that stops and takes it for idle.
+        let is_alike = decided != direct.received || one.abs_diff(other) <= 2 * TICK;
         // A server that closes waits until the kernel has sent the answer, which takes no time of the test's clock.
         let lingers = decided.contains("connection: close\r\n");
         assert!(is_alike || lingers, "{steps}: {direct:?} {hyper:?}");
