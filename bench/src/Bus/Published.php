@@ -13,7 +13,7 @@ final class Published
     /** Names of the publication, and who stands for them here. */
     private const CONTENDERS = ['php-service-bus' => 'weft plain', 'Go' => 'go', 'pure PHP' => 'pure-php', 'symfony/messenger' => 'symfony-messenger'];
 
-    /** Seconds for 100,000 commands and their events, on an i7-8700 with 16 GB and an SSD; where there is no figure, nothing was published. */
+    /** Seconds for 100,000 commands and their events, on an i7-8700 with 16 GB and an SSD. Null: not published. */
     private const SECONDS = [
         'php-service-bus' => [50, 60, 65],
         'Go' => [20, 22, 30],

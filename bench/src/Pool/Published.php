@@ -46,7 +46,11 @@ final class Published
     {
         $repeats = new Repeats($runs);
         $fields = array_map(static fn (Run $run): array => $run->toArray(), $runs);
-        $median = static fn (string $name, int $decimals): string => number_format($repeats->of($name)?->median ?? NAN, $decimals);
+        $median = static function (string $name, int $decimals) use ($repeats): string {
+            $spread = $repeats->of($name);
+
+            return $spread === null ? '–' : number_format($spread->median, $decimals);
+        };
 
         return [
             $median('rps', 2),

@@ -401,6 +401,20 @@ mod tests {
         Reactor::new(|_| 999).unwrap()
     }
 
+    /// An operation that waits for a socket, which has something to read since the last poll. With the other end, which stays open.
+    fn read_of_sent(reactor: &Reactor<u32>) -> (OpId, std::os::unix::net::UnixStream) {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let reading = reactor.spawn(async move {
+            let near = tokio::net::UnixStream::from_std(near).unwrap();
+            near.readable().await.unwrap();
+            1
+        });
+        reactor.poll(Some(Duration::ZERO));
+        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        (reading, far)
+    }
+
     #[test]
     fn a_finished_operation_is_announced_once_and_taken_once() {
         let reactor = reactor();
@@ -701,30 +715,14 @@ mod tests {
     #[test]
     fn what_the_system_tells_is_acted_on_in_the_same_turn() {
         let reactor = reactor();
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        near.set_nonblocking(true).unwrap();
-        let reading = reactor.spawn(async move {
-            let near = tokio::net::UnixStream::from_std(near).unwrap();
-            near.readable().await.unwrap();
-            1
-        });
-        reactor.poll(Some(Duration::ZERO));
-        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        let (reading, _far) = read_of_sent(&reactor);
         assert_eq!(reactor.poll(Some(Duration::ZERO)), vec![reading]);
     }
 
     #[test]
     fn operations_that_finish_at_once_do_not_starve_sockets() {
         let reactor = reactor();
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        near.set_nonblocking(true).unwrap();
-        let reading = reactor.spawn(async move {
-            let near = tokio::net::UnixStream::from_std(near).unwrap();
-            near.readable().await.unwrap();
-            1
-        });
-        reactor.poll(Some(Duration::ZERO));
-        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        let (reading, _far) = read_of_sent(&reactor);
         for _ in 0..3 {
             let (kept, promise) = reactor.expect(());
             promise.keep(2);

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use hyper::Request;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::body::{Pipe, StreamBody};
 use super::call::Admission;
 use super::clock::Clock;
 use super::date::Date;
 use super::forwarded::TrustedProxies;
-use super::limits::Limits;
+use super::limits::{Limits, REQUESTS};
 use super::request_body::RequestBody;
 use super::service::Service;
-use crate::server::{Admission as Server, Id};
+use crate::server::{Admission as Server, Arrival, Id};
 
 /// Shared by all connections and requests of a server.
 pub(super) struct Context {
@@ -60,6 +61,17 @@ impl Context {
 
     pub(super) fn delegate(&self, service: Rc<dyn Service>) {
         self.service.replace(Some(service));
+    }
+
+    /// How a request arrives for which a handler is needed.
+    pub(super) fn arrival(&self) -> Arrival {
+        let deadline = self.limits.deadline;
+        Arrival {
+            lane: REQUESTS,
+            // The server's clock is late when PHP code has blocked the event loop.
+            deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
+            ..Arrival::default()
+        }
     }
 
     pub(super) fn has_service(&self) -> bool {

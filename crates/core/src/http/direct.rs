@@ -16,19 +16,17 @@ use bytes::buf::Chain;
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::{Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
 use super::body::Body;
 use super::call::Call;
 use super::connection::{Command, Connection};
 use super::error_response::closing_response;
-use super::limits::REQUESTS;
 use super::refusal::RefusalReason;
 use super::request_head::{PlainHead, Reading, RequestHead};
 use super::response_head::{EncodedFields, write_head, write_response};
 use super::response_writer::ResponseWriter;
 use crate::net::{PeerState, Stream};
-use crate::server::{Arrival, RequestGuard};
+use crate::server::RequestGuard;
 
 /// Bytes of one read. A head is seldom longer.
 const READ: usize = 4 << 10;
@@ -224,13 +222,6 @@ impl Direct {
         let connection = &self.connection;
         let server = &connection.server;
         connection.begin_direct();
-        let deadline = server.limits.deadline;
-        let arrival = Arrival {
-            lane: REQUESTS,
-            // The server's clock is late when PHP code has blocked the event loop.
-            deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
-            ..Arrival::default()
-        };
         let make = |id, ()| {
             let head = RequestHead::Plain(head);
             let body = Rc::clone(&server.no_body);
@@ -244,7 +235,9 @@ impl Direct {
             )
         };
         let guard = connection.guard();
-        let admitted = guard.as_ref().map(|guard| guard.admit(arrival, (), make));
+        let admitted = guard
+            .as_ref()
+            .map(|guard| guard.admit(server.arrival(), (), make));
         match admitted {
             None => Poll::Ready(Some(End::Closed)),
             Some(Ok(guard)) => {

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
-use tokio::time::Instant;
 
 use super::body::Body;
 use super::call::Call;
@@ -15,14 +14,13 @@ use super::context::Context as Server;
 use super::error_response::{
     add_close, body_error_response, closing_response, text_response, unify_host, validate,
 };
-use super::limits::REQUESTS;
 use super::refusal::RefusalReason;
 use super::request_body::{BodyError, RequestBody};
 use super::request_head::RequestHead;
 use super::service::ServiceFuture;
 use super::tracked_body::TrackedBody;
 use super::websocket::drive_stream;
-use crate::server::{Arrival, RequestGuard};
+use crate::server::RequestGuard;
 
 pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming>) -> Dispatch {
     let in_flight = connection.begin(request.body());
@@ -208,13 +206,6 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
         return refuse(connection, StatusCode::PAYLOAD_TOO_LARGE);
     }
     let is_reading = !expects_continue && body.is_small();
-    let deadline = server.limits.deadline;
-    let arrival = Arrival {
-        lane: REQUESTS,
-        // The server's clock is late when PHP code has blocked the event loop.
-        deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
-        ..Arrival::default()
-    };
     let make = |id, ()| {
         let peer = connection.peer();
         let head = RequestHead::Parsed(Box::new(head));
@@ -223,7 +214,7 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
     let guard = connection.guard();
     let admitted = guard
         .as_ref()
-        .and_then(|guard| guard.admit(arrival, (), make).ok());
+        .and_then(|guard| guard.admit(server.arrival(), (), make).ok());
     let Some(guard) = admitted else {
         return Answer::ready(closing_response(StatusCode::SERVICE_UNAVAILABLE));
     };

@@ -27,8 +27,10 @@ final class BusFactory
      */
     public function once(string $queue, \Closure $declare): void
     {
-        Shared::once("$queue at $this->transport", $declare);
-        Shared::uses($queue, fn (): int => $this->create()->queue($queue)->depth());
+        Shared::once("$queue at $this->transport", function () use ($queue, $declare): void {
+            $declare();
+            Shared::uses($queue, fn (): int => $this->create()->queue($queue)->depth());
+        });
     }
 
     /** @param list<object> $handlers */
