@@ -4,12 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bench;
 
+use PHPUnit\Framework\TestCase;
+
 /**
  * Debian's Chromium without a window, spoken to over a pair of pipes in the DevTools protocol: messages are JSON, each ended by a
  * zero byte.
  */
 final class Chromium
 {
+    private const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
     private const TIMEOUT_SECONDS = 180.0;
 
     /** @var resource */
@@ -24,12 +27,25 @@ final class Chromium
     /** @var list<array<string, mixed>> what the browser told unasked: `method` and `params` */
     public array $events = [];
 
+    /** The path of the browser; skips the test where none is installed. */
+    public static function program(): string
+    {
+        foreach (self::PROGRAMS as $name) {
+            $path = trim((string) shell_exec("command -v $name"));
+            if ($path !== '') {
+                return $path;
+            }
+        }
+        TestCase::markTestSkipped('No Chromium is installed: scripts/setup test');
+    }
+
     public function __construct()
     {
+        $program = self::program();
         $this->profile = sys_get_temp_dir() . '/weft-chromium-' . bin2hex(random_bytes(4));
         mkdir($this->profile);
         $command = [
-            'chromium', '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
+            $program, '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
             '--disable-background-networking', '--disable-component-update', '--remote-debugging-pipe',
             "--user-data-dir={$this->profile}", 'about:blank',
         ];

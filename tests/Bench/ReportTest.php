@@ -34,9 +34,9 @@ final class ReportTest extends TestCase
     public static function setUpBeforeClass(): void
     {
         self::$directory = sys_get_temp_dir() . '/weft-report-' . bin2hex(random_bytes(4));
+        self::$browser = new Chromium();
         mkdir(self::$directory);
         Results::write(self::$directory);
-        self::$browser = new Chromium();
         $page = new HtmlPage(dirname(__DIR__, 2));
         $page->write(Sources::directory(self::$directory), self::$directory . '/all.html');
         $page->write(Sources::published(dirname(__DIR__, 2)), self::$directory . '/published.html');
@@ -44,6 +44,10 @@ final class ReportTest extends TestCase
 
     public static function tearDownAfterClass(): void
     {
+        // Not even begun where no browser is installed.
+        if (!isset(self::$browser)) {
+            return;
+        }
         self::$browser->close();
         exec('rm -rf ' . escapeshellarg(self::$directory));
     }

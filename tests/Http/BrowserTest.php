@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Tests\Bench\Chromium;
+
+require_once __DIR__ . '/../Bench/Chromium.php';
 
 /** What a real browser makes of events, WebSockets, compression and files. */
 final class BrowserTest extends HttpTestCase
 {
-    private const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
     private const DEADLINE = 180.0;
     private const ROUTES = <<<'PHP'
         $routes->use(new Compression(minBytes: 0));
@@ -80,7 +82,7 @@ final class BrowserTest extends HttpTestCase
     #[DataProvider('protocols')]
     public function testABrowserUnderstandsEverything(bool $isSecured, string $protocol): void
     {
-        $browser = self::browser();
+        $browser = Chromium::program();
         $directory = new Directory();
         $directory->write('a.txt', 'abc');
         $certificates = new Certificates();
@@ -176,16 +178,5 @@ final class BrowserTest extends HttpTestCase
         }
 
         return $pids;
-    }
-
-    private static function browser(): string
-    {
-        foreach (self::BROWSERS as $name) {
-            $path = trim((string) shell_exec("command -v $name"));
-            if ($path !== '') {
-                return $path;
-            }
-        }
-        self::markTestSkipped('No Chromium is installed: scripts/setup test');
     }
 }
