@@ -8,6 +8,8 @@ use PHPUnit\Event\Test\PreparationStarted;
 use PHPUnit\Event\Test\PreparationStartedSubscriber;
 use PHPUnit\Event\Test\Skipped;
 use PHPUnit\Event\Test\SkippedSubscriber;
+use PHPUnit\Event\TestSuite\Skipped as SkippedSuite;
+use PHPUnit\Event\TestSuite\SkippedSubscriber as SkippedSuiteSubscriber;
 use PHPUnit\Runner\Extension\Extension as PhpUnitExtension;
 use PHPUnit\Runner\Extension\Facade;
 use PHPUnit\Runner\Extension\ParameterCollection;
@@ -29,6 +31,14 @@ final class Extension implements PhpUnitExtension
                 public function notify(Skipped $event): void
                 {
                     Guard::instance()->skipped($event->test()->id(), $event->message());
+                }
+            },
+            new class () implements SkippedSuiteSubscriber {
+                public function notify(SkippedSuite $event): void
+                {
+                    foreach ($event->testSuite()->tests() as $test) {
+                        Guard::instance()->skipped($test->id(), $event->message());
+                    }
                 }
             },
         );

@@ -44,8 +44,7 @@ final class PhpJob extends Job
 
             return $result;
         }
-        $result = $this->counts($report);
-        $result->skips = \array_filter(\explode("\n", (string) @\file_get_contents("$directory/skips")));
+        $result = $this->counts($report, \array_filter(\explode("\n", (string) @\file_get_contents("$directory/skips"))));
         if ($result->failed === 0 && $code !== 0 || $result->passed + $result->failed + $result->skipped === 0) {
             $result->fail("{$this->name}: PHPUnit ended with exit code $code and {$result->passed} passed tests", Output::tail("$directory/output"));
         }
@@ -74,11 +73,17 @@ final class PhpJob extends Job
         return $version ??= (int) \preg_replace('/^PHPUnit (\d+).*/s', '$1', (string) \shell_exec(\escapeshellarg(self::program($root)) . ' --version'));
     }
 
-    private function counts(\SimpleXMLElement $report): Result
+    /**
+     * Counts test by test: PHPUnit 13 writes no sums for a suite that holds a class that was skipped as a whole, and no tests of that class.
+     *
+     * @param list<string> $skips a line for each test that was skipped
+     */
+    private function counts(\SimpleXMLElement $report, array $skips): Result
     {
-        $sum = static fn (string $name): int => \array_sum(\array_map(\intval(...), $report->xpath("/testsuites/testsuite/@$name") ?: []));
-        $failed = $sum('failures') + $sum('errors') + $sum('warnings');
-        $result = new Result($sum('tests') - $failed - $sum('skipped'), $failed, $sum('skipped'));
+        $count = static fn (string $condition): int => \count($report->xpath("//testcase$condition") ?: []);
+        $failed = $count('[failure or error or warning]');
+        $result = new Result($count('') - $failed - $count('[skipped]'), $failed, \count($skips));
+        $result->skips = $skips;
         foreach ($report->xpath('//testcase[failure or error or warning]') ?: [] as $case) {
             $said = $case->failure[0] ?? $case->error[0] ?? $case->warning[0];
             $result->failures["$case[class]::$case[name]" . ($this->label === '' ? '' : " ({$this->label})")] = \trim((string) $said);

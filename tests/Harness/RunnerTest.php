@@ -47,6 +47,18 @@ final class RunnerTest extends TestCase
         self::assertStringContainsString('FAILED', $this->printed[0]);
     }
 
+    public function testTestsOfAClassThatIsSkippedAsAWholeAreCountedOneByOne(): void
+    {
+        $job = new PhpJob(\dirname(__DIR__, 2), ['tests/Harness/Fixtures/Missing.php', 'tests/Harness/Fixtures/Varied.php'], 1.0);
+
+        $result = $this->runner([$this->lane(1)])->run([$job]);
+
+        self::assertSame('1 passed, 1 failed, 3 skipped', $result->summary());
+        self::assertContains(Fixtures\Missing::class . '::testAnother: their tool is missing', $result->skips);
+        self::assertCount(3, $result->skips);
+        self::assertSame('0 passed, 0 failed, 2 skipped', $this->runOf('Missing')->summary());
+    }
+
     public function testACrashOfPhpUnitIsAFailureThatNamesTheTest(): void
     {
         $result = $this->runOf('Crashing');
