@@ -164,6 +164,40 @@ final class ClientsTest extends TestCase
         self::assertSame('ok', \curl_multi_getcontent($curl));
     }
 
+    /** @requires extension curl */
+    #[RequiresPhpExtension('curl')]
+    public function testTransfersThatShareConnectionsAndCookiesGetTheirOwnAnswersAlsoWhereOthersAreCancelled(): void
+    {
+        $server = ServerProcess::start("\$routes->get('/{number}', function (Request \$r) { delay(0.05); return Response::text(\$r->path())->withHeader('set-cookie', 'seen=1'); });");
+        $share = \curl_share_init();
+        foreach ([\CURL_LOCK_DATA_COOKIE, \CURL_LOCK_DATA_DNS, \CURL_LOCK_DATA_SSL_SESSION, \CURL_LOCK_DATA_CONNECT] as $shared) {
+            \curl_share_setopt($share, \CURLSHOPT_SHARE, $shared);
+        }
+        $get = static function (int $number) use ($server, $share): string {
+            $curl = \curl_init("http://$server->address/$number");
+            \curl_setopt_array($curl, [\CURLOPT_RETURNTRANSFER => true, \CURLOPT_SHARE => $share]);
+
+            return (string) \curl_exec($curl);
+        };
+
+        // The second and third round have connections of the ones before.
+        for ($number = 0; $number < 3 * self::TASKS;) {
+            $tasks = [];
+            for ($i = 0; $i < self::TASKS; $i++, $number++) {
+                $tasks[$number] = async(static fn() => $get($number));
+            }
+            delay(0.02);
+            foreach ($tasks as $asked => $task) {
+                if ($asked % 3 === 0) {
+                    $task->cancel();
+                } else {
+                    self::assertSame("/$asked", $task->await());
+                }
+            }
+        }
+        $server->stop();
+    }
+
     /** @requires extension soap */
     #[RequiresPhpExtension('soap')]
     public function testCallsOfSoapWaitSideBySide(): void

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
+use Weft\Runtime\Task;
 use Weft\Tests\InTask;
 
 use function Weft\all;
@@ -249,6 +250,73 @@ final class StreamsTest extends TestCase
         self::assertSame([1, 1], all($tasks));
     }
 
+    /** `php://fd/N` duplicates a descriptor: both belong to one pipe, and a waiter of either may take what arrives. */
+    public function testDuplicatesOfADescriptorAreWaitedForAndClosedApart(): void
+    {
+        $process = \proc_open(['cat'], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        $duplicate = \fopen('php://fd/' . self::descriptor($pipes[1]), 'r');
+        // Otherwise one may take both letters into its buffer.
+        \stream_set_read_buffer($pipes[1], 0);
+        \stream_set_read_buffer($duplicate, 0);
+        $readers = [async(static fn() => \fread($pipes[1], 1)), async(static fn() => \fread($duplicate, 1))];
+        delay(0.01);
+
+        \fwrite($pipes[0], 'a');
+        delay(0.01);
+        \fwrite($pipes[0], 'b');
+        $read = \array_map(static fn(Task $reader): string => $reader->await(), $readers);
+        \sort($read);
+        self::assertSame(['a', 'b'], $read);
+
+        $reader = async(static fn() => \fread($duplicate, 1));
+        delay(0.01);
+        \fclose($pipes[1]);
+        \fwrite($pipes[0], 'c');
+        self::assertSame('c', $reader->await());
+
+        \fclose($pipes[0]);
+        \proc_close($process);
+    }
+
+    public function testADescriptorWhoseWaiterWasCancelledWakesTheNextOneThatHasItsNumber(): void
+    {
+        for ($i = 0; $i < 100; $i++) {
+            [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+            $reader = async(static fn() => \fread($near, 1));
+            delay(0.0);
+            if ($i % 2 === 0) {
+                $reader->cancel();
+                delay(0.0);
+                \fclose($near);
+                [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+                $reader = async(static fn() => \fread($near, 1));
+                delay(0.0);
+            }
+            \fwrite($far, (string) ($i % 10));
+
+            self::assertSame((string) ($i % 10), $reader->await());
+        }
+    }
+
+    /** @requires extension sockets */
+    #[RequiresPhpExtension('sockets')]
+    public function testAStreamAndTheSocketThatSharesItsDescriptorAreWaitedForByOneTaskEach(): void
+    {
+        [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        $socket = \socket_import_stream($near);
+        \stream_set_read_buffer($near, 0);
+        $readers = [async(static fn() => \fread($near, 1)), async(static fn() => \socket_read($socket, 1))];
+        delay(0.01);
+
+        \fwrite($far, 'a');
+        delay(0.01);
+        \fwrite($far, 'b');
+
+        $read = \array_map(static fn(Task $reader): string => $reader->await(), $readers);
+        \sort($read);
+        self::assertSame(['a', 'b'], $read);
+    }
+
     public function testADescriptorThatAnotherTaskClosesEndsTheWait(): void
     {
         [$near, $far] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
@@ -383,5 +451,17 @@ final class StreamsTest extends TestCase
         }
 
         return $file;
+    }
+
+    /** @param resource $pipe */
+    private static function descriptor($pipe): int
+    {
+        $target = 'pipe:[' . \fstat($pipe)['ino'] . ']';
+        foreach (\scandir('/proc/self/fd') as $number) {
+            if (@\readlink("/proc/self/fd/$number") === $target) {
+                return (int) $number;
+            }
+        }
+        self::fail("$target is not open");
     }
 }
