@@ -279,8 +279,8 @@ final class PostgresTest extends TransportConformance
         $report = \implode(' ', $sizes) . ' ' . \json_encode($holders, \JSON_INVALID_UTF8_SUBSTITUTE);
         // Each is there twice, as it was sent and as it was taken: all 32,000 would be 85 MB.
         self::assertLessThan(48_000_000, \max($sizes), $report);
-        // The server shortens the file when it likes, so the peaks are compared.
-        self::assertLessThan(1.3 * \max(\array_slice($sizes, 0, 16)), \max(\array_slice($sizes, 16)), $report);
+        // The server cleans and shortens the file when it likes, so the peaks are compared. Without cleaning the second is twice the first.
+        self::assertLessThan(1.7 * \max(\array_slice($sizes, 0, 16)), \max(\array_slice($sizes, 16)), $report);
     }
 
     private static function administer(string $statement): void
