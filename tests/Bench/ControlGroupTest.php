@@ -13,9 +13,12 @@ final class ControlGroupTest extends TestCase
 {
     private ControlGroup $group;
 
+    /** Less than a program gets on the busiest machine, which would not be kept from running otherwise. */
+    private const CPUS = 0.02;
+
     protected function setUp(): void
     {
-        $group = ControlGroup::create('weft-test-' . getmypid() . bin2hex(random_bytes(3)), 0.2, 64 * 1024 ** 2);
+        $group = ControlGroup::create('weft-test-' . getmypid() . bin2hex(random_bytes(3)), self::CPUS, 64 * 1024 ** 2);
         if ($group === null) {
             self::markTestSkipped('this machine allows this user no control groups');
         }
@@ -30,10 +33,10 @@ final class ControlGroupTest extends TestCase
     public function testAProgramInItGetsItsShareOfAProcessor(): void
     {
         $started = hrtime(true);
-        $this->execute('$e = 0; while (getrusage()["ru_utime.tv_sec"] * 1e6 + getrusage()["ru_utime.tv_usec"] < 2e5);');
+        $this->execute('$e = 0; while (getrusage()["ru_utime.tv_sec"] * 1e6 + getrusage()["ru_utime.tv_usec"] < 4e4);');
         $seconds = (hrtime(true) - $started) / 1e9;
 
-        self::assertGreaterThan(0.19, $this->group->cpuSeconds());
+        self::assertGreaterThan(0.039, $this->group->cpuSeconds());
         self::assertGreaterThan($this->group->cpuSeconds() * 2, $seconds);
         self::assertGreaterThan(0.0, $this->group->throttledSeconds());
     }
