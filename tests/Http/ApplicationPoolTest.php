@@ -392,6 +392,44 @@ final class ApplicationPoolTest extends HttpTestCase
         yield 'in a shutdown function' => ['register_shutdown_function(static fn () => exit(" first")); register_shutdown_function(static fn () => print("second")); exit("exit");', 'exit first'];
     }
 
+    public function testTheBuffersOfTheServerAreHiddenFromTheApplication(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $look = static fn(): string => json_encode([
+                ob_get_level(), ob_list_handlers(), ob_get_status(), ob_get_status(true),
+                @ob_end_clean(), @ob_end_flush(), @ob_get_clean(), @ob_get_flush(), ob_flush(),
+            ]);
+            $own = static function (): string {
+                ob_start(static fn(string $text): string => $text);
+                ob_start();
+                echo 'flushed ';
+                ob_flush();
+                $seen = [ob_get_level(), ob_list_handlers(), ob_get_status()['level'], array_column(ob_get_status(true), 'level')];
+                echo 'closed';
+                ob_end_flush();
+                return json_encode([...$seen, ob_get_contents(), ob_end_clean()]);
+            };
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 1);
+            foreach (['none' => $look, 'own' => $own] as $name => $seen) {
+                $routes->get("/$name/task", static fn() => Response::text($seen()));
+                $routes->get("/$name/request", static fn(Request $request) => $pool->serve($request, static function () use ($seen): void {
+                    echo 'printed ';
+                    echo $seen();
+                }, static fn() => error_log("$name at the end: {$seen()}")));
+                $routes->get("/$name/stream", static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], static function (BodyWriter $writer) use ($seen): void {
+                    Weft\Http\Internal\StreamedOutput::copy(static fn() => print('printed ' . $seen()), $writer);
+                })));
+            }
+            PHP);
+
+        foreach (['none' => '[0,[],[],[],false,false,false,false,true]', 'own' => '[2,["Closure::__invoke","default output handler"],1,[0,1],"flushed closed",true]'] as $name => $seen) {
+            self::assertSame($seen, self::bodyOf($server->get("/$name/task")));
+            self::assertSame("printed $seen", self::bodyOf($server->get("/$name/request")));
+            self::assertTrue($server->awaitLog("$name at the end: $seen"), $server->log());
+            self::assertSame("printed $seen", $server->curl("/$name/stream")[1]);
+        }
+    }
+
     public function testASessionIsSavedAndFreeAfterExit(): void
     {
         $server = $this->serve(<<<'PHP'

@@ -1,7 +1,8 @@
 /*
  * Output buffers of the server around those of an application: the one that all fibers share, which watches for output that reaches no
  * response, and the one that collects a request's. Applications close every buffer there is, `while (ob_get_level() > 0) ob_end_clean();`, and would
- * close these too; then what others print would mix. So inside of fibers the functions below see only what is above.
+ * close these too; then what others print would mix. So inside of fibers the functions below see only what is above. ob_get_contents(),
+ * ob_get_length() and ob_clean() are PHP's own: they reach the innermost buffer only, which has nothing but the output of this request.
  */
 #include "switch.h"
 
@@ -58,6 +59,95 @@ static ZEND_NAMED_FUNCTION(count_buffers)
 	RETURN_LONG(above > 0 ? above : 0);
 }
 
+static zif_handler flush, list_handlers, get_status;
+
+/* Flushing a buffer of the server would move the output of the request to where nobody sends it. */
+static ZEND_NAMED_FUNCTION(flush_buffer)
+{
+	int hidden = hidden_here();
+	if (hidden == 0 || php_output_get_level() > hidden) {
+		flush(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		return;
+	}
+	ZEND_PARSE_PARAMETERS_NONE();
+	/* No notice as in PHP without buffers: streams call ob_flush() before flush(), and under PHP-FPM output_buffering is a buffer. */
+	RETURN_TRUE;
+}
+
+/* The level in what ob_get_status() says of a buffer. */
+static void lower_level(zval *status, int hidden)
+{
+	zval *level = zend_hash_str_find(Z_ARRVAL_P(status), ZEND_STRL("level"));
+	if (level != NULL && Z_TYPE_P(level) == IS_LONG) {
+		Z_LVAL_P(level) -= hidden;
+	}
+}
+
+/* Leaves out the first elements, which are the outermost buffers. */
+static void drop_hidden(zval *list, int hidden)
+{
+	zval rest;
+	array_init(&rest);
+	zval *one;
+	int i = 0;
+	ZEND_HASH_FOREACH_VAL(Z_ARRVAL_P(list), one) {
+		if (i++ >= hidden) {
+			Z_TRY_ADDREF_P(one);
+			add_next_index_zval(&rest, one);
+		}
+	} ZEND_HASH_FOREACH_END();
+	zval_ptr_dtor(list);
+	ZVAL_COPY_VALUE(list, &rest);
+}
+
+static ZEND_NAMED_FUNCTION(list_buffers)
+{
+	list_handlers(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	int hidden = hidden_here();
+	if (hidden > 0 && Z_TYPE_P(return_value) == IS_ARRAY) {
+		drop_hidden(return_value, hidden);
+	}
+}
+
+static ZEND_NAMED_FUNCTION(buffer_status)
+{
+	get_status(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	int hidden = hidden_here();
+	if (hidden == 0 || Z_TYPE_P(return_value) != IS_ARRAY) {
+		return;
+	}
+	if (ZEND_NUM_ARGS() > 0 && zend_is_true(ZEND_CALL_ARG(execute_data, 1))) {
+		zval *one;
+		ZEND_HASH_FOREACH_VAL(Z_ARRVAL_P(return_value), one) {
+			lower_level(one, hidden);
+		} ZEND_HASH_FOREACH_END();
+		drop_hidden(return_value, hidden);
+	} else if (php_output_get_level() > hidden) {
+		lower_level(return_value, hidden);
+	} else {
+		zval_ptr_dtor(return_value);
+		RETURN_EMPTY_ARRAY();
+	}
+}
+
+static zend_function *internal(const char *name)
+{
+	zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
+	return function != NULL && function->type == ZEND_INTERNAL_FUNCTION ? function : NULL;
+}
+
+/* @return the handler that was there before, NULL where the function is disabled */
+static zif_handler replace(const char *name, zif_handler handler)
+{
+	zend_function *function = internal(name);
+	if (function == NULL) {
+		return NULL;
+	}
+	zif_handler before = function->internal_function.handler;
+	function->internal_function.handler = handler;
+	return before;
+}
+
 void weft_buffers_hide(bool is_hidden)
 {
 	if (EG(active_fiber) != NULL) {
@@ -68,19 +158,17 @@ void weft_buffers_hide(bool is_hidden)
 void weft_buffers_share(int level)
 {
 	shared = level > 0 ? level : 0;
-	if (shared == 0 || closing[0].function != NULL) {
+	static bool are_replaced;
+	if (shared == 0 || are_replaced) {
 		return;
 	}
+	are_replaced = true;
 	for (unsigned i = 0; i < CLOSING; i++) {
-		zend_function *function = zend_hash_str_find_ptr(CG(function_table), closing[i].name, strlen(closing[i].name));
-		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION) {
-			closing[i].function = function;
-			closing[i].handler = function->internal_function.handler;
-			function->internal_function.handler = close_buffer;
-		}
+		closing[i].function = internal(closing[i].name);
+		closing[i].handler = replace(closing[i].name, close_buffer);
 	}
-	zend_function *counting = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("ob_get_level"));
-	if (counting != NULL && counting->type == ZEND_INTERNAL_FUNCTION) {
-		counting->internal_function.handler = count_buffers;
-	}
+	replace("ob_get_level", count_buffers);
+	flush = replace("ob_flush", flush_buffer);
+	list_handlers = replace("ob_list_handlers", list_buffers);
+	get_status = replace("ob_get_status", buffer_status);
 }

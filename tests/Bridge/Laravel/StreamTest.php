@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Laravel;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Cli\Supervised;
+use Weft\Tests\Timing;
+
+/** Streamed responses of a Laravel application. */
+final class StreamTest extends TestCase
+{
+    use RequiresLaravel;
+
+    private string $directory;
+    private Supervised $server;
+    private string $address;
+
+    protected function setUp(): void
+    {
+        $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
+        $this->server = new Supervised(__DIR__ . '/state/server.php', [], [
+            'LISTEN' => '127.0.0.1:0',
+            'APP_VAR' => $this->directory,
+            'APP_SERVICES_CACHE' => "$this->directory/services.php",
+            'APP_PACKAGES_CACHE' => "$this->directory/packages.php",
+        ]);
+        \preg_match('/\d+\.\d+\.\d+\.\d+:\d+/', (string) $this->server->wait('listening on')['message'], $address);
+        $this->address = $address[0];
+    }
+
+    protected function tearDown(): void
+    {
+        $this->server->signal(\SIGTERM);
+        $this->server->end();
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
+    }
+
+    public function testServerSentEventsArriveOneByOneThoughTheApplicationClosesAllBuffers(): void
+    {
+        $stream = $this->open('/events');
+
+        // The next event is made when the one before it has arrived.
+        foreach ([1, 2, 3] as $number) {
+            self::assertStringContainsString("data: $number\n\n", self::readUntil($stream, "data: $number\n\n"), $this->server->other);
+            \touch("$this->directory/event-$number");
+        }
+        self::assertStringContainsString('end', self::readUntil($stream, 'end'));
+    }
+
+    public function testWhatIsPrintedBesideTheResponseStaysWithItsRequest(): void
+    {
+        $first = $this->open('/prints?n=1');
+        self::assertSame('printed 2, returned', $this->bodyOf($this->open('/prints?n=2')));
+        self::assertSame('printed 1, returned', $this->bodyOf($first));
+    }
+
+    /** @return resource */
+    private function open(string $path)
+    {
+        $socket = \stream_socket_client("tcp://$this->address", $code, $message, Timing::DEADLINE) ?: throw new \RuntimeException($message);
+        \stream_set_timeout($socket, (int) Timing::DEADLINE);
+        \fwrite($socket, "GET $path HTTP/1.1\r\nHost: $this->address\r\nConnection: close\r\n\r\n");
+
+        return $socket;
+    }
+
+    /** @param resource $socket */
+    private function bodyOf($socket): string
+    {
+        return \explode("\r\n\r\n", (string) \stream_get_contents($socket), 2)[1] ?? '';
+    }
+
+    /** @param resource $socket */
+    private static function readUntil($socket, string $end): string
+    {
+        $read = '';
+        while (!\str_contains($read, $end) && ($piece = (string) \fread($socket, 8192)) !== '') {
+            $read .= $piece;
+        }
+
+        return $read;
+    }
+}
