@@ -15,6 +15,7 @@ use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\Interpreter;
 use Weft\Cli\Internal\Quantity;
+use Weft\Cli\Internal\ServingAdvice;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
 use Weft\Workers\Internal\RunOptions;
@@ -31,7 +32,7 @@ final class RunCommand extends Command
             ->addArgument('application', InputArgument::REQUIRED, 'The PHP file that every worker runs')
             ->addArgument('arguments', InputArgument::IS_ARRAY, 'Arguments for the file, after --')
             ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
-            ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file in the application\'s directory changes')
+            ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file of the application\'s project changes')
             ->addOption('watch-directory', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file in this directory changes')
             ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many requests')
             ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker above this resident memory: bytes, or 256M, 1G')
@@ -96,6 +97,7 @@ final class RunCommand extends Command
             metrics: $option('metrics'),
             pidFile: $option('pid-file'),
             environment: $environment,
+            advice: ServingAdvice::of($file),
         );
     }
 
@@ -110,7 +112,16 @@ final class RunCommand extends Command
             }
         }
 
-        return $input->getOption('watch') ? [\dirname((string) \realpath($application)), ...$directories] : $directories;
+        return $input->getOption('watch') ? [self::project($application), ...$directories] : $directories;
+    }
+
+    /** The directory of the file, or the one above it with a composer.json: a front controller is in `public` of its project. */
+    private static function project(string $application): string
+    {
+        $directory = \dirname((string) \realpath($application));
+        $above = \dirname($directory);
+
+        return !\is_file("$directory/composer.json") && \is_file("$above/composer.json") ? $above : $directory;
     }
 
     private static function complain(OutputInterface $output, string $message): void

@@ -52,6 +52,29 @@ final class RunTest extends TestCase
         self::assertStringContainsString('no database', $run->other);
     }
 
+    /** @return iterable<string, array{string, string}> program, and what the log says of it */
+    public static function programsThatReturn(): iterable
+    {
+        yield 'a program without an application' => ['delay(0.01);', 'app.php must end with App::run(), or call Worker::untilStopped()'];
+        yield 'a front controller of Symfony with another runtime' => [
+            "'autoload_runtime.php'; echo 'one answer';",
+            'app.php is a front controller of Symfony, and the runtime in use answers one request. Set APP_RUNTIME=\'Weft\\Bridge\\Symfony\\Runtime\', or in'
+                . ' composer.json {"extra": {"runtime": {"class": "Weft\\\\Bridge\\\\Symfony\\\\Runtime"}}}',
+        ];
+        yield 'a front controller of Laravel' => ['Illuminate\Contracts\Http\Kernel::class;', 'app.php is a front controller of Laravel: serve it by `php artisan weft:serve`'];
+    }
+
+    /** @dataProvider programsThatReturn */
+    #[DataProvider('programsThatReturn')]
+    public function testAProgramThatEndsInsteadOfServingIsToldHowItIsServed(string $program, string $advice): void
+    {
+        $app = new Application($program);
+        $run = new Supervised($app->file, ['--max-crashes=1']);
+
+        self::assertSame(1, $run->end());
+        self::assertStringContainsString($advice, $run->all('ended with exit code 0 after')[0] ?? $run->messages());
+    }
+
     public function testAHungWorkerIsNamedWithItsFunctionAndReplaced(): void
     {
         $app = new Application('Worker::ready(); if (!is_file(__DIR__ . "/once")) { touch(__DIR__ . "/once"); delay(0.01); Handler::blocks(); } Worker::untilStopped();');
@@ -199,6 +222,26 @@ final class RunTest extends TestCase
         }
 
         self::assertLessThan(1.0, $parts[0], 'the best of seven');
+    }
+
+    public function testTheProjectOfAFrontControllerIsWatched(): void
+    {
+        $project = new Application('');
+        \file_put_contents("$project->directory/composer.json", '{}');
+        \mkdir("$project->directory/public");
+        try {
+            \file_put_contents("$project->directory/public/index.php", $project->program('Worker::untilStopped();'));
+            $run = new Supervised("$project->directory/public/index.php", ['--watch']);
+            $run->wait('is ready');
+            $project->write('');
+
+            self::assertSame("reload: $project->file has changed", $run->wait('reload')['message']);
+            $run->signal(\SIGQUIT);
+            $run->end();
+        } finally {
+            \unlink("$project->directory/public/index.php");
+            \rmdir("$project->directory/public");
+        }
     }
 
     public function testAFileThatIsNoSourceChangesNothing(): void

@@ -66,7 +66,8 @@ final class Walkthrough
     private function write(Block $block): void
     {
         $this->workspace->file($block->title, $block->code);
-        \str_ends_with($block->title, '.php') && $this->workspace->assertParses('php', $block->code, $this->place($block));
+        // A template of Blade is no PHP.
+        \preg_match('/(?<!\.blade)\.php$/', $block->title) === 1 && $this->workspace->assertParses('php', $block->code, $this->place($block));
     }
 
     /** Code of another system: it is parsed. */

@@ -28,12 +28,19 @@ final class Workspace
         'predis' => ['Predis'],
         'symfony' => ['Symfony/Component/HttpKernel', 'Symfony/Component/HttpFoundation', 'Symfony/Component/EventDispatcher', 'Symfony/Component/Routing'],
         'psr7' => ['Nyholm/Psr7'],
+        'framework-bundle' => ['Symfony/Bundle/FrameworkBundle', 'Symfony/Component/Runtime'],
+        'laravel' => ['Illuminate'],
     ];
+    /** A page with this need begins with an empty directory, and has a checkout of Weft in `~/weft`. */
+    private const CHECKOUT = 'checkout';
+    /** Where the runtimes of frameworks listen if nothing else is said. */
+    private const FRAMEWORKS_PORT = ':8000';
     /** Programs that pages call by their path. */
     private const PROGRAMS = ['nginx' => '/usr/sbin/nginx', 'python-websockets' => '/usr/lib/python3/dist-packages/websockets/__init__.py'];
 
     public readonly string $directory;
     private readonly Services $services;
+    private readonly bool $hasCheckout;
     /** @var array<string, string> what a page says => what it is here */
     private array $addresses;
     /** @var list<BackgroundServer> */
@@ -45,7 +52,14 @@ final class Workspace
         $this->services = new Services($needs);
         $this->directory = \sys_get_temp_dir() . '/weft-docs-' . \bin2hex(\random_bytes(6));
         $this->addresses = [self::DIRECTORY => $this->directory] + $this->services->addresses;
-        $this->makeProject(\array_merge(...\array_map(static fn(string $need): array => self::LIBRARIES[$need] ?? [], $needs)));
+        $this->makeTools();
+        $this->hasCheckout = \in_array(self::CHECKOUT, $needs, true);
+        if ($this->hasCheckout) {
+            \mkdir("{$this->directory}/.tools/home");
+            \symlink(\dirname(__DIR__, 2), "{$this->directory}/.tools/home/weft");
+        } else {
+            $this->makeProject(\array_merge(...\array_map(static fn(string $need): array => self::LIBRARIES[$need] ?? [], $needs)));
+        }
     }
 
     /**
@@ -159,7 +173,7 @@ final class Workspace
         $this->put('vendor/bin/weft', "#!/usr/bin/env php\n<?php\n\n\$_composer_autoload_path = __DIR__ . '/../autoload.php';\ninclude " . \var_export("$root/bin/weft", true) . ';');
         $phpunit = \is_file("$root/vendor/bin/phpunit") ? "$root/vendor/bin/phpunit" : \trim((string) \shell_exec('command -v phpunit'));
         $this->put('vendor/bin/phpunit', "#!/bin/sh\nexec php " . \escapeshellarg($phpunit) . " --bootstrap vendor/autoload.php --do-not-cache-result \"\$@\"\n");
-        $this->makeTools();
+        \symlink("{$this->directory}/vendor/bin/weft", "{$this->directory}/.tools/weft");
     }
 
     /** The machine of the reader: PHP with the extension, and a curl that is quiet where its output is no terminal. */
@@ -170,7 +184,6 @@ final class Workspace
         $this->put('.tools/.curlrc', "silent\nmax-time = 60\n");
         // Debian's, which has the libraries that scripts/setup installs.
         \symlink('/usr/bin/python3', "{$this->directory}/.tools/python3");
-        \symlink("{$this->directory}/vendor/bin/weft", "{$this->directory}/.tools/weft");
     }
 
     private function put(string $name, string $contents): void
@@ -195,6 +208,9 @@ final class Workspace
             'PHP_INI_SCAN_DIR' => ":{$this->directory}/.tools/ini",
             'CURL_HOME' => "{$this->directory}/.tools",
             'NO_COLOR' => '1',
-        ] + $environment;
+        ] + ($this->hasCheckout ? [
+            'HOME' => "{$this->directory}/.tools/home",
+            'WEFT_LISTEN' => '127.0.0.1' . ($this->addresses[self::FRAMEWORKS_PORT] ?? self::FRAMEWORKS_PORT),
+        ] : []) + $environment;
     }
 }

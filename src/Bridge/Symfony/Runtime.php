@@ -52,6 +52,6 @@ final class Runtime extends SymfonyRuntime
             return parent::getRunner($application);
         }
 
-        return new Runner($this->factory, $this->options);
+        return new Runner($application, $this->factory, $this->options);
     }
 }

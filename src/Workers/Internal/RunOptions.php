@@ -16,6 +16,7 @@ final class RunOptions
      * @param list<string> $watch directories whose source files are watched
      * @param array<string, string> $environment additional environment variables of the workers
      * @param int $maxCrashes consecutive failures of every worker after which the supervisor gives up
+     * @param string $advice for a program that returns before it was ready
      */
     public function __construct(
         public readonly array $command,
@@ -32,6 +33,7 @@ final class RunOptions
         public readonly ?string $metrics = null,
         public readonly ?string $pidFile = null,
         public readonly array $environment = [],
+        public readonly string $advice = '',
     ) {
     }
 }

@@ -392,10 +392,11 @@ final class WorkerGroup
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
         $clean = $process->reason !== null && !$process->hung && $code === 0;
+        $returned = $process->reason === null && $code === 0 && $process->readyAt === null;
         $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
             'how' => $how,
             'lived' => $lived,
-            'why' => $why,
+            'why' => $returned ? "$why, before it was ready. {$this->options->advice}" : $why,
             'exit_code' => $code,
             'signal' => $signal === null ? null : Signal::name($signal),
         ]);

@@ -102,6 +102,14 @@ final class ApplicationTest extends TestCase
         self::assertSame(['about 1-1'], \json_decode($site->artisan('queue:quotes'), true));
     }
 
+    public function testAnApplicationWithoutAKeyIsNotServedAndTheCommandSaysWhatToDo(): void
+    {
+        $this->sites[] = $site = Site::onPhp($this->directory(), ['APP_KEY' => '(empty)']);
+
+        $this->expectExceptionMessage('run `php artisan key:generate`');
+        $site->artisan('weft:serve');
+    }
+
     /** @return list<string> what a visitor sees, without what differs from run to run */
     private function transcript(Site $site): array
     {

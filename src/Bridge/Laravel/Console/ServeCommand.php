@@ -44,6 +44,12 @@ final class ServeCommand extends Command
 
             return self::FAILURE;
         }
+        if ($application->bound('encrypter') && !(bool) $application->make('config')->get('app.key')) {
+            // Each application would fail when it boots, and so each request.
+            $this->error('The application has no key: run `php artisan key:generate`, which writes APP_KEY to .env, or set APP_KEY in the environment');
+
+            return self::FAILURE;
+        }
 
         return (bool) $this->option('worker') ? $this->serve($application) : $this->supervise($application);
     }

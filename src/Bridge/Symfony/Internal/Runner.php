@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bridge\Symfony\Internal;
 
 use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 use Weft\App;
+use Weft\Bridge\Symfony\WeftBundle;
 use Weft\Http\ApplicationPool;
 use Weft\Http\Internal\PublicDirectory;
 use Weft\Http\Recycling;
@@ -22,10 +24,11 @@ use Weft\Runtime\Realm;
 final class Runner implements RunnerInterface
 {
     /**
+     * @param HttpKernelInterface $application that the runtime has made; requests are served by others
      * @param \Closure(): ?object $factory makes the application, in the realm of each kernel
      * @param array<string, mixed> $options of the runtime
      */
-    public function __construct(private readonly \Closure $factory, private readonly array $options)
+    public function __construct(private readonly HttpKernelInterface $application, private readonly \Closure $factory, private readonly array $options)
     {
     }
 
@@ -37,14 +40,40 @@ final class Runner implements RunnerInterface
         $recycling = new Recycling((int) $this->option('kernel_requests'), (float) $this->option('kernel_age'), (int) $this->option('kernel_memory'));
         $handler = SymfonyHandler::pool($this->kernel(...), $kernels === null ? null : (int) $kernels, (float) ($this->option('kernel_wait') ?? 5.0), $recycling, $logger);
         Shared::serves($handler->stats(...));
-        $app = new App($logger, (bool) ($this->options['debug'] ?? false));
+        $app = new App($logger, $this->isDebug());
         $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
         $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'));
         $router->fallback($directory === '' ? $handler : new PublicDirectory($directory, $handler));
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
+        if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {
+            $logger->info(
+                'WeftBundle is not registered: there are no commands and no configuration "weft", and Doctrine keeps its own connections. '
+                    . 'config/bundles.php registers it: {bundle}::class => ["all" => true]',
+                ['bundle' => WeftBundle::class],
+            );
+        }
         $app->run();
 
         return 0;
+    }
+
+    /** Without symfony/dotenv the runtime does not put it into the options. */
+    private function isDebug(): bool
+    {
+        $variable = (string) ($this->options['debug_var_name'] ?? 'APP_DEBUG');
+
+        return \filter_var($this->options['debug'] ?? $_SERVER[$variable] ?? false, \FILTER_VALIDATE_BOOL);
+    }
+
+    private static function hasBundle(KernelInterface $kernel): bool
+    {
+        foreach ($kernel->registerBundles() as $bundle) {
+            if ($bundle instanceof WeftBundle) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private function kernel(): HttpKernelInterface

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Symfony;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Cli\Supervised;
+
+/** What the runtime says of an application that is not set up. */
+final class RuntimeTest extends TestCase
+{
+    /** A kernel without WeftBundle, whose configuration asks for it. */
+    private const FRONT_CONTROLLER = <<<'PHP'
+        <?php
+        require %s;
+        require %s;
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void { $container->extension('weft', ['bus' => 'sqlite:bus.db']); }
+            protected function configureRoutes($routes): void {}
+        }
+        $runtime = new Weft\Bridge\Symfony\Runtime(['project_dir' => __DIR__, 'disable_dotenv' => true]);
+        [$make, $arguments] = $runtime->getResolver(static fn(array $context): Kernel => new Kernel($context['APP_ENV'], (bool) $context['APP_DEBUG']))->resolve();
+        exit($runtime->getRunner($make(...$arguments))->run());
+        PHP;
+
+    private string $directory;
+
+    protected function setUp(): void
+    {
+        $this->directory = \sys_get_temp_dir() . '/weft-runtime-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
+        \file_put_contents("$this->directory/index.php", \sprintf(
+            self::FRONT_CONTROLLER,
+            \var_export(\dirname(__DIR__, 3) . '/autoload.php', true),
+            \var_export(__DIR__ . '/autoload.php', true),
+        ));
+    }
+
+    protected function tearDown(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
+    }
+
+    public function testTheLogSaysHowTheBundleIsRegistered(): void
+    {
+        $run = $this->serve([]);
+
+        self::assertStringContainsString('config/bundles.php registers it: Weft\Bridge\Symfony\WeftBundle::class => ["all" => true]', $run->wait('WeftBundle is not registered')['message']);
+    }
+
+    public function testAKernelThatDoesNotBootIsAnsweredWithTheReasonWhileOneDebugs(): void
+    {
+        self::assertStringContainsString('no extension able to load the configuration for', $this->answer($this->serve(['APP_DEBUG' => '1'])));
+        self::assertStringNotContainsString('no extension able', $this->answer($this->serve(['APP_DEBUG' => '0'])));
+    }
+
+    /** @param array<string, string> $environment */
+    private function serve(array $environment): Supervised
+    {
+        return new Supervised("$this->directory/index.php", [], $environment + ['WEFT_LISTEN' => '127.0.0.1:0', 'WEFT_PUBLIC_DIR' => '']);
+    }
+
+    private function answer(Supervised $run): string
+    {
+        \preg_match('/\d+\.\d+\.\d+\.\d+:\d+/', (string) $run->wait('listening on')['message'], $address);
+
+        return (new Browser($address[0]))->get('/')->body;
+    }
+}
