@@ -7,6 +7,9 @@ declare(strict_types=1);
  *
  *     PORT=9997 DATABASE_URL=postgres://… php -d extension=…/libweft.so examples/rinha/app.php
  *
+ * INSERTS=single stores each person by a statement and a commit of its own. INSERTS=shared lets people that arrive together share
+ * both. The default is single.
+ *
  * `make rinha` runs two instances behind nginx under the load of the contest.
  */
 
@@ -45,6 +48,10 @@ $database->transaction(static function (Transaction $transaction): void {
     }
 });
 
+$inserts = match (\getenv('INSERTS') ?: 'single') {
+    'single' => new SingleInserts($database),
+    'shared' => new SharedInserts($database),
+};
 $app = new App();
-(new Api(new People($database)))->addTo($app->http("127.0.0.1:{$setting('PORT')}"));
+(new Api(new People($database, $inserts)))->addTo($app->http("127.0.0.1:{$setting('PORT')}"));
 $app->run();

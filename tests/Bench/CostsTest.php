@@ -31,7 +31,7 @@ final class CostsTest extends TestCase
         self::assertStringContainsString('| Get, 8 connections | 11.0 | 14.0 | 16.5 | 70.0 |', $tables['grpc-cpu']);
         self::assertStringNotContainsString('50,000', $tables['grpc-cpu']);
         self::assertStringContainsString('| 10 queries, pool on | 3,000 | – |', $tables['pool-cpu']);
-        self::assertStringContainsString('| nginx | 12,300 | 19 % |', $tables['rinha-cpu']);
+        self::assertStringContainsString('| nginx | 12,300 | 19 % | 12,300 | 19 % |', $tables['rinha-cpu']);
     }
 
     public function testABenchmarkWithoutResultsHasNoTable(): void

@@ -211,6 +211,15 @@ final class ReportTest extends TestCase
         }
     }
 
+    public function testBothWaysToInsertAreShown(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $stored = self::$browser->evaluate('document.querySelector("#rinha table").innerText');
+        self::assertStringContainsString("weft, single inserts\t46,528\t46,528\t6", $stored);
+        self::assertStringContainsString("weft, shared inserts\t46,528\t30,000\t5", $stored);
+    }
+
     public function testTheRawResultsAreInside(): void
     {
         $this->open('all.html', self::DESKTOP, 'light');

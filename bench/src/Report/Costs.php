@@ -90,11 +90,17 @@ final class Costs
     /** @param array<string, mixed> $result */
     private static function rinha(array $result): Table
     {
-        return new Table(['µs for a request', 'CPU', 'of its limit'], array_map(static fn (array $part): array => [
-            $part['name'],
-            number_format($part['cpu_s'] * 1e6 / $result['requests']),
-            self::percent($part['mean_cpus'] / $part['cpus']),
-        ], $result['parts']));
+        $header = ['µs for a request'];
+        $rows = [];
+        foreach ($result['runs'] as $run) {
+            array_push($header, "CPU, {$run['inserts']}", 'of its limit');
+            foreach ($run['parts'] as $i => $part) {
+                $rows[$i] ??= [$part['name']];
+                array_push($rows[$i], number_format($part['cpu_s'] * 1e6 / $run['requests']), self::percent($part['mean_cpus'] / $part['cpus']));
+            }
+        }
+
+        return new Table($header, array_values($rows));
     }
 
     /**

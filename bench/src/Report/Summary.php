@@ -172,19 +172,21 @@ final class Summary
         if ($result === null) {
             return null;
         }
+        [$run, $other] = $result['runs'] + [null, null];
         $detail = sprintf(
-            '%s of %s people stored, %s of %s requests failed, %s',
-            number_format($result['people']),
-            number_format($result['expected_people']),
-            number_format($result['ko']),
-            number_format($result['requests']),
+            '%s of %s people stored, %s, %s of %s requests failed, %s',
+            number_format($run['people']),
+            number_format($run['expected_people']),
+            $run['inserts'] === 'single' ? 'each in a transaction of its own' : 'sharing transactions',
+            number_format($run['ko']),
+            number_format($run['requests']),
             $result['limited'] ? 'within 1.5 CPU and 3.0 GB' : 'without limits',
         );
 
         return new Tile(
-            "{$result['p99_ms']} ms",
+            "{$run['p99_ms']} ms",
             'for 99 of 100 requests',
-            $detail . ($result['scale'] === 1.0 ? '' : ', a shortened load'),
+            $detail . ($other === null ? '' : "; with inserts that share statements {$other['p99_ms']} ms") . ($result['scale'] === 1.0 ? '' : ', a shortened load'),
         );
     }
 

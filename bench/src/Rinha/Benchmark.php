@@ -28,36 +28,43 @@ final class Benchmark
         $gatling = new Gatling("{$this->root}/bench/rinha/gatling", $this->out);
         $gatling->build();
         $data = Data::write($this->out);
-        $stack = new Stack("{$this->root}/examples/rinha", $this->out, $this->options->extension);
-        try {
-            $stack->start($this->options->limited);
-            $results = $this->measure($stack, $gatling, $data);
-        } finally {
-            $stack->stop();
+        $runs = $flushes = $settings = [];
+        $isLimited = true;
+        foreach ($this->options->inserts as $inserts) {
+            $flushes[] = DiskFlush::microseconds($this->out);
+            $stack = new Stack("{$this->root}/examples/rinha", "{$this->out}/{$inserts->value}", $this->options->extension);
+            try {
+                $stack->start($inserts, $this->options->limited);
+                $isLimited = $isLimited && $stack->isLimited();
+                $settings = $stack->settings();
+                $runs[] = $this->measure($inserts, $stack, $gatling, $data);
+            } finally {
+                $stack->stop();
+            }
         }
+        $results = new Results(Machine::describe(Spread::of($flushes)), $this->versions() + $settings, $isLimited, $this->options->scale, $runs);
         $results->save($this->options->out);
 
         return $results;
     }
 
-    private function measure(Stack $stack, Gatling $gatling, Data $data): Results
+    private function measure(Inserts $inserts, Stack $stack, Gatling $gatling, Data $data): Run
     {
         $limits = $stack->isLimited() ? 'within 1.5 processors and 3.0 GB' : 'WITHOUT LIMITS: ' . $this->reason();
-        fwrite(STDERR, sprintf("%.0f seconds of load, %s\n", Gatling::LOAD_SECONDS * $this->options->scale, $limits));
+        fwrite(STDERR, sprintf("%s: %.0f seconds of load, %s\n", $inserts->title(), Gatling::LOAD_SECONDS * $this->options->scale, $limits));
         $stack->beginMeasurement();
         $started = microtime(true);
         $directory = $gatling->run($stack->url(), $data, $this->options->scale);
         $seconds = microtime(true) - $started;
         $log = SimulationLog::read("$directory/simulation.log");
-        exec('rm -rf ' . escapeshellarg("{$this->out}/report") . ' && mv ' . escapeshellarg($directory) . ' ' . escapeshellarg("{$this->out}/report"));
+        $report = "{$this->out}/{$inserts->value}/report";
+        exec('rm -rf ' . escapeshellarg($report) . ' && mv ' . escapeshellarg($directory) . ' ' . escapeshellarg($report));
 
-        return Results::of(
-            Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])),
-            $this->versions() + $stack->settings(),
-            $stack->isLimited(),
-            $this->options->scale,
+        return Run::of(
+            $inserts,
             $log,
             $stack->people(),
+            $stack->transactions(),
             $data->expectedPeople($log->requests('create')),
             $stack->usage($seconds),
         );

@@ -59,6 +59,12 @@ final class Postgres
         return (int) $this->connection()->query('SELECT count(*) FROM pessoas')->fetchColumn();
     }
 
+    /** Transactions that stored the people: each row carries the number of its own. */
+    public function transactions(): int
+    {
+        return (int) $this->connection()->query('SELECT count(DISTINCT xmin::text) FROM pessoas')->fetchColumn();
+    }
+
     /** @return array<string, string> the settings that durability rests on, and the version */
     public function settings(): array
     {

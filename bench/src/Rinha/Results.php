@@ -8,100 +8,52 @@ use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
-/** What one run of the Rinha came to. */
+/** The load with each way to insert. */
 final class Results
 {
-    private const PERCENTILES = ['p50_ms' => 50, 'p75_ms' => 75, 'p95_ms' => 95, 'p99_ms' => 99, 'max_ms' => 100];
-
-    /** @param array<string, mixed> $fields as in the results file */
-    private function __construct(public readonly array $fields)
-    {
-    }
-
     /**
      * @param array<string, string> $versions by product, and PostgreSQL's settings
      * @param float $scale 1 for the whole load
-     * @param int $expected people that were sent, are valid and have a nickname of their own
-     * @param list<array<string, mixed>> $parts see {@see Part::usage()}
+     * @param non-empty-list<Run> $runs
      */
-    public static function of(
-        string $machine,
-        array $versions,
-        bool $limited,
-        float $scale,
-        SimulationLog $log,
-        int $people,
-        int $expected,
-        array $parts,
-    ): self {
-        $kinds = array_map(
-            static fn (string $name): array => ['request' => $name] + self::times($log, $name),
-            $log->names(),
-        );
-
-        return new self([
-            'machine' => $machine,
-            'versions' => $versions,
-            'limited' => $limited,
-            'scale' => round($scale, 4),
-            'people' => $people,
-            'expected_people' => $expected,
-            'ko' => $log->failed(),
-        ] + self::times($log, null) + ['failures' => $log->failures, 'runs' => $kinds, 'parts' => $parts]);
+    public function __construct(
+        public readonly string $machine,
+        private readonly array $versions,
+        private readonly bool $limited,
+        private readonly float $scale,
+        public readonly array $runs,
+    ) {
     }
 
     public static function load(string $path): self
     {
-        return new self(ResultsFile::load($path));
+        $fields = ResultsFile::load($path);
+
+        return new self($fields['machine'], $fields['versions'], $fields['limited'], $fields['scale'], array_map(Run::fromArray(...), $fields['runs']));
     }
 
     public function save(string $path): void
     {
-        ResultsFile::save($path, $this->fields);
+        ResultsFile::save($path, [
+            'machine' => $this->machine,
+            'versions' => $this->versions,
+            'limited' => $this->limited,
+            'scale' => round($this->scale, 4),
+            'runs' => array_map(static fn (Run $run): array => $run->fields, $this->runs),
+        ]);
     }
 
     public function isPerfect(): bool
     {
-        return $this->fields['people'] === $this->fields['expected_people'] && $this->fields['ko'] === 0;
+        return array_filter($this->runs, static fn (Run $run): bool => !$run->isPerfect()) === [];
     }
 
-    public function summary(): string
+    public function limits(): string
     {
-        return sprintf(
-            '%s of %s people stored, %s requests, %s KO, p99 %d ms, %s',
-            number_format($this->fields['people']),
-            number_format($this->fields['expected_people']),
-            number_format($this->fields['requests']),
-            number_format($this->fields['ko']),
-            $this->fields['p99_ms'],
-            $this->fields['limited'] ? 'within 1.5 CPU and 3.0 GB' : 'without limits',
-        );
+        return $this->limited ? 'within 1.5 CPU and 3.0 GB' : 'without limits';
     }
 
-    public function requestTable(): Table
-    {
-        $rows = array_map(self::requestRow(...), [['request' => 'all'] + $this->fields, ...$this->fields['runs']]);
-
-        return new Table(['request', 'number', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], $rows);
-    }
-
-    public function partTable(): Table
-    {
-        $rows = array_map(static fn (array $part): array => [
-            $part['name'],
-            sprintf('%.2f', $part['cpus']),
-            sprintf('%.2f', $part['mean_cpus']),
-            sprintf('%.1f', $part['cpu_s']),
-            sprintf('%.1f', $part['throttled_s']),
-            number_format($part['memory_limit_mib']),
-            number_format($part['peak_memory_mib']),
-            number_format($part['rss_mib']),
-        ], $this->fields['parts']);
-
-        return new Table(['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak', 'RSS at the end'], $rows);
-    }
-
-    /** What has been published of applications by the same load and within the same limits, beside this run. */
+    /** What has been published of applications by the same load and within the same limits, beside these runs. */
     public function publishedTable(): Table
     {
         return new Table(['who', 'machine', 'requests', 'KO', 'people', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], [
@@ -112,15 +64,7 @@ final class Results
             ['Go', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '–', '–', '–', '–', '1', '–'],
             ['Go', 'Ryzen 4750U, 16 GB', '–', '–', '–', '–', '–', '–', '–', '2', '41'],
             ['winner of the contest: Rust, Redis', 't3a.xlarge', '112,833', '3,140', '44,936', '–', '26', '–', '–', '17,418', '–'],
-            [
-                'Weft',
-                'here',
-                number_format($this->fields['requests']),
-                number_format($this->fields['ko']),
-                number_format($this->fields['people']),
-                sprintf('%.1f', $this->fields['mean_ms']),
-                ...array_map(fn (string $name): string => number_format($this->fields[$name]), array_keys(self::PERCENTILES)),
-            ],
+            ...array_map(static fn (Run $run): array => $run->publishedRow(), $this->runs),
         ]);
     }
 
@@ -128,38 +72,22 @@ final class Results
     public function markdown(): array
     {
         return [
-            'summary' => $this->summary(),
-            'machine' => $this->fields['machine'],
-            'versions' => Page::versions($this->fields['versions']),
-            'requests' => $this->requestTable()->markdown(),
+            'limits' => $this->limits(),
+            'summary' => implode("\n", array_map(static fn (Run $run): string => '- ' . ucfirst($run->summary()) . '.', $this->runs)),
+            'machine' => $this->machine,
+            'versions' => Page::versions($this->versions),
             'published' => rtrim($this->publishedTable()->markdown()),
-            'parts' => $this->partTable()->markdown(),
+            'requests' => rtrim($this->each(static fn (Run $run): Table => $run->requestTable())),
+            'parts' => rtrim($this->each(static fn (Run $run): Table => $run->partTable())),
         ];
     }
 
-    /** @return array<string, mixed> */
-    private static function times(SimulationLog $log, ?string $name): array
+    /** @param \Closure(Run): Table $table */
+    private function each(\Closure $table): string
     {
-        $times = ['requests' => $log->requests($name), 'mean_ms' => round($log->mean($name), 2)];
-        foreach (self::PERCENTILES as $field => $percent) {
-            $times[$field] = (int) $log->percentile($percent, $name);
-        }
-
-        return $times + ['latency_ms' => $log->latency($name)->toArray()];
-    }
-
-    /**
-     * @param array<string, mixed> $fields
-     *
-     * @return list<string>
-     */
-    private static function requestRow(array $fields): array
-    {
-        return [
-            $fields['request'],
-            number_format($fields['requests']),
-            sprintf('%.1f', $fields['mean_ms']),
-            ...array_map(static fn (string $name): string => number_format($fields[$name]), array_keys(self::PERCENTILES)),
-        ];
+        return implode("\n", array_map(
+            static fn (Run $run): string => ucfirst($run->inserts()->title()) . ":\n\n" . $table($run)->markdown(),
+            $this->runs,
+        ));
     }
 }

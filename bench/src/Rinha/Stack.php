@@ -26,8 +26,9 @@ final class Stack
         $this->port = Port::free();
     }
 
-    public function start(bool $limited): void
+    public function start(Inserts $inserts, bool $limited): void
     {
+        @mkdir($this->out);
         foreach (self::SPLIT as $name => [$cpus, $memory]) {
             $this->parts[$name] = Part::within($name, $cpus, $memory, $limited);
         }
@@ -37,7 +38,7 @@ final class Stack
         $this->postgres->await();
         $instances = ['api-1' => Port::free(), 'api-2' => Port::free()];
         foreach ($instances as $name => $port) {
-            $this->parts[$name]->start($this->api(), $this->environment($port), "{$this->out}/$name.log", $port);
+            $this->parts[$name]->start($this->api(), $this->environment($inserts, $port), "{$this->out}/$name.log", $port);
         }
         $ports = [9997 => $instances['api-1'], 9998 => $instances['api-2'], 9999 => $this->port];
         $nginx = new Nginx("{$this->example}/nginx.conf", "{$this->out}/nginx", $ports);
@@ -71,6 +72,12 @@ final class Stack
         return $this->postgres->people();
     }
 
+    /** That stored the people. */
+    public function transactions(): int
+    {
+        return $this->postgres->transactions();
+    }
+
     /** @return array<string, string> */
     public function settings(): array
     {
@@ -90,8 +97,8 @@ final class Stack
     }
 
     /** @return array<string, string> */
-    private function environment(int $port): array
+    private function environment(Inserts $inserts, int $port): array
     {
-        return ['PORT' => (string) $port, 'DATABASE_URL' => $this->postgres->url()];
+        return ['PORT' => (string) $port, 'DATABASE_URL' => $this->postgres->url(), 'INSERTS' => $inserts->value];
     }
 }

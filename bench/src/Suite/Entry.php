@@ -25,7 +25,7 @@ enum Entry: string
             self::Pool => $short ? 30.0 : 250.0,
             self::Http => $short ? 110.0 : 830.0,
             self::Grpc => $short ? 130.0 : 680.0,
-            self::Rinha => $short ? 55.0 : 240.0,
+            self::Rinha => $short ? 100.0 : 460.0,
         };
     }
 

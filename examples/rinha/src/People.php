@@ -12,11 +12,8 @@ final class People
     private const MOST_FOUND = 50;
     private const COLUMNS = 'id::text, apelido, nome, nascimento::text, stack';
 
-    private readonly Inserts $inserts;
-
-    public function __construct(private readonly Database $database)
+    public function __construct(private readonly Database $database, private readonly Inserts $inserts)
     {
-        $this->inserts = new Inserts($database);
     }
 
     /**

@@ -181,16 +181,19 @@ final class Results
         $times += ['latency_ms' => Latency::of(range(1, 300), 1.0)->toArray()];
         $part = ['cpus' => 0.32, 'memory_limit_mib' => 400, 'cpu_s' => 12.3, 'mean_cpus' => 0.06, 'throttled_s' => 0.0, 'rss_mib' => 36.9, 'peak_memory_mib' => 12.1];
 
-        return [
-            'limited' => true,
-            'scale' => 1.0,
+        $run = static fn (string $inserts, int $slowest): array => [
+            'inserts' => $inserts,
             'people' => 46_528,
             'expected_people' => 46_528,
+            'transactions' => $inserts === 'single' ? 46_528 : 30_000,
             'ko' => 0,
             'failures' => [],
-            'runs' => [['request' => 'create'] + $times, ['request' => 'search'] + $times],
+            'p99_ms' => $slowest,
+            'kinds' => [['request' => 'create'] + $times, ['request' => 'search'] + $times],
             'parts' => [['name' => 'postgresql'] + $part, ['name' => 'api-1'] + $part, ['name' => 'api-2'] + $part, ['name' => 'nginx'] + $part],
         ] + $times;
+
+        return ['limited' => true, 'scale' => 1.0, 'runs' => [$run('single', 6), $run('shared', 5)]];
     }
 
     /** @return list<array<string, mixed>> */

@@ -13,7 +13,7 @@ use Weft\Bench\Server;
 require_once __DIR__ . '/../../bench/autoload.php';
 
 /** The rules of the Rinha de Backend 2023 Q3, asked of two running instances that share a database. */
-final class RinhaTest extends TestCase
+abstract class RinhaConformance extends TestCase
 {
     private const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
     private const PERSON = ['apelido' => 'josé', 'nome' => 'José Roberto', 'nascimento' => '2000-10-01', 'stack' => ['C#', 'Node', 'Oracle']];
@@ -23,6 +23,9 @@ final class RinhaTest extends TestCase
     /** @var list<int> */
     private static array $ports = [];
     private static string $schema = '';
+
+    /** @return string the value of INSERTS for both instances */
+    abstract protected static function inserts(): string;
 
     public static function setUpBeforeClass(): void
     {
@@ -34,7 +37,11 @@ final class RinhaTest extends TestCase
         foreach ([0, 1] as $i) {
             self::$ports[$i] = Port::free();
             $command = [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), \dirname(__DIR__, 2) . '/examples/rinha/app.php'];
-            $environment = ['PORT' => (string) self::$ports[$i], 'DATABASE_URL' => $url . '?options=-c%20search_path%3D' . self::$schema . ',public'];
+            $environment = [
+                'PORT' => (string) self::$ports[$i],
+                'DATABASE_URL' => $url . '?options=-c%20search_path%3D' . self::$schema . ',public',
+                'INSERTS' => static::inserts(),
+            ];
             self::$instances[$i] = Server::start($command, $environment, \sys_get_temp_dir() . '/weft-rinha-' . self::$ports[$i] . '.log', self::$ports[$i]);
         }
     }
@@ -243,18 +250,38 @@ final class RinhaTest extends TestCase
 
     public function testEachNicknameIsStoredOnceAcrossBothInstances(): void
     {
+        $statuses = $this->createAtOnce(200, static fn (int $i): string => 'n' . \intdiv($i, 4));
+
+        self::assertSame([201 => 50, 422 => 150], $statuses);
+        self::assertSame('50', $this->request('GET', '/contagem-pessoas')[2]);
+    }
+
+    /**
+     * Sends all requests, to the two instances in turn, before it reads the first response.
+     *
+     * @param \Closure(int): string $nickname of each person
+     *
+     * @return array<int, int> number of responses by status
+     */
+    protected function createAtOnce(int $people, \Closure $nickname): array
+    {
         $sockets = [];
-        for ($i = 0; $i < 200; ++$i) {
-            $body = \json_encode(['apelido' => 'n' . \intdiv($i, 4)] + self::PERSON);
+        for ($i = 0; $i < $people; ++$i) {
+            $body = \json_encode(['apelido' => $nickname($i)] + self::PERSON);
             $sockets[] = $socket = \stream_socket_client('tcp://127.0.0.1:' . self::$ports[$i % 2], timeout: 30.0);
             $length = \strlen($body);
             \fwrite($socket, "POST /pessoas HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: $length\r\n\r\n$body");
         }
-
         $statuses = \array_count_values(\array_map(static fn ($socket): int => (int) \substr(\stream_get_contents($socket), 9, 3), $sockets));
         \ksort($statuses);
-        self::assertSame([201 => 50, 422 => 150], $statuses);
-        self::assertSame('50', $this->request('GET', '/contagem-pessoas')[2]);
+
+        return $statuses;
+    }
+
+    /** Transactions that stored the people who are there now. */
+    protected function transactions(): int
+    {
+        return self::database()->query('SELECT count(DISTINCT xmin::text) FROM ' . self::$schema . '.pessoas')->fetchColumn();
     }
 
     /** @return array{int, array<string, string>, string} status, headers by lower-case name, body */
