@@ -187,7 +187,7 @@ bench: ## run every benchmark and make the page of their results (about 40 minut
 	@$(SUITE) $(if $(COMPARE),--compare='$(COMPARE)')
 
 .PHONY: bench-bus
-bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (SHORT=1: a minute)
+bench-bus: ## measure Weft, Go, pure PHP, symfony/messenger, and php-service-bus where SERVICE_BUS names it, side by side (SHORT=1: a minute)
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@$(SUITE) --only=bus
@@ -263,7 +263,7 @@ bench-pool: ## measure what the pool is worth: five published loads against Mari
 
 .PHONY: rinha bench-rinha
 bench-rinha: rinha
-rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CPU and 3.0 GB (SHORT=1: 23 seconds of load)
+rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CPU and 3.0 GB, inserting in two ways (SHORT=1: 23 seconds of load each)
 	@scripts/setup demo rinha
 	@$(MAKE) build
 	@$(SUITE) --only=rinha

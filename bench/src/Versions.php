@@ -41,6 +41,14 @@ final class Versions
         return preg_match('/^name = "' . preg_quote($name, '/') . '"\nversion = "([^"]+)"$/m', $lock, $match) ? $match[1] : '';
     }
 
+    /** @param string $directory whose packages Composer has installed in vendor/ */
+    public static function composer(string $directory, string $package): string
+    {
+        $installed = json_decode((string) @file_get_contents("$directory/vendor/composer/installed.json"), true)['packages'] ?? [];
+
+        return ltrim(array_column($installed, 'version', 'name')[$package] ?? '', 'v');
+    }
+
     /** @param string $name of a Debian package */
     public static function package(string $name): string
     {

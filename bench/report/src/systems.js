@@ -17,6 +17,7 @@ const looks = [
     ['pure-php', 'peer', 7, 'wye', '6 3'],
     ['php-fpm', 'peer', 7, 'wye', '6 3'],
     ['symfony-messenger', 'peer', 8, 'times', '2 3'],
+    ['php-service-bus', 'peer', 9, 'square', '8 3'],
     ['node', 'peer', 8, 'times', '2 3'],
     ['php-builtin', 'peer', 9, 'plus', '8 3 2 3'],
 ];

@@ -45,7 +45,7 @@ final class Benchmark
     {
         @mkdir("{$this->out()}/bus-logs", recursive: true);
         $go = "{$this->out()}/bus-go";
-        $all = Contenders::all("{$this->root}/bench/bus", $go, $this->options->extension);
+        $all = Contenders::all("{$this->root}/bench/bus", $go, $this->options->extension, $this->options->serviceBus);
         $all = $this->options->matrix
             ? Contenders::matrix($all)
             : array_map(fn (Contender $contender): Contender => $contender->with($this->options->persistent), $all);
@@ -90,7 +90,7 @@ final class Benchmark
     {
         $servers = ['rabbitmq' => $this->ground->broker->version(), 'postgresql' => $this->ground->database->version()];
 
-        return (new Toolchain($this->root))->versions() + $servers;
+        return (new Toolchain($this->root, $this->options->serviceBus))->versions() + $servers;
     }
 
     private function out(): string

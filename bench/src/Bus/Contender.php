@@ -17,6 +17,7 @@ final class Contender
      * @param list<string> $files must exist before it can start
      * @param bool $persistent whether its messages are to survive a restart of the broker
      * @param array<string, string> $environment variables of its own
+     * @param bool $canConfirm whether it can wait for publisher confirms
      */
     public function __construct(
         public readonly string $name,
@@ -27,13 +28,24 @@ final class Contender
         public readonly array $files,
         private readonly bool $persistent = false,
         public readonly array $environment = [],
+        public readonly bool $canConfirm = true,
     ) {
     }
 
     /** The same program, told otherwise. */
     public function with(bool $persistent, ?string $name = null, ?Mode $mode = null): self
     {
-        return new self($name ?? $this->name, $this->system, $mode ?? $this->mode, $this->transport, $this->command, $this->files, $persistent, $this->environment);
+        return new self(
+            $name ?? $this->name,
+            $this->system,
+            $mode ?? $this->mode,
+            $this->transport,
+            $this->command,
+            $this->files,
+            $persistent,
+            $this->environment,
+            $this->canConfirm,
+        );
     }
 
     /** @param list<string> $names none means everyone */

@@ -16,10 +16,11 @@ final class Contenders
      * @param string $bench the directory bench/bus
      * @param string $goProgram where the Go contender is built
      * @param string $extension path of libweft.so
+     * @param string|null $serviceBus directory with php-service-bus and its dependencies in vendor/; null: it does not take part
      *
      * @return list<Contender>
      */
-    public static function all(string $bench, string $goProgram, string $extension): array
+    public static function all(string $bench, string $goProgram, string $extension, ?string $serviceBus = null): array
     {
         return [
             self::weft('weft-plain', Mode::Plain, Transport::RabbitMq, $bench, $extension),
@@ -32,12 +33,13 @@ final class Contenders
             new Contender('go', 'go', Mode::Plain, Transport::RabbitMq, [$goProgram], []),
             self::php('pure-php', $bench),
             self::php('symfony-messenger', $bench),
+            ...$serviceBus === null ? [] : [self::serviceBus($bench, $serviceBus)],
         ];
     }
 
     /**
-     * All contenders on RabbitMQ without inbox and outbox, with transient and persistent messages, without and with publisher
-     * confirms.
+     * All contenders on RabbitMQ without inbox and outbox, with transient and persistent messages, without and, where they can,
+     * with publisher confirms.
      *
      * @param list<Contender> $all
      *
@@ -51,7 +53,9 @@ final class Contenders
                 foreach ([false, true] as $persistent) {
                     $messages = $persistent ? 'persistent' : 'transient';
                     $cells[] = $contender->with($persistent, "{$contender->system}-$messages");
-                    $cells[] = $contender->with($persistent, "{$contender->system}-$messages-confirmed", Mode::Confirmed);
+                    if ($contender->canConfirm) {
+                        $cells[] = $contender->with($persistent, "{$contender->system}-$messages-confirmed", Mode::Confirmed);
+                    }
                 }
             }
         }
@@ -117,5 +121,21 @@ final class Contenders
         $program = "$bench/peers/$system/app.php";
 
         return new Contender($system, $system, Mode::Plain, Transport::RabbitMq, [...self::PHP, $program], [$program]);
+    }
+
+    private static function serviceBus(string $bench, string $directory): Contender
+    {
+        $program = "$bench/peers/php-service-bus/app.php";
+
+        return new Contender(
+            'php-service-bus',
+            'php-service-bus',
+            Mode::Plain,
+            Transport::RabbitMq,
+            [...self::PHP, $program],
+            [$program, "$directory/vendor/autoload.php"],
+            environment: ['SERVICE_BUS' => $directory],
+            canConfirm: false,
+        );
     }
 }

@@ -19,17 +19,17 @@ final class Options
           --runs        runs of each contender, 3; they take turns
           --only        contenders: weft-plain weft-confirmed weft-safe weft-batch weft-batch-safe weft-postgres
                         weft-embedded
-                        go pure-php symfony-messenger, or weft for its six; all of them by default
+                        go pure-php symfony-messenger, or weft for its seven; all of them by default
           --persistent  messages survive a restart of the broker (delivery mode 2), for everyone
-          --matrix      instead of the race: weft, go, pure-php and symfony-messenger each with transient and
-                        persistent messages, without and with publisher confirms; into bench/out/bus-matrix.json
+          --matrix      instead of the race: weft and its peers each with transient and persistent messages, without
+                        and with publisher confirms; into bench/out/bus-matrix.json
           --timeout     seconds after which a run is ended and counts as failed, its other ones too, 600
           --extension   libweft.so, target/release/libweft.so
           --out         where the results go, bench/out/bus.json
 
         Starts RabbitMQ and PostgreSQL of this checkout unless AMQP_URL, DATABASE_URL and RABBITMQ_MANAGEMENT_URL
         are set; RABBITMQ_PROMETHEUS_URL beside them gives the time line. Exits with 1 when a run failed, lost a
-        message or made one twice.
+        message or made one twice. SERVICE_BUS=/path adds php-service-bus, which Composer has installed in /path/vendor.
 
         USAGE;
 
@@ -43,6 +43,7 @@ final class Options
         public readonly float $timeout,
         public readonly string $extension,
         public readonly string $out,
+        public readonly ?string $serviceBus,
     ) {
     }
 
@@ -77,6 +78,7 @@ final class Options
             $line->positive('timeout'),
             $line->text('extension'),
             $line->text('out'),
+            getenv('SERVICE_BUS') ?: null,
         );
     }
 }

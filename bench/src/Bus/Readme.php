@@ -29,7 +29,18 @@ final class Readme
     private static function matrix(Results $matrix): string
     {
         return "\n\n## Persistent messages and publisher confirms\n\nMachine: {$matrix->machine}. Versions: " . Page::versions($matrix->versions) . ".\n\n"
-            . 'Seconds for ' . number_format(self::commands($matrix)) . " commands and their events.\n\n{$matrix->matrix()->markdown()}\n";
+            . 'Seconds for ' . number_format(self::commands($matrix)) . ' commands and their events, median of ' . self::runsOfEach($matrix)
+            . " runs (lowest–highest); *lost* and *duplicates* are sums over all of them.\n\n{$matrix->matrix()->markdown()}\n";
+    }
+
+    private static function runsOfEach(Results $matrix): int
+    {
+        $groups = [];
+        foreach ($matrix->runs as $run) {
+            $groups[$run->contender() . $run->cell()][] = $run;
+        }
+
+        return max(array_map(count(...), $groups));
     }
 
     /** @throws BenchmarkException when no run finished */

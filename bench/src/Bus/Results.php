@@ -67,7 +67,7 @@ final class Results
         return new Table(self::HEADER, $rows);
     }
 
-    /** Seconds of each system in each cell of the matrix. */
+    /** Seconds of each system in each cell of the matrix; what was lost or came twice is the sum over all its runs. */
     public function matrix(): Table
     {
         $groups = $cells = [];
@@ -80,9 +80,11 @@ final class Results
         $rows = array_map(static fn (string $system, array $byCell): array => [
             $system,
             ...array_map(static fn (string $cell): string => (new Repeats($byCell[$cell] ?? []))->spread('seconds', 2), array_keys($cells)),
+            (new Repeats(array_merge(...array_values($byCell))))->sum('lost'),
+            (new Repeats(array_merge(...array_values($byCell))))->sum('duplicates'),
         ], array_keys($groups), $groups);
 
-        return new Table(['contender', ...array_keys($cells)], $rows);
+        return new Table(['contender', ...array_keys($cells), 'lost', 'duplicates'], $rows);
     }
 
     /** @return array<string, non-empty-list<Run>> in the order of the first round */

@@ -11,8 +11,11 @@ use Weft\Bench\Versions;
 /** Builds the contenders and reports their versions. */
 final class Toolchain
 {
-    /** @param string $root the repository */
-    public function __construct(private readonly string $root)
+    /**
+     * @param string $root the repository
+     * @param string|null $serviceBus directory of php-service-bus
+     */
+    public function __construct(private readonly string $root, private readonly ?string $serviceBus = null)
     {
     }
 
@@ -35,11 +38,19 @@ final class Toolchain
             'ext-amqp' => (string) phpversion('amqp'),
             'symfony-messenger' => Versions::package('php-symfony-messenger'),
             'doctrine-dbal' => Versions::package('php-doctrine-dbal'),
+            'php-service-bus' => $this->composer('php-service-bus/service-bus'),
+            'ridge' => $this->composer('phpinnacle/ridge'),
+            'amphp-postgres' => $this->composer('amphp/postgres'),
             'rustc' => Versions::of('rustc --version'),
             'go' => Versions::of('go version'),
             'amqp091-go' => Versions::module("{$this->goDirectory()}/go.mod", 'rabbitmq/amqp091-go'),
             'pgx' => Versions::module("{$this->goDirectory()}/go.mod", 'jackc/pgx/v5'),
         ]);
+    }
+
+    private function composer(string $package): string
+    {
+        return $this->serviceBus === null ? '' : Versions::composer($this->serviceBus, $package);
     }
 
     private function goDirectory(): string

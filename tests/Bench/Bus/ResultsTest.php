@@ -9,6 +9,7 @@ use Weft\Bench\BenchmarkException;
 use Weft\Bench\Bus\Contender;
 use Weft\Bench\Bus\Contenders;
 use Weft\Bench\Bus\Mode;
+use Weft\Bench\Bus\Published;
 use Weft\Bench\Bus\Readme;
 use Weft\Bench\Bus\Report;
 use Weft\Bench\Bus\Results;
@@ -18,6 +19,7 @@ use Weft\Bench\Bus\Stored;
 use Weft\Bench\Bus\Transport;
 use Weft\Bench\ProcessTree;
 use Weft\Bench\Usage;
+use Weft\Bench\Versions;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
@@ -146,6 +148,62 @@ final class ResultsTest extends TestCase
         $table = (new Results('a machine', [], $runs))->matrix()->markdown();
         self::assertSame(4, preg_match_all('/^\| (go|pure-php|symfony-messenger|weft) .*–/m', $table));
         self::assertStringContainsString('transient, confirms off | transient, confirms on', preg_replace('/ +/', ' ', $table));
+    }
+
+    public function testTheMatrixSumsWhatWasLostAndWhatCameTwice(): void
+    {
+        $results = new Results('a machine', [], [
+            $this->finished(new Stored(rows: 98, customers: 98, queued: 0)),
+            $this->finished(new Stored(rows: 100, customers: 100, queued: 3)),
+            $this->finished(new Stored(rows: 100, customers: 100, queued: 0), system: 'go'),
+        ]);
+
+        $table = (string) preg_replace('/ +/', ' ', $results->matrix()->markdown());
+
+        self::assertStringContainsString('| lost | duplicates |', $table);
+        self::assertMatchesRegularExpression('/^\| weft .* 2 \| 3 \|$/m', $table);
+        self::assertMatchesRegularExpression('/^\| go .* 0 \| 0 \|$/m', $table);
+        self::assertStringContainsString('Seconds for 100 commands and their events, median of 2 runs', Readme::values($results, $results)['matrix']);
+    }
+
+    public function testPhpServiceBusTakesPartWhereItIsInstalled(): void
+    {
+        $all = Contenders::all('/bench', '/go', '/libweft.so', '/installed');
+
+        self::assertSame('php-service-bus', end($all)->name);
+        self::assertSame(['/bench/peers/php-service-bus/app.php', '/installed/vendor/autoload.php'], end($all)->missingFiles());
+        self::assertSame(['SERVICE_BUS' => '/installed'], end($all)->with(persistent: true)->environment);
+        self::assertNotContains('php-service-bus', array_column(Contenders::all('/bench', '/go', '/libweft.so'), 'name'));
+    }
+
+    public function testPhpServiceBusHasNoConfirmsInTheMatrix(): void
+    {
+        $names = array_column(Contenders::matrix(Contenders::all('/bench', '/go', '/libweft.so', '/installed')), 'name');
+
+        self::assertSame(['php-service-bus-transient', 'php-service-bus-persistent'], array_slice($names, 16));
+    }
+
+    public function testThePublishedFiguresStandBesideAllWhoStandForThem(): void
+    {
+        $runs = [$this->finished(new Stored(100, 100, 0)), $this->finished(new Stored(100, 100, 0), system: 'php-service-bus')];
+
+        $table = (string) preg_replace('/ +/', ' ', Published::seconds(new Results('a machine', [], $runs))->markdown());
+
+        self::assertStringContainsString('| php-service-bus | 50 | 60 | 65 | php-service-bus |', $table);
+        self::assertStringContainsString('| php-service-bus | 50 | 60 | 65 | weft plain |', $table);
+        self::assertStringNotContainsString('| go |', $table);
+    }
+
+    public function testThePackagesThatComposerInstalledHaveTheirVersions(): void
+    {
+        $directory = sys_get_temp_dir() . '/weft-composer-' . bin2hex(random_bytes(4));
+        mkdir("$directory/vendor/composer", recursive: true);
+        file_put_contents("$directory/vendor/composer/installed.json", '{"packages": [{"name": "phpinnacle/ridge", "version": "v1.3.4"}]}');
+
+        self::assertSame('1.3.4', Versions::composer($directory, 'phpinnacle/ridge'));
+        self::assertSame('', Versions::composer($directory, 'amphp/amp'));
+        self::assertSame('', Versions::composer('/nowhere', 'amphp/amp'));
+        exec('rm -rf ' . escapeshellarg($directory));
     }
 
     public function testAnUnknownContenderIsRefusedWithTheNamesThereAre(): void

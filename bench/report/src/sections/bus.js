@@ -8,7 +8,7 @@ function contender(run) {
     return alone ? `${run.system} ${alone}` : run.system === 'weft' ? `weft ${run.mode}` : run.system;
 }
 
-const order = ['weft plain', 'weft confirmed', 'weft safe', 'weft batch', 'weft batch-safe', 'weft embedded', 'weft postgres', 'go', 'pure-php', 'symfony-messenger'];
+const order = ['weft plain', 'weft confirmed', 'weft safe', 'weft batch', 'weft batch-safe', 'weft embedded', 'weft postgres', 'go', 'pure-php', 'symfony-messenger', 'php-service-bus'];
 const rank = (name) => order.indexOf(name) < 0 ? order.length : order.indexOf(name);
 const groups = (runs) => [...groupBy(runs, contender)].sort(([a], [b]) => rank(a) - rank(b));
 const commands = (runs) => Math.max(...runs.filter(finished).map((run) => run.rows));
