@@ -13,6 +13,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
+use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\ServerParameters;
 use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Internal\SymfonyStatics;
@@ -32,8 +33,14 @@ use Weft\Http\Internal\SymfonyStatics;
  */
 final class SymfonyHandler
 {
+    /** Since version 6.4 a kernel takes a process of the command line for a console, and prints errors with their stack traces. */
+    private const SERVING = ['APP_RUNTIME_MODE' => 'web=1&worker=1'];
+
     /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
     private readonly ApplicationPool $kernels;
+
+    /** @var array<string, string> `$_SERVER` variables of each request, beside its own and those of the environment */
+    private readonly array $server;
 
     /**
      * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse|ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> $kernel
@@ -45,6 +52,7 @@ final class SymfonyHandler
     public function __construct(HttpKernelInterface|\Closure|ApplicationPool $kernel, float $wait = ApplicationPool::BORROW_TIMEOUT, ?LoggerInterface $logger = null)
     {
         SymfonyStatics::isolate();
+        $this->server = \array_diff_key(self::SERVING, RealmRequest::environment());
         $this->kernels = $kernel instanceof ApplicationPool
             ? $kernel
             : new ApplicationPool(static fn(): object => $kernel, 1, $wait, reset: self::reset(...), logger: $logger, name: 'kernels');
@@ -91,8 +99,6 @@ final class SymfonyHandler
             $request,
             static function (HttpKernelInterface|\Closure $kernel) use ($request, &$message, &$answer): Response {
                 $message = self::message($request);
-                // Since version 6.4 a kernel takes a process of the command line for a console, and prints errors with their stack traces.
-                $_SERVER['APP_RUNTIME_MODE'] ??= 'web=1&worker=1';
                 try {
                     $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
                 } catch (RequestExceptionInterface $refused) {
@@ -107,6 +113,7 @@ final class SymfonyHandler
                     $kernel->terminate($message, $answer);
                 }
             },
+            $this->server,
         );
     }
 
