@@ -61,6 +61,27 @@ final class TaskTest extends TestCase
         self::assertSame('abcabc', $log);
     }
 
+    public function testTasksWhoseWaitIsOverGoOnBeforeNewTasksAndThoseThatYieldAfterThem(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            $channel = new Channel(1);
+            async(static function () use ($channel, &$log): void {
+                $channel->receive();
+                $log[] = 'waited';
+            });
+            yieldNow();
+            async(static function () use (&$log): void {
+                $log[] = 'new';
+            });
+            $channel->send(1);
+            yieldNow();
+            $log[] = 'yielded';
+        });
+
+        self::assertSame(['waited', 'new', 'yielded'], $log);
+    }
+
     public function testDelaysRunAtTheSameTime(): void
     {
         $from = microtime(true);

@@ -36,6 +36,8 @@ final class Scheduler
     public array $waiting = [];
     /** @var list<Coroutine> that can go on */
     public array $woken = [];
+    /** @var list<Coroutine> that go on once every ready task has run */
+    public array $yielded = [];
     /** @var array<int, Coroutine> not started yet; keys only grow, `$head` is the first */
     public array $fresh = [];
     /** @var list<Coroutine> that this turn of the loop resumes */
@@ -51,8 +53,6 @@ final class Scheduler
     /** Switches left until the next poll. */
     private int $budget = self::SWITCHES_PER_POLL;
     private float $polledAt = 0.0;
-    /** A task in `$woken` may be about to compute, so pending I/O is started first. */
-    private bool $yielded = false;
     private int $fibers = 0;
     /** @var list<\Fiber> */
     private array $idle = [];
@@ -199,6 +199,7 @@ final class Scheduler
         return $scheduler !== null
             && $scheduler->waiting === []
             && $scheduler->woken === []
+            && $scheduler->yielded === []
             && ($scheduler->turn === [] || $scheduler->turn === [$scheduler->running])
             && $scheduler->outer === null
             && $scheduler->running?->interrupt === null
@@ -255,12 +256,11 @@ final class Scheduler
         if ($task->interrupt !== null) {
             throw $task->interruption();
         }
-        $this->woken[] = $task;
-        $this->yielded = true;
+        $this->yielded[] = $task;
         try {
             \Fiber::suspend();
         } catch (\FiberError $refused) {
-            \array_pop($this->woken);
+            \array_pop($this->yielded);
             $error = Blocking::refusal($refused);
             // As in awaitWhereRefused().
             if ($error === null || $task->realm === null) {
@@ -343,13 +343,13 @@ final class Scheduler
         $this->running = null;
         while ($isNeeded()) {
             $this->now = \hrtime(true) / 1e9;
-            $woken = [...$woken, ...$this->woken];
-            $this->woken = [];
+            $woken = [...$woken, ...$this->woken, ...$this->yielded];
+            $this->woken = $this->yielded = [];
             $this->turn = $woken;
-            $this->startFresh();
             $this->resume($woken);
-            $woken = [];
-            $this->poll($this->woken !== [] || $this->canStart() ? 0.0 : self::MAX_POLL_INTERVAL);
+            $this->turn = $woken = [];
+            $this->startFresh();
+            $this->poll($this->isReady() ? 0.0 : self::MAX_POLL_INTERVAL);
         }
     }
 
@@ -370,26 +370,31 @@ final class Scheduler
         $isStuck = false;
         while (true) {
             $this->now = \hrtime(true) / 1e9;
-            // A task that yields while others start continues after the tasks that they start.
             $woken = $this->woken;
-            $this->woken = [];
-            $this->turn = $woken;
             $yielded = $this->yielded;
-            $this->yielded = false;
-            $this->startFresh();
-            for ($pass = 0; $yielded && $pass < self::POLLS_PER_PASS; $pass++) {
-                $this->poll(0.0);
-            }
+            $this->woken = $this->yielded = [];
+            // Tasks that have begun go first: after the new ones, they would wait for a whole batch of requests after each of their own waits.
+            $this->turn = $yielded === [] ? $woken : [...$woken, ...$yielded];
             $this->resume($woken);
             // The values are released here: a destructor may wait and make tasks ready.
+            $this->turn = $yielded;
             $woken = [];
+            $this->startFresh();
+            if ($yielded !== []) {
+                // They may be about to compute, so pending I/O is started first.
+                for ($pass = 0; $pass < self::POLLS_PER_PASS; $pass++) {
+                    $this->poll(0.0);
+                }
+                $this->resume($yielded);
+                $this->turn = $yielded = [];
+            }
             if ($this->root->outcome !== null) {
                 if ($this->orphans->members === []) {
                     return;
                 }
                 $this->orphans->cancel();
             }
-            if ($this->woken !== [] || $this->canStart()) {
+            if ($this->isReady()) {
                 $isStuck = false;
                 if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
@@ -414,7 +419,6 @@ final class Scheduler
             }
         }
         $this->running = null;
-        $this->turn = [];
     }
 
     /** Starts the tasks that were queued before this turn, so that a task cannot outrun the tasks it starts. */
@@ -433,6 +437,12 @@ final class Scheduler
             }
         }
         $this->running = null;
+    }
+
+    /** Whether a task can go on without a poll. */
+    private function isReady(): bool
+    {
+        return $this->woken !== [] || $this->yielded !== [] || $this->canStart();
     }
 
     private function canStart(): bool
@@ -617,7 +627,7 @@ final class Scheduler
             Native\cancel($op);
         }
         $abandoned = $this->tasks();
-        $this->watchers = $this->waiting = $this->woken = $this->fresh = [];
+        $this->watchers = $this->waiting = $this->woken = $this->yielded = $this->fresh = [];
         $this->running = null;
         $this->closing = true;
         foreach ($this->idle as $worker) {
