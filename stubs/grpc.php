@@ -28,11 +28,16 @@ final class GrpcServer
 
     /**
      * Events by call id: a `Weft\Grpc\Call` that arrived, or of one handed out before 1 when its client has cancelled
-     * it or gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
+     * it or gone away and 2 when it is past its deadline. Empty when nothing has happened yet.
      *
-     * @return array<int, \Weft\Grpc\Call|int>|int
+     * @return array<int, \Weft\Grpc\Call|int>
      */
     public function next(int $max): mixed
+    {
+    }
+
+    /** An operation that is announced when `next()` has events, once, and again after each call of `next()`. It has no outcome. */
+    public function arrivals(): int
     {
     }
 

@@ -42,11 +42,16 @@ final class HttpServer
 
     /**
      * Events by request id: a `Weft\Http\Request` that arrived, or of one handed out before 1 when its client has
-     * gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
+     * gone away and 2 when it is past its deadline. Empty when nothing has happened yet.
      *
-     * @return array<int, \Weft\Http\Request|int>|int
+     * @return array<int, \Weft\Http\Request|int>
      */
     public function next(int $max): mixed
+    {
+    }
+
+    /** An operation that is announced when `next()` has events, once, and again after each call of `next()`. It has no outcome. */
+    public function arrivals(): int
     {
     }
 

@@ -62,6 +62,8 @@ enum Running {
     Claim {
         _owned: Box<dyn Any>,
     },
+    /// Nothing else: it only ends when it is cancelled.
+    Recurring,
 }
 
 /// What the first step of an operation has led to.
@@ -102,6 +104,21 @@ impl<T> Promise<T> {
     pub fn keep(self, outcome: T) {
         if let Some(shared) = self.shared.upgrade() {
             shared.finish(self.id, outcome);
+        }
+    }
+}
+
+/// Announces an operation that recurs.
+pub struct Announcer<T> {
+    id: OpId,
+    shared: Weak<Shared<T>>,
+}
+
+impl<T> Announcer<T> {
+    /// The next poll returns the operation, once. Does nothing when it was cancelled.
+    pub fn announce(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.announce(self.id);
         }
     }
 }
@@ -238,6 +255,16 @@ impl<T: 'static> Reactor<T> {
         Ok(id)
     }
 
+    /// Starts an operation that never has an outcome: each announcement makes a [`poll`](Self::poll) return it, until it is cancelled. For
+    /// what happens again and again, such as the arrival of requests, this costs less than one operation after the other.
+    pub fn recurring(&self) -> (OpId, Announcer<T>) {
+        let id = self.shared.reserve_id();
+        let mut state = self.shared.state.borrow_mut();
+        state.running.insert(id, Running::Recurring);
+        let shared = Rc::downgrade(&self.shared);
+        (id, Announcer { id, shared })
+    }
+
     /// Starts background work without an outcome, such as the maintenance of a connection.
     pub fn spawn_background(&self, future: impl Future<Output = ()> + 'static) {
         self.has_spawned.set(true);
@@ -325,10 +352,11 @@ impl<T: 'static> Reactor<T> {
         let (running, outcome) = {
             let mut state = self.shared.state.borrow_mut();
             let outcome = state.outcomes.remove(&id);
-            if outcome.is_some() {
+            let running = state.running.remove(&id);
+            if outcome.is_some() || matches!(running, Some(Running::Recurring)) {
                 state.unannounced.retain(|unannounced| *unannounced != id);
             }
-            (state.running.remove(&id), outcome)
+            (running, outcome)
         };
         if let Some(Running::Task(handle)) = &running {
             handle.abort();
@@ -386,6 +414,16 @@ impl<T> Shared<T> {
         }
         drop(state);
         drop(running);
+    }
+
+    fn announce(&self, id: OpId) {
+        let mut state = self.state.borrow_mut();
+        if state.running.contains_key(&id) && !state.unannounced.contains(&id) {
+            state.unannounced.push(id);
+            if let Some(waiter) = state.waiter.take() {
+                waiter.wake();
+            }
+        }
     }
 
     fn has_unannounced(&self) -> bool {
@@ -512,6 +550,35 @@ mod tests {
         let (_, promise) = reactor.expect(());
         drop(reactor);
         promise.keep(7);
+    }
+
+    #[test]
+    fn a_recurring_operation_is_announced_once_for_each_poll_until_it_is_cancelled() {
+        let reactor = reactor();
+        let (id, announcer) = reactor.recurring();
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+        for _ in 0..2 {
+            announcer.announce();
+            announcer.announce();
+            assert_eq!(reactor.poll(None), vec![id]);
+            assert_eq!((reactor.take(id), reactor.running()), (None, 1));
+        }
+        announcer.announce();
+        reactor.cancel(id);
+        announcer.announce();
+        assert!(reactor.poll(None).is_empty());
+        assert_eq!(reactor.running(), 0);
+    }
+
+    #[test]
+    fn an_announcement_ends_the_wait_for_the_system() {
+        let reactor = reactor();
+        let (id, announcer) = reactor.recurring();
+        reactor.spawn_background(async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            announcer.announce();
+        });
+        assert_eq!(reactor.poll(None), vec![id]);
     }
 
     #[test]

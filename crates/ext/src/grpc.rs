@@ -22,7 +22,7 @@ use crate::http::HttpServer;
 use crate::outcome::Payload;
 use crate::process::Process;
 use crate::protobuf;
-use crate::runtime::{expect, seconds, start};
+use crate::runtime::{recurring, seconds, start};
 use crate::zend;
 
 /// The class of the library that extends ours: calls are made as instances of it.
@@ -76,20 +76,15 @@ impl GrpcServer {
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
         Process::refuse_after_fork()?;
         let max = usize::try_from(max).unwrap_or(0).max(1);
-        if self.calls.has_events() {
-            return batch(&self.calls, self.class, max);
-        }
-        let (op, promise) = expect(())?;
-        let class = self.class;
-        // It is the calls that own this.
-        let calls = Rc::downgrade(&self.calls);
-        self.calls.listen(move || {
-            promise.keep(Ok(Payload::build(move || match calls.upgrade() {
-                Some(calls) => batch(&calls, class, max),
-                None => Ok(array_zval(ZendHashTable::new())),
-            })));
-        });
-        Ok(long(op))
+        let events = batch(&self.calls, self.class, max)?;
+        self.calls.rearm();
+        Ok(events)
+    }
+
+    pub fn arrivals(&self) -> PhpResult<i64> {
+        let (op, announcer) = recurring()?;
+        self.calls.listen(move || announcer.announce());
+        Ok(op)
     }
 
     pub fn handlers(&self) -> i64 {

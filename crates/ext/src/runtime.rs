@@ -8,7 +8,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ModuleEntry;
 
-use weft_core::reactor::{OpId, Promise};
+use weft_core::reactor::{Announcer, OpId, Promise};
 use weft_core::workers::loop_watchdog;
 
 use crate::failure::Failure;
@@ -39,6 +39,12 @@ pub fn start_begun<R: 'static>(
 pub fn expect(claim: impl std::any::Any) -> PhpResult<(i64, Promise<Outcome>)> {
     let (id, promise) = Process::current()?.reactor.expect(claim);
     Ok((to_php(id), promise))
+}
+
+/// Starts an operation that is announced again and again until it is cancelled, and never has an outcome.
+pub fn recurring() -> PhpResult<(i64, Announcer<Outcome>)> {
+    let (id, announcer) = Process::current()?.reactor.recurring();
+    Ok((to_php(id), announcer))
 }
 
 fn to_php(id: OpId) -> i64 {

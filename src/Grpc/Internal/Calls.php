@@ -47,7 +47,7 @@ final class Calls implements ServerTaskHandler
         private readonly LoggerInterface $logger,
         private readonly bool $debug,
     ) {
-        $this->serverTasks = new ServerTasks($this, $native->next(...), $logger);
+        $this->serverTasks = new ServerTasks($this, $native, $logger);
     }
 
     public function serve(Scheduler $scheduler): void

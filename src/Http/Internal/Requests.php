@@ -42,7 +42,7 @@ final class Requests implements ServerTaskHandler
         private readonly bool $debug,
         private readonly bool $cancelOnDisconnect,
     ) {
-        $this->serverTasks = new ServerTasks($this, $native->next(...), $logger);
+        $this->serverTasks = new ServerTasks($this, $native, $logger);
         $this->refusals = new RefusalLog($native, $logger);
     }
 

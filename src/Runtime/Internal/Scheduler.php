@@ -349,7 +349,8 @@ final class Scheduler
             $this->resume($woken);
             $this->turn = $woken = [];
             $this->startFresh();
-            $this->poll($this->isReady() ? 0.0 : self::MAX_POLL_INTERVAL);
+            $isReady = $this->woken !== [] || $this->yielded !== [] || $this->canStart();
+            $this->poll($isReady ? 0.0 : self::MAX_POLL_INTERVAL);
         }
     }
 
@@ -375,11 +376,15 @@ final class Scheduler
             $this->woken = $this->yielded = [];
             // Tasks that have begun go first: after the new ones, they would wait for a whole batch of requests after each of their own waits.
             $this->turn = $yielded === [] ? $woken : [...$woken, ...$yielded];
-            $this->resume($woken);
+            if ($woken !== []) {
+                $this->resume($woken);
+            }
             // The values are released here: a destructor may wait and make tasks ready.
             $this->turn = $yielded;
             $woken = [];
-            $this->startFresh();
+            if ($this->fresh !== []) {
+                $this->startFresh();
+            }
             if ($yielded !== []) {
                 // They may be about to compute, so pending I/O is started first.
                 for ($pass = 0; $pass < self::POLLS_PER_PASS; $pass++) {
@@ -394,7 +399,7 @@ final class Scheduler
                 }
                 $this->orphans->cancel();
             }
-            if ($this->isReady()) {
+            if ($this->woken !== [] || $this->yielded !== [] || $this->canStart()) {
                 $isStuck = false;
                 if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
@@ -437,12 +442,6 @@ final class Scheduler
             }
         }
         $this->running = null;
-    }
-
-    /** Whether a task can go on without a poll. */
-    private function isReady(): bool
-    {
-        return $this->woken !== [] || $this->yielded !== [] || $this->canStart();
     }
 
     private function canStart(): bool

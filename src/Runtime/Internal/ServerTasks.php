@@ -36,15 +36,14 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
-    /** Called on the loop with the operation that has ended because requests arrived. */
+    /** Called on the loop with the operation that is announced when requests arrive. */
     private readonly \Closure $arrived;
 
-    /**
-     * @param \Closure(int): (int|array<int, object|int>) $next returns at most that many new requests by id, or the
-     *     operation that ends when one arrives
-     */
-    public function __construct(public readonly ServerTaskHandler $handler, private readonly \Closure $next, public readonly LoggerInterface $logger)
-    {
+    public function __construct(
+        public readonly ServerTaskHandler $handler,
+        private readonly Native\HttpServer|Native\GrpcServer $server,
+        public readonly LoggerInterface $logger,
+    ) {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
         $this->arrived = $this->arrived(...);
@@ -97,37 +96,20 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
                 return;
             }
             Output::watch();
-            $this->advance($scheduler);
+            $this->waiting = $this->server->arrivals();
+            $scheduler->watch($this->waiting, $this->arrived);
         });
     }
 
-    /** Starts the tasks of new requests and watches for more. It runs on the loop, so that no task has to be woken. */
-    private function advance(Scheduler $scheduler): void
-    {
-        do {
-            $batch = ($this->next)(self::BATCH_SIZE);
-            if (\is_int($batch)) {
-                $this->waiting = $batch;
-                $scheduler->watch($batch, $this->arrived);
-
-                return;
-            }
-            $this->start($scheduler, $batch);
-        } while (true);
-    }
-
+    /** Starts the tasks of new requests. It runs on the loop, so that no task has to be woken. */
     private function arrived(int $op): void
     {
         /** @var Scheduler $scheduler set by serve() */
         $scheduler = $this->scheduler;
-        $this->start($scheduler, Native\take($op));
-        $this->advance($scheduler);
-    }
-
-    /** @param array<int, object|int> $batch */
-    private function start(Scheduler $scheduler, array $batch): void
-    {
-        foreach ($batch as $id => $request) {
+        if (!$this->ended) {
+            $scheduler->watch($op, $this->arrived);
+        }
+        foreach ($this->server->next(self::BATCH_SIZE) as $id => $request) {
             if (\is_object($request)) {
                 $task = $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
                 if ($request instanceof TraceSource) {

@@ -197,9 +197,15 @@ impl Calls {
         async move { admission.ready().await }
     }
 
-    /// Calls `listener` once, when [`take`](Self::take) has a new event, without waking a task. Only the last listener is called.
-    pub fn listen(&self, listener: impl FnOnce() + 'static) {
+    /// Calls `listener` when [`take`](Self::take) has an event, without waking a task: once, and again after each [`rearm`](Self::rearm).
+    /// There is one listener.
+    pub fn listen(&self, listener: impl Fn() + 'static) {
         self.shared.admission.listen(listener);
+    }
+
+    /// The listener is called once more: now, if [`take`](Self::take) has an event.
+    pub fn rearm(&self) {
+        self.shared.admission.rearm();
     }
 
     /// Whether [`take`](Self::take) has an event.

@@ -24,9 +24,9 @@ pub(crate) trait Requester {
 pub(crate) struct Admission<R, C> {
     /// A handler owns its request: where it is destroyed, the request says that it has ended.
     state: RefCell<State<Weak<R>, C>>,
-    /// Called once when there is an event.
-    listener: Cell<Option<Box<dyn FnOnce()>>>,
-    has_listener: Cell<bool>,
+    /// Called when there is an event and `is_armed`, which that ends.
+    listener: RefCell<Option<Rc<dyn Fn()>>>,
+    is_armed: Cell<bool>,
     /// When the timer of [`keep_time`](Self::keep_time) fires.
     armed: Cell<Option<Instant>>,
     earlier: Notify,
@@ -39,8 +39,8 @@ impl<R: Requester, C: RefusalReason> Admission<R, C> {
     pub(crate) fn new(capacity: Capacity) -> Rc<Self> {
         Rc::new(Self {
             state: RefCell::new(State::new(capacity)),
-            listener: Cell::default(),
-            has_listener: Cell::default(),
+            listener: RefCell::default(),
+            is_armed: Cell::default(),
             armed: Cell::default(),
             earlier: Notify::new(),
             refused: Notify::new(),
@@ -53,7 +53,7 @@ impl<R: Requester, C: RefusalReason> Admission<R, C> {
     fn step<T>(&self, step: impl FnOnce(&mut State<Weak<R>, C>) -> T) -> T {
         let mut state = self.state.borrow_mut();
         let result = step(&mut state);
-        if state.has_consequences() || self.has_listener.get() && state.may_have_next() {
+        if state.has_consequences() || self.is_armed.get() && state.may_have_next() {
             self.carry_out(state);
         }
         result
@@ -72,10 +72,17 @@ impl<R: Requester, C: RefusalReason> Admission<R, C> {
         if state.take_refused() {
             self.refused.notify_one();
         }
-        let is_told = self.has_listener.get() && state.has_next();
+        let is_told = self.is_armed.get() && state.has_next();
         drop(state);
-        if is_told && let Some(listener) = self.listener.take() {
-            self.has_listener.set(false);
+        if is_told {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        self.is_armed.set(false);
+        let listener = self.listener.borrow().clone();
+        if let Some(listener) = listener {
             listener();
         }
     }
@@ -96,10 +103,18 @@ impl<R: Requester, C: RefusalReason> Admission<R, C> {
         result
     }
 
-    /// Calls `listener` once when [`take`](Self::take) has something that it has not now; only the last listener is called.
-    pub(crate) fn listen(&self, listener: impl FnOnce() + 'static) {
-        self.listener.set(Some(Box::new(listener)));
-        self.has_listener.set(true);
+    /// Calls `listener` when [`take`](Self::take) has something, once, and again after each [`rearm`](Self::rearm). There is one listener.
+    pub(crate) fn listen(&self, listener: impl Fn() + 'static) {
+        self.listener.replace(Some(Rc::new(listener)));
+        self.rearm();
+    }
+
+    /// The listener is called once more: now, if [`take`](Self::take) has something.
+    pub(crate) fn rearm(&self) {
+        self.is_armed.set(true);
+        if self.has_events() {
+            self.tell();
+        }
     }
 
     /// Whether [`take`](Self::take) has something now.

@@ -89,8 +89,8 @@ impl Process {
         bytes.extend_from_slice(b"\0\0\x05\0\x01\0\0\0\x01\0\0\0\0\0");
         bytes.extend_from_slice(PING);
         self.client.write_all(&bytes).unwrap();
-        let (op, promise) = self.reactor.expect(());
-        self.calls.listen(move || promise.keep(()));
+        let (op, announcer) = self.reactor.recurring();
+        self.calls.listen(move || announcer.announce());
         assert_eq!(self.reactor.poll(Some(Duration::from_secs(20))), [op]);
         match self.calls.take() {
             Some(Event::Request(call)) => call,

@@ -21,7 +21,7 @@ use crate::convert::array_zval;
 use crate::failure::Failure;
 use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{expect, seconds, start};
+use crate::runtime::{recurring, seconds, start};
 
 /// The class of the library that extends ours: requests are made as instances of it.
 const REQUEST: &str = "Weft\\Http\\Request";
@@ -85,19 +85,15 @@ impl HttpServer {
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
         Process::refuse_after_fork()?;
         let max = usize::try_from(max).unwrap_or(0).max(1);
-        if self.server.has_events() {
-            return batch(&self.server, max);
-        }
-        let (op, promise) = expect(())?;
-        // The listener belongs to the server.
-        let server = Rc::downgrade(&self.server);
-        self.server.listen(move || {
-            promise.keep(Ok(Payload::build(move || match server.upgrade() {
-                Some(server) => batch(&server, max),
-                None => Ok(array_zval(ZendHashTable::new())),
-            })));
-        });
-        Ok(long(op))
+        let events = batch(&self.server, max)?;
+        self.server.rearm();
+        Ok(events)
+    }
+
+    pub fn arrivals(&self) -> PhpResult<i64> {
+        let (op, announcer) = recurring()?;
+        self.server.listen(move || announcer.announce());
+        Ok(op)
     }
 
     pub fn handlers(&self) -> i64 {
