@@ -61,6 +61,7 @@ final class Benchmark
             $contender->unavailable = match ($contender->system) {
                 'go' => Build::failure(fn () => Build::go("$bench/peers/go", "{$this->out}/http-go")),
                 'node' => Build::failure(static fn () => Build::npm("$bench/peers/node")),
+                'floor-epoll', 'floor-io_uring' => Build::failure(fn () => Build::cargo("$bench/peers/floor", "{$this->out}/http-floor")),
                 default => null,
             };
             foreach ($contender->files as $file) {

@@ -38,12 +38,14 @@ final class Contenders
                 false,
                 [],
             ),
+            new Contender('floor-epoll', ["$out/http-floor/release/floor", 'epoll'], false, true, true, [], true),
+            new Contender('floor-io_uring', ["$out/http-floor/release/floor", 'io_uring'], false, true, true, [], true),
         ]));
     }
 
     /**
      * @param list<Contender> $all
-     * @param list<string> $names none means everyone
+     * @param list<string> $names none means every server
      *
      * @return non-empty-list<Contender>
      *
@@ -58,7 +60,7 @@ final class Contenders
 
         return array_values(array_filter(
             $all,
-            static fn (Contender $contender): bool => $names === [] || in_array($contender->system, $names, true),
+            static fn (Contender $contender): bool => $names === [] ? !$contender->isFloor : in_array($contender->system, $names, true),
         ));
     }
 }

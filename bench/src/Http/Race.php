@@ -47,11 +47,13 @@ final class Race
     public static function turns(array $contenders, Options $options): int
     {
         $turns = 0;
-        foreach ($options->protocols as $protocol) {
-            $turns += count(array_filter($contenders, static fn (Contender $contender): bool => $contender->serves($protocol)));
+        foreach ($options->workloads as $workload) {
+            foreach ($options->protocols as $protocol) {
+                $turns += count(array_filter($contenders, static fn (Contender $contender): bool => $contender->serves($protocol, $workload)));
+            }
         }
 
-        return $turns * $options->rounds * count($options->workloads) * count($options->connections) + count($contenders);
+        return $turns * $options->rounds * count($options->connections) + count($contenders);
     }
 
     /** @return list<Run> in the order they ran */
@@ -99,7 +101,7 @@ final class Race
         $runs = [];
         foreach (array_keys($this->contenders) as $turn) {
             $contender = $this->contenders[($first + $turn) % count($this->contenders)];
-            if ($contender->serves($protocol)) {
+            if ($contender->serves($protocol, $workload)) {
                 $this->progress->start(self::label(Run::disciplineOf($workload, $protocol, $connections), $contender));
                 $runs[] = $run = $this->attempt($contender, $workload, $protocol, $connections, $seconds);
                 $this->progress->finish($run->outcome());
