@@ -104,7 +104,7 @@ final class DocumentedCode
     /** @return list<Node>|string the tree, or why it does not parse */
     private function parsed(string $code): array|string
     {
-        $code = (string) \preg_replace('/^<\?php\s/', '', $code);
+        $code = (string) \preg_replace('/^(#!.*\n)?<\?php\s/', '', $code);
         $whole = $this->framed($code);
         if (\is_array($whole)) {
             return $whole;

@@ -375,6 +375,23 @@ fn a_task_that_holds_everything_and_waits_for_more_is_told_at_once() {
 }
 
 #[test]
+fn a_task_whose_cancelled_connection_has_just_come_back_does_not_block_itself() {
+    run(async {
+        let (pool, _) = pool(1);
+        let task = pool.on_behalf_of(Borrower {
+            task: Some(1),
+            ..Borrower::default()
+        });
+        let cancelled = task.borrow().await.unwrap();
+        let next = borrow(&task);
+        // It has joined the queue and looks again in the next turn.
+        yields(1).await;
+        drop(cancelled);
+        assert!(next.await.unwrap().is_ok());
+    });
+}
+
+#[test]
 fn surplus_connections_fall_asleep_and_are_closed_down_to_the_minimum() {
     run(async {
         let (pool, _) = pool_with(PoolOptions {
