@@ -134,6 +134,7 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/rust-modules check
 	cargo clippy --locked --manifest-path bench/clients/program/Cargo.toml --target-dir bench/out/clients -- -D warnings
+	cargo clippy --locked --manifest-path bench/http/peers/floor/Cargo.toml --target-dir bench/out/http-floor -- -D warnings
 	scripts/php-style check
 	scripts/mago analyze
 	scripts/mago --config mago-tests.toml analyze
