@@ -51,6 +51,7 @@ $database->transaction(static function (Transaction $transaction): void {
 $inserts = match (\getenv('INSERTS') ?: 'single') {
     'single' => new SingleInserts($database),
     'shared' => new SharedInserts($database),
+    default => throw new \RuntimeException('INSERTS must be single or shared, got ' . \getenv('INSERTS')),
 };
 $app = new App();
 (new Api(new People($database, $inserts)))->addTo($app->http("127.0.0.1:{$setting('PORT')}"));

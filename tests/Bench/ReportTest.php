@@ -10,10 +10,10 @@ use Weft\Bench\Report\HtmlPage;
 use Weft\Bench\Report\Sources;
 use Weft\Bench\Report\Summary;
 use Weft\Tests\Bench\Fixtures\Results;
+use Weft\Tests\Chromium;
 use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
-require_once __DIR__ . '/Chromium.php';
 require_once __DIR__ . '/Fixtures/Results.php';
 
 /** The page of all results, in a browser. */

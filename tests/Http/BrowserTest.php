@@ -5,9 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use Weft\Tests\Bench\Chromium;
-
-require_once __DIR__ . '/../Bench/Chromium.php';
+use Weft\Tests\Chromium;
 
 /** What a real browser makes of events, WebSockets, compression and files. */
 final class BrowserTest extends HttpTestCase

@@ -77,12 +77,16 @@ final class Results
         }
         ksort($groups);
         asort($cells);
-        $rows = array_map(static fn (string $system, array $byCell): array => [
-            $system,
-            ...array_map(static fn (string $cell): string => (new Repeats($byCell[$cell] ?? []))->spread('seconds', 2), array_keys($cells)),
-            (new Repeats(array_merge(...array_values($byCell))))->sum('lost'),
-            (new Repeats(array_merge(...array_values($byCell))))->sum('duplicates'),
-        ], array_keys($groups), $groups);
+        $rows = array_map(static function (string $system, array $byCell) use ($cells): array {
+            $all = new Repeats(array_merge(...array_values($byCell)));
+
+            return [
+                $system,
+                ...array_map(static fn (string $cell): string => (new Repeats($byCell[$cell] ?? []))->spread('seconds', 2), array_keys($cells)),
+                $all->sum('lost'),
+                $all->sum('duplicates'),
+            ];
+        }, array_keys($groups), $groups);
 
         return new Table(['contender', ...array_keys($cells), 'lost', 'duplicates'], $rows);
     }

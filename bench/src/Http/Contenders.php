@@ -38,8 +38,8 @@ final class Contenders
                 false,
                 [],
             ),
-            new Contender('floor-epoll', ["$out/http-floor/release/floor", 'epoll'], false, true, true, [], true),
-            new Contender('floor-io_uring', ["$out/http-floor/release/floor", 'io_uring'], false, true, true, [], true),
+            new Contender('floor-epoll', ["$out/http-floor/release/floor", 'epoll'], false, true, true, [], isFloor: true),
+            new Contender('floor-io_uring', ["$out/http-floor/release/floor", 'io_uring'], false, true, true, [], isFloor: true),
         ]));
     }
 

@@ -40,7 +40,7 @@ final class SharedInserts implements Inserts
         $this->waiting[] = [$id, $person, $answer];
         if (!$this->writing) {
             $this->writing = true;
-            // A task of its own: whoever starts it may be cancelled when his client goes away.
+            // A task of its own: the one that starts it is cancelled when its client goes away.
             detach($this->writeAll(...));
         }
         $stored = $answer->receive();

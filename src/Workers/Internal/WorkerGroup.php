@@ -396,7 +396,7 @@ final class WorkerGroup
         $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
             'how' => $how,
             'lived' => $lived,
-            'why' => $returned ? "$why, before it was ready. {$this->options->advice}" : $why,
+            'why' => $returned ? \rtrim("$why, before it was ready. {$this->options->advice}") : $why,
             'exit_code' => $code,
             'signal' => $signal === null ? null : Signal::name($signal),
         ]);

@@ -208,11 +208,6 @@ impl Calls {
         self.shared.admission.rearm();
     }
 
-    /// Whether [`take`](Self::take) has an event.
-    pub fn has_events(&self) -> bool {
-        self.shared.admission.has_events()
-    }
-
     /// Completes with refusals to log: the first of a reason at once, then those of ten seconds together. Dropping the future loses none.
     /// One future at a time.
     pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<RefusalReason>>> + use<> {

@@ -103,11 +103,6 @@ impl Server {
         self.shared.context.admission.rearm();
     }
 
-    /// Whether [`take`](Self::take) has an event.
-    pub fn has_events(&self) -> bool {
-        self.shared.context.admission.has_events()
-    }
-
     /// The next event. Requests of one client address come in the order of their arrival, clients take turns, and requests come only
     /// while there is room in flight.
     pub fn take(&self) -> Option<Event> {

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Tests\Bench;
+namespace Weft\Tests;
 
 use PHPUnit\Framework\TestCase;
 
