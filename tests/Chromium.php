@@ -120,7 +120,7 @@ final class Chromium
         while (($end = strpos($this->received, "\0")) === false) {
             $read = [$this->pipes[4]];
             $write = $except = null;
-            stream_select($read, $write, $except, 1);
+            stream_select($read, $write, $except, 1, 0);
             $this->received .= stream_get_contents($this->pipes[4]);
             if (feof($this->pipes[4]) || microtime(true) > $deadline) {
                 throw new \RuntimeException('chromium does not answer');
