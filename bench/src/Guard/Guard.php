@@ -32,7 +32,11 @@ final class Guard
         'hello, 8 connections' => ['/hello', 8],
         'json, 1 connection' => ['/json', 1],
         'query, 1 connection' => ['/query?id=42', 1],
+        'static, 1 connection' => ['/static/' . self::FILE, 1],
     ];
+    /** A file of the size that bench/http serves. */
+    private const FILE = 'file.bin';
+    private const FILE_BYTES = 16 << 10;
 
     private readonly string $out;
 
@@ -50,6 +54,7 @@ final class Guard
             $code === 0 || throw new BenchmarkException("$program is missing: run `scripts/setup memory`");
         }
         @mkdir($this->out, recursive: true);
+        file_put_contents("{$this->out}/" . self::FILE, str_repeat('x', self::FILE_BYTES));
         $counts = $this->requests();
         $counts['message'] = $this->messages();
         if ($this->options->write) {

@@ -21,6 +21,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{Shutdown, SocketAddr};
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,8 +33,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::{Instant, sleep};
 use weft_core::http::{
-    Body, Call, EncodedFields, Event, Incoming, Limits, Peer, Request, Server, Service,
-    ServiceFuture, StatusCode,
+    Body, Call, EncodedFields, Event, Incoming, Limits, Peer, Request, SendableFile, Server,
+    Service, ServiceFuture, StatusCode,
 };
 use weft_core::net::listen;
 
@@ -47,6 +48,20 @@ const LARGE: usize = 300_000;
 const SLOW: Duration = Duration::from_secs(50);
 /// The clock of the server, which need not tick at the same moment as that of the other.
 const TICK: Duration = Duration::from_millis(250);
+
+/// Sent in one piece, and in several.
+static SMALL_FILE: LazyLock<SendableFile> = LazyLock::new(|| file(20_000).0);
+static LARGE_FILE: LazyLock<SendableFile> = LazyLock::new(|| file(LARGE).0);
+
+/// A file without a name, as it is sent and as it is written.
+fn file(length: usize) -> (SendableFile, std::fs::File) {
+    let path = std::env::temp_dir().join(format!("weft-http-{}-{length}", std::process::id()));
+    std::fs::write(&path, vec![b'x'; length]).unwrap();
+    let sent = SendableFile::open(&path).unwrap();
+    let written = std::fs::File::options().write(true).open(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    (sent, written)
+}
 
 /// Takes no request, but may: where there is a service all connections are hyper's.
 struct NoService;
@@ -197,6 +212,8 @@ async fn answer(call: Rc<Call>) {
         }
         "empty" => *response.body_mut() = Body::from(Bytes::new()),
         "large" => *response.body_mut() = Body::from(Bytes::from(vec![b'x'; LARGE])),
+        "file" => response = SMALL_FILE.answer(head, StatusCode::OK, kind),
+        "large-file" => response = LARGE_FILE.answer(head, StatusCode::OK, kind),
         "later" => {
             for _ in 0..20 {
                 yield_now().await;
@@ -445,6 +462,7 @@ fn corpus() -> Vec<Vec<u8>> {
         "/later",
         "/empty",
         "/once",
+        "/file",
         "/stream",
         "/close",
         "/length",
@@ -576,6 +594,15 @@ fn corpus() -> Vec<Vec<u8>> {
             "GET /once?q HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n"
         ));
     }
+    for field in [
+        "Range: bytes=5-",
+        "Range: bytes=0-0",
+        "Range: bytes=20000-",
+        "If-None-Match: *",
+        "If-Match: \"other\"",
+    ] {
+        add(&format!("GET /file HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n"));
+    }
     for host in [
         "", " ", "a/b", "u@a", "a b", "a,b", "[::1]:80", "x:1", "a%20", "a\u{e4}", "a\tb",
     ] {
@@ -618,7 +645,14 @@ fn corpus() -> Vec<Vec<u8>> {
         ));
         add(&get(&format!("/once?{long}")));
     }
-    let many = [get("/once"), get("/later"), get("/a?b"), get("/status/404")].concat();
+    let many = [
+        get("/once"),
+        get("/later"),
+        get("/a?b"),
+        get("/file"),
+        get("/status/404"),
+    ]
+    .concat();
     add(&many);
     add(&many.repeat(30));
     for odd in [
@@ -803,7 +837,7 @@ fn mutated(corpus: &[Vec<u8>], random: &mut Random) -> Vec<Vec<u8>> {
 fn a_large_answer_reaches_a_client_that_takes_it_slowly_and_the_next_request_is_answered() {
     test(async |direct, hyper| {
         let addresses = [direct.address, hyper.address];
-        let paths = ["/large", "/large-once"];
+        let paths = ["/large", "/large-once", "/large-file"];
         for (address, path) in addresses
             .into_iter()
             .flat_map(|address| paths.map(|path| (address, path)))
@@ -832,6 +866,57 @@ fn a_large_answer_reaches_a_client_that_takes_it_slowly_and_the_next_request_is_
             assert!(body.bytes().all(|byte| byte == b'x'));
             assert!(next.starts_with("HTTP/1.1 200 OK\r\n"), "{next}");
             assert!(next.contains("GET /end"), "{next}");
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_has_sent_files_is_still_served_without_hyper() {
+    run_for(DAYS, async {
+        let (server, address) = listening(limits(), false);
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let fields = EncodedFields::encode(&HeaderMap::new()).unwrap();
+        let mut room = vec![0; LARGE + 1_000];
+        for file in [&*SMALL_FILE, &*LARGE_FILE] {
+            socket.write_all(request).await.unwrap();
+            let call = handed(&server).await;
+            assert!(call.respond(file.answer(call.head(), StatusCode::OK, HeaderMap::new())));
+            let mut received = 0;
+            while received < file.size() as usize {
+                received += socket.read(&mut room).await.unwrap();
+            }
+            socket.write_all(request).await.unwrap();
+            let call = handed(&server).await;
+            let answered = call.respond_at_once(StatusCode::OK, &fields, b"x");
+            assert_eq!(answered, Some(true));
+            assert!(socket.read(&mut room).await.unwrap() > 0);
+        }
+    });
+}
+
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_sent_ends_the_connection() {
+    run_for(DAYS, async {
+        for with_hyper in [false, true] {
+            let (server, address) = listening(limits(), with_hyper);
+            let (file, written) = file(20 << 20);
+            let mut socket = TcpStream::connect(address).await.unwrap();
+            let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+            socket.write_all(&request.repeat(2)).await.unwrap();
+            let call = handed(&server).await;
+            call.respond(file.answer(call.head(), StatusCode::OK, HeaderMap::new()));
+            drop(call);
+            written.set_len(100_000).unwrap();
+            let mut received = Vec::new();
+            let _ = socket.read_to_end(&mut received).await;
+            assert!(received.starts_with(b"HTTP/1.1 200 OK\r\n"));
+            assert!(received.len() < 20 << 20, "{}", received.len());
+            assert!(!String::from_utf8_lossy(&received[1..]).contains("HTTP/1.1"));
+            while server.connections() > 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(server.in_flight(), 0);
         }
     });
 }

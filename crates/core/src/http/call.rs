@@ -177,12 +177,16 @@ impl Call {
             Body::Stream(_) => self.admission.clear_deadline(self.id),
             _ => drop(self.admission.finish(self.id)),
         }
-        let writer = self.writer();
-        if writer.is_some_and(|writer| writer.write(&response)) {
-            self.is_answered.set(true);
-            self.record_time();
-        } else {
-            self.answer_with(response);
+        let unwritten = match self.writer() {
+            Some(writer) => writer.write(response),
+            None => Some(response),
+        };
+        match unwritten {
+            Some(response) => self.answer_with(response),
+            None => {
+                self.is_answered.set(true);
+                self.record_time();
+            }
         }
         true
     }

@@ -1,9 +1,9 @@
 //! Serves plain requests of HTTP/1.1 without hyper.
 //!
-//! Most requests are a GET without a body, and most answers one string. For those the connection reads the head with httparse, hands
-//! the request out, and writes the answer at once, from the call that gives it, where the socket takes it. The first thing that is anything
-//! else goes to hyper with all bytes that belong to it, and hyper keeps the connection from there: another method, a body, fields about the
-//! connection, a streamed answer, a server that stops, a timeout, an error. So every rule of the protocol is written down once.
+//! Most requests are a GET without a body, and most answers one string or a file. For those the connection reads the head with httparse,
+//! hands the request out, and writes the answer at once, from the call that gives it, where the socket takes it. The first thing that is
+//! anything else goes to hyper with all bytes that belong to it, and hyper keeps the connection from there: another method, a body, fields
+//! about the connection, a streamed answer, a server that stops, a timeout, an error. So every rule of the protocol is written down once.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -12,8 +12,8 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-use bytes::buf::Chain;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
+use hyper::body::Body as _;
 use hyper::{Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -21,9 +21,10 @@ use super::body::Body;
 use super::call::Call;
 use super::connection::{Command, Connection};
 use super::error_response::closing_response;
+use super::file_body::{CHUNK, FileBody};
 use super::refusal::RefusalReason;
 use super::request_head::{PlainHead, Reading, RequestHead};
-use super::response_head::{EncodedFields, write_head, write_response};
+use super::response_head::{EncodedFields, write_head, write_head_of};
 use super::response_writer::ResponseWriter;
 use crate::net::{PeerState, Stream};
 use crate::server::RequestGuard;
@@ -34,8 +35,8 @@ const READ: usize = 4 << 10;
 const MOST_PIECES: u8 = 8;
 /// Bodies up to this size are copied behind their head: a vectored write costs the kernel more.
 const GATHERED: usize = 4 << 10;
-/// The capacity that is kept for the next answer.
-const KEPT: usize = 16 << 10;
+/// The capacity that is kept for the next answer: a chunk of a file behind its head.
+const KEPT: usize = CHUNK as usize + (8 << 10);
 
 thread_local! {
     /// Where answers are put together.
@@ -51,11 +52,41 @@ pub(super) struct Direct {
     input: RefCell<BytesMut>,
     /// Reads that have not completed the head at the beginning of the input.
     pieces: Cell<u8>,
-    /// What the socket has not taken of the head and of the body of an answer.
-    unsent: RefCell<Chain<Bytes, Bytes>>,
+    unsent: RefCell<Unsent>,
     request: RefCell<Option<RequestGuard<Call, RefusalReason>>>,
     /// The client has sent something that nobody has read, and no event will tell of it again.
     is_followed: Cell<bool>,
+}
+
+/// What the socket has not taken of an answer.
+struct Unsent {
+    bytes: Bytes,
+    /// Follows them.
+    body: Body,
+}
+
+impl Unsent {
+    const NOTHING: Self = Self {
+        bytes: Bytes::new(),
+        body: Body::Empty,
+    };
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.body.is_end_stream()
+    }
+
+    /// The next bytes to write, none at the end.
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<&mut Bytes>> {
+        while self.bytes.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                None => break,
+                Some(Ok(frame)) => self.bytes = frame.into_data().unwrap_or_default(),
+                // The client finds out that the file has become shorter by the end of the connection.
+                Some(Err(aborted)) => return Poll::Ready(Err(io::Error::other(aborted))),
+            }
+        }
+        Poll::Ready(Ok(&mut self.bytes))
+    }
 }
 
 /// How a connection leaves this module.
@@ -85,7 +116,7 @@ pub(super) async fn serve_direct(
         stream: RefCell::new(Some(stream)),
         input: RefCell::new(prefix.into()),
         pieces: Cell::default(),
-        unsent: RefCell::new(Bytes::new().chain(Bytes::new())),
+        unsent: RefCell::new(Unsent::NOTHING),
         request: RefCell::default(),
         is_followed: Cell::default(),
     });
@@ -122,22 +153,26 @@ impl Direct {
     /// Writes the rest of an answer.
     fn poll_unsent(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut unsent = self.unsent.borrow_mut();
-        if !unsent.has_remaining() {
+        if unsent.is_empty() {
             return Poll::Ready(Ok(()));
         }
         let mut stream = self.stream.borrow_mut();
         let Some(stream) = stream.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
-        while unsent.has_remaining() {
-            let written = Pin::new(&mut *stream).poll_write(context, unsent.chunk());
+        loop {
+            let bytes = ready!(unsent.poll_bytes(context))?;
+            if bytes.is_empty() {
+                break;
+            }
+            let written = Pin::new(&mut *stream).poll_write(context, bytes);
             self.connection.wrote(written.is_ready());
             match ready!(written)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                length => unsent.advance(length),
+                length => bytes.advance(length),
             }
         }
-        *unsent = Bytes::new().chain(Bytes::new());
+        *unsent = Unsent::NOTHING;
         drop(unsent);
         self.end_request();
         Poll::Ready(Ok(()))
@@ -148,11 +183,10 @@ impl Direct {
     fn poll_answer(&self, call: &Call, context: &mut Context<'_>) -> Poll<Option<End>> {
         let answer = call.answer.take();
         if let Some(response) = answer {
-            if !self.write(&response) {
-                call.answer.replace(Some(response));
-                return Poll::Ready(Some(End::HandOver));
-            }
-            return Poll::Ready(None);
+            let unwritten = self.write(response);
+            let must_hand_over = unwritten.is_some();
+            call.answer.replace(unwritten);
+            return Poll::Ready(must_hand_over.then_some(End::HandOver));
         }
         call.waker.set(Some(context.waker().clone()));
         let stream = self.stream.borrow();
@@ -247,7 +281,8 @@ impl Direct {
                 Poll::Ready(None)
             }
             Some(Err(_)) => {
-                if !self.write(&closing_response(StatusCode::SERVICE_UNAVAILABLE)) {
+                let refusal = closing_response(StatusCode::SERVICE_UNAVAILABLE);
+                if self.write(refusal).is_some() {
                     return Poll::Ready(Some(End::Closed));
                 }
                 // A client that sends many at once does not keep the others waiting.
@@ -278,7 +313,27 @@ impl Direct {
         }
         let head = Bytes::copy_from_slice(&head[written.min(head_length)..head_length]);
         let body = rest_of_body(written.saturating_sub(head_length));
-        self.unsent.replace(head.chain(body));
+        self.send_later(head, Body::from(body));
+    }
+
+    /// Sends what of a file is in memory, up to its first chunk.
+    fn send_file(&self, head: &mut Vec<u8>, mut file: Box<FileBody>) {
+        file.append_cached(head);
+        let written = match &*self.stream.borrow() {
+            Some(stream) => stream.try_write(head).unwrap_or(0),
+            None => 0,
+        };
+        if written == head.len() && file.left() == 0 {
+            self.end_request();
+            return;
+        }
+        let rest = Bytes::copy_from_slice(&head[written..]);
+        self.send_later(rest, Body::File(file));
+    }
+
+    /// Leaves the rest of an answer to the task of the connection.
+    fn send_later(&self, bytes: Bytes, body: Body) {
+        self.unsent.replace(Unsent { bytes, body });
         // No handler waits for the rest.
         drop(self.request.take());
         self.connection.wake();
@@ -298,7 +353,7 @@ impl Direct {
     /// hyper reads the request in progress once more, and finds that it has been handed out.
     fn hand_over(&self) -> Option<(Stream, Bytes)> {
         let stream = self.stream.take()?;
-        if self.unsent.borrow().has_remaining() {
+        if !self.unsent.borrow().is_empty() {
             // The connection is aborted, in the middle of an answer.
             return None;
         }
@@ -318,18 +373,23 @@ impl Direct {
 }
 
 impl ResponseWriter for Direct {
-    fn write(&self, response: &Response<Body>) -> bool {
+    fn write(&self, response: Response<Body>) -> Option<Response<Body>> {
         if !self.is_ready() {
-            return false;
+            return Some(response);
         }
         let mut room = ROOM.take();
         let server = &self.connection.server;
-        let body = write_response(response, (&server.date, server.clock.get()), &mut room);
-        if let Some(body) = &body {
-            self.send(&mut room, body, |sent| body.slice(sent..));
+        if write_head_of(&response, (&server.date, server.clock.get()), &mut room).is_none() {
+            keep(room);
+            return Some(response);
+        }
+        match response.into_body() {
+            Body::File(file) => self.send_file(&mut room, file),
+            Body::Full(body) => self.send(&mut room, &body, |sent| body.slice(sent..)),
+            _ => self.send(&mut room, &[], |_| Bytes::new()),
         }
         keep(room);
-        body.is_some()
+        None
     }
 
     fn write_parts(&self, status: StatusCode, fields: &EncodedFields, body: &[u8]) {
@@ -345,7 +405,7 @@ impl ResponseWriter for Direct {
 
     fn is_ready(&self) -> bool {
         self.stream.borrow().is_some()
-            && !self.unsent.borrow().has_remaining()
+            && self.unsent.borrow().is_empty()
             && !self.connection.must_close()
     }
 }

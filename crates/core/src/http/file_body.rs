@@ -19,7 +19,7 @@ use super::body_aborted::BodyAborted;
 use crate::blocking::{self, Purpose};
 
 /// Bytes per read.
-const CHUNK: u64 = 64 << 10;
+pub(super) const CHUNK: u64 = 64 << 10;
 
 pub(super) enum Segment {
     Bytes(Bytes),
@@ -51,6 +51,18 @@ impl FileBody {
 
     pub(super) fn left(&self) -> u64 {
         self.left
+    }
+
+    /// Appends as much of the next chunk to `out` as can be had without waiting for a disk.
+    pub(super) fn append_cached(&mut self, out: &mut Vec<u8>) {
+        if let Some(Segment::Range(range)) = self.segments.front()
+            && self.reading.is_none()
+        {
+            let length = (range.end - range.start).min(CHUNK) as usize;
+            let read = append_cached(&self.file, range.start, length, out) as u64;
+            self.advance(read);
+            self.left -= read;
+        }
     }
 
     /// A file that has become shorter or cannot be read aborts the response.
@@ -120,12 +132,21 @@ impl FileBody {
 
 /// Reads without waiting for a disk. `None` if nothing is cached, or the system does not support it.
 fn cached(file: &File, offset: u64, length: usize) -> Option<Bytes> {
-    let mut buffer: Vec<u8> = Vec::with_capacity(length);
+    let mut buffer = Vec::new();
+    let read = append_cached(file, offset, length, &mut buffer);
+    (read > 0).then(|| Bytes::from(buffer))
+}
+
+/// Appends at most `length` bytes. Returns how many, 0 if nothing is cached.
+fn append_cached(file: &File, offset: u64, length: usize, out: &mut Vec<u8>) -> usize {
+    let Ok(offset) = libc::off64_t::try_from(offset) else {
+        return 0;
+    };
+    out.reserve(length);
     let target = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
+        iov_base: out.spare_capacity_mut().as_mut_ptr().cast(),
         iov_len: length,
     };
-    let offset = libc::off64_t::try_from(offset).ok()?;
     // SAFETY: the kernel writes at most `length` bytes, for which there is room.
     let read = unsafe {
         libc::preadv2(
@@ -136,10 +157,10 @@ fn cached(file: &File, offset: u64, length: usize) -> Option<Bytes> {
             libc::RWF_NOWAIT,
         )
     };
-    let read = usize::try_from(read).ok().filter(|read| *read > 0)?;
-    // SAFETY: that many bytes were written.
-    unsafe { buffer.set_len(read) };
-    Some(Bytes::from(buffer))
+    let read = usize::try_from(read).unwrap_or(0);
+    // SAFETY: that many bytes were written behind the end.
+    unsafe { out.set_len(out.len() + read) };
+    read
 }
 
 fn whole(file: &File, offset: u64, length: usize) -> io::Result<Bytes> {

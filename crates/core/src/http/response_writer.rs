@@ -10,8 +10,8 @@ pub(super) trait ResponseWriter {
     /// Whether a response can be written now.
     fn is_ready(&self) -> bool;
 
-    /// Writes a response. False: it is not plain, or cannot be written now, and nothing was written.
-    fn write(&self, response: &Response<Body>) -> bool;
+    /// Writes a response. Returns it, with nothing written, if it is not plain or cannot be written now.
+    fn write(&self, response: Response<Body>) -> Option<Response<Body>>;
 
     /// The same for the parts of a plain one, while the writer [is ready](Self::is_ready). The response is on its way when this returns, as
     /// far as the socket takes it.
