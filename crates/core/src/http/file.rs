@@ -12,6 +12,8 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 
 use super::body::Body;
 use super::conditional::{Validators, Verdict, whole_seconds};
@@ -49,14 +51,29 @@ impl SendableFile {
     /// # Errors
     /// It does not exist, is not a regular file, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let refused = |source: io::Error| refusal(path, source);
         let file = OpenOptions::new()
             .read(true)
             // Without O_NONBLOCK, opening a pipe waits for a writer.
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(path)
-            .map_err(refused)?;
-        let metadata = file.metadata().map_err(refused)?;
+            .map_err(|source| refusal(path, source))?;
+        Self::of(file, path)
+    }
+
+    /// The same for an absolute path without symbolic links. `None` if there is one, or if the system cannot tell: `openat2` came with
+    /// Linux 5.6, and some containers forbid it.
+    pub(super) fn open_without_links(path: &Path) -> Option<Result<Self, FileError>> {
+        let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+        match opened {
+            Ok(file) => Some(Self::of(file.into(), path)),
+            Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => None,
+            Err(error) => Some(Err(refusal(path, error.into()))),
+        }
+    }
+
+    fn of(file: File, path: &Path) -> Result<Self, FileError> {
+        let metadata = file.metadata().map_err(|source| refusal(path, source))?;
         if !metadata.is_file() {
             let kind = if metadata.is_dir() {
                 "directory"
@@ -66,11 +83,10 @@ impl SendableFile {
             let path = path.to_owned();
             return Err(FileError::NotAFile { path, kind });
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
         Ok(Self {
             size: metadata.len(),
             modified: metadata.modified().unwrap_or(UNIX_EPOCH),
-            media_type: media_type(&name),
+            media_type: media_type(&path.to_string_lossy()),
             file: Arc::new(file),
             path: path.to_owned(),
             coding: None,

@@ -2,7 +2,7 @@
 
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The media type for a file's extension, case-insensitive. Text is assumed to be UTF-8.
+/// The media type for the extension of a file's name or path, case-insensitive. Text is assumed to be UTF-8.
 pub fn media_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     if extension.len() > 11 {

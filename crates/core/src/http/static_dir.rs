@@ -51,20 +51,26 @@ impl StaticDir {
         if !self.may_be_seen(path) {
             return Ok(Found::Nothing);
         }
-        let path = self.root.join(path);
-        let file = match SendableFile::open(&path) {
+        match self.open_inside(&self.root.join(path)) {
+            Ok(Some(file)) => Ok(Found::File(self.variant(file, accepted))),
             Err(FileError::NotAFile {
                 kind: "directory", ..
-            }) => return Ok(Found::Directory),
-            Err(FileError::Missing { .. } | FileError::NotAFile { .. }) => {
-                return Ok(Found::Nothing);
+            }) => Ok(Found::Directory),
+            Ok(None) | Err(FileError::Missing { .. } | FileError::NotAFile { .. }) => {
+                Ok(Found::Nothing)
             }
-            file => file?,
-        };
-        if !self.has(&file)? {
-            return Ok(Found::Nothing);
+            Err(error) => Err(error),
         }
-        self.variant(file, accepted).map(Found::File)
+    }
+
+    /// Opens a file below the directory. `None` if a symbolic link leads out of it.
+    fn open_inside(&self, path: &Path) -> Result<Option<SendableFile>, FileError> {
+        // The directory has no links in its own path, and the rest no `..`.
+        if let Some(opened) = SendableFile::open_without_links(path) {
+            return opened.map(Some);
+        }
+        let file = SendableFile::open(path)?;
+        Ok(self.has(&file)?.then_some(file))
     }
 
     fn may_be_seen(&self, path: &str) -> bool {
@@ -84,25 +90,21 @@ impl StaticDir {
         Ok(real.starts_with(&self.root))
     }
 
-    fn variant(
-        &self,
-        mut file: SendableFile,
-        accepted: &AcceptEncoding,
-    ) -> Result<SendableFile, FileError> {
+    fn variant(&self, mut file: SendableFile, accepted: &AcceptEncoding) -> SendableFile {
         if !is_compressible(file.media_type()) {
-            return Ok(file);
+            return file;
         }
         let mut best = None;
         for (end, coding) in VARIANTS {
             let mut name = file.path().as_os_str().to_owned();
             name.push(".");
             name.push(end);
-            let Ok(variant) = SendableFile::open(Path::new(&name)) else {
+            let Ok(Some(variant)) = self.open_inside(Path::new(&name)) else {
                 continue;
             };
             file.varies = true;
             let quality = accepted.quality(coding);
-            if quality > best.as_ref().map_or(0, |(best, _)| *best) && self.has(&variant)? {
+            if quality > best.as_ref().map_or(0, |(best, _)| *best) {
                 best = Some((quality, variant.stands_for(&file, coding.name())));
             }
         }
@@ -112,6 +114,6 @@ impl StaticDir {
             _ => file,
         };
         chosen.varies = varies;
-        Ok(chosen)
+        chosen
     }
 }
