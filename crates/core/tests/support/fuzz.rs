@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 /// Small and fast: xorshift64*.
+#[derive(Clone)]
 pub struct Random(u64);
 
 impl Random {
