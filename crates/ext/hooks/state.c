@@ -7,7 +7,8 @@ void weft_engine_save(weft_engine_state *state)
 	state->exception_class = EG(exception_class);
 	EG(error_handling) = EH_NORMAL;
 	EG(exception_class) = NULL;
-	state->fake_scope = EG(fake_scope);
+	/* PHP 8.5 declares it const. */
+	state->fake_scope = (zend_class_entry *) EG(fake_scope);
 	EG(fake_scope) = NULL;
 	state->wrapper_errors = WEFT_WRAPPER_ERRORS;
 	WEFT_WRAPPER_ERRORS = NULL;
