@@ -22,7 +22,7 @@ final class ReleaseTest extends TestCase
     {
         self::$root = \dirname(__DIR__, 2);
         self::$directory = \sys_get_temp_dir() . '/weft-release-' . \bin2hex(\random_bytes(6));
-        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/first']);
+        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), '--tag=' . Version::LIBRARY, self::$directory . '/first']);
     }
 
     public static function tearDownAfterClass(): void
@@ -36,10 +36,28 @@ final class ReleaseTest extends TestCase
         $machine = \php_uname('m');
 
         // https://github.com/php/pie/blob/main/docs/extension-maintainers.md, "Pre-packaged binary"
-        self::assertFileExists(self::$directory . '/first/php_weft-' . Version::LIBRARY . "_php$php-$machine-linux-glibc" . (\PHP_ZTS ? '-zts' : '') . '.tgz');
+        $processor = ['aarch64' => 'arm64'][$machine] ?? $machine;
+        self::assertFileExists(self::$directory . '/first/php_weft-' . Version::LIBRARY . "_php$php-$processor-linux-glibc" . (\PHP_ZTS ? '-zts' : '') . '.tgz');
         self::assertFileExists(self::$directory . '/first/weft-' . Version::LIBRARY . "-php$php-nts-linux-$machine-gnu.tgz");
         self::assertFileExists(self::$directory . '/first/weft-ext-' . Version::LIBRARY . '.tgz');
         self::command(['sh', '-c', 'cd ' . self::$directory . '/first && sha256sum --check --strict SHA256SUMS']);
+    }
+
+    public function testPieKnowsTheMachineAarch64AsArm64(): void
+    {
+        // Only the names matter: nothing is compressed.
+        $programs = self::$directory . '/programs';
+        \mkdir($programs);
+        foreach (['uname' => 'echo aarch64', 'gzip' => 'cat >/dev/null', 'dpkg-deb' => 'for file; do :; done; touch "$file"'] as $name => $script) {
+            \file_put_contents("$programs/$name", "#!/bin/sh\n$script\n");
+            \chmod("$programs/$name", 0o755);
+        }
+
+        self::command(['env', "PATH=$programs:" . \getenv('PATH'), self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/arm']);
+
+        $php = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
+        self::assertFileExists(self::$directory . '/arm/php_weft-' . Version::LIBRARY . "_php$php-arm64-linux-glibc.tgz");
+        self::assertFileExists(self::$directory . '/arm/weft-' . Version::LIBRARY . "-php$php-nts-linux-aarch64-gnu.tgz");
     }
 
     public function testTheArchiveForPieHasTheExtensionAtItsRoot(): void
@@ -82,11 +100,26 @@ final class ReleaseTest extends TestCase
         self::assertStringContainsString('modules/weft.so', $plan);
     }
 
-    public function testTheSameCommitGivesTheSameBytes(): void
+    public function testTheSameCommitGivesTheSameBytesAtAnotherPlace(): void
     {
-        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/second']);
+        $copy = self::$directory . '/copy';
+        self::command(['cp', '-a', self::$directory . '/first', $copy]);
+        $source = (\glob("$copy/weft-ext-*.tgz") ?: [])[0] ?? self::fail('no source');
+        $bytes = (string) \file_get_contents($source);
+        \file_put_contents($source, \substr_replace($bytes, ~$bytes[100], 100, 1));
 
-        self::assertFileEquals(self::$directory . '/first/SHA256SUMS', self::$directory . '/second/SHA256SUMS');
+        $output = self::refusal(['--extension=' . Weft::library(), "--compare=$copy"]);
+
+        self::assertMatchesRegularExpression("{ $source differ: }m", $output);
+        self::assertMatchesRegularExpression("{^release: [23] files have the same bytes, 1 differ from those in $copy\$}m", $output);
+    }
+
+    /** PIE takes a package's tag for its version: it asks for the release of that tag, and for archives with that name. */
+    public function testATagThatIsNotTheVersionIsRefused(): void
+    {
+        $version = Version::LIBRARY;
+
+        self::assertSame("release: the tag \"v$version\" is not the version \"$version\": PIE would look for php_weft-v{$version}_… and find no archive", self::refusal(["--tag=v$version"]));
     }
 
     public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
@@ -145,6 +178,15 @@ final class ReleaseTest extends TestCase
     private static function namesIn(string $pattern): array
     {
         return \explode("\n", \trim(self::command(['tar', '-tzf', ...\glob(self::$directory . "/first/$pattern")])));
+    }
+
+    /** @param list<string> $options */
+    private static function refusal(array $options): string
+    {
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), [self::$root . '/scripts/release', ...$options])) . ' 2>&1', $output, $code);
+        self::assertSame(1, $code, \implode("\n", $output));
+
+        return \implode("\n", $output);
     }
 
     /** @param list<string> $command */
