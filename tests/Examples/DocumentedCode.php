@@ -218,7 +218,7 @@ final class DocumentedCode
 
     private function mustExist(string $class): void
     {
-        if (\str_starts_with($class, 'Weft\\') && !\str_starts_with($class, 'Weft\\Examples') && !\class_exists($class) && !\interface_exists($class) && !\trait_exists($class) && !self::isNamespace($class)) {
+        if (\str_starts_with($class, 'Weft\\') && !\str_starts_with($class, 'Weft\\Examples') && self::exists($class) === false && !self::isNamespace($class)) {
             $this->problems[] = "there is no class $class";
         }
     }
@@ -365,7 +365,7 @@ final class DocumentedCode
 
         return match (true) {
             $name === 'self', $name === 'static' => $class,
-            \str_starts_with($name, 'Weft\\') && (\class_exists($name) || \interface_exists($name)) => $name,
+            \str_starts_with($name, 'Weft\\') && self::exists($name) === true => $name,
             default => null,
         };
     }
@@ -383,7 +383,7 @@ final class DocumentedCode
     {
         $text = $name->toString();
         if (\str_starts_with($text, 'Weft\\')) {
-            return \class_exists($text) || \interface_exists($text) ? [$text] : [];
+            return self::exists($text) === true ? [$text] : [];
         }
         if (isset($this->declared[$text]) || $name->isFullyQualified()) {
             return [];
@@ -392,9 +392,19 @@ final class DocumentedCode
         if (isset($this->imports[$parts[0]])) {
             $full = $this->imports[$parts[0]] . (isset($parts[1]) ? "\\$parts[1]" : '');
 
-            return \str_starts_with($full, 'Weft\\') && (\class_exists($full) || \interface_exists($full)) ? [$full] : [];
+            return \str_starts_with($full, 'Weft\\') && self::exists($full) === true ? [$full] : [];
         }
 
-        return \class_exists($text) || \interface_exists($text) ? [] : $this->known[$text] ?? [];
+        return self::exists($text) === true ? [] : $this->known[$text] ?? [];
+    }
+
+    /** @return bool|null null for a class of a bridge whose library is not installed: its file is there, but cannot be loaded */
+    private static function exists(string $class): ?bool
+    {
+        try {
+            return \class_exists($class) || \interface_exists($class) || \trait_exists($class);
+        } catch (\Error) {
+            return null;
+        }
     }
 }

@@ -78,6 +78,19 @@ final class DocumentsTest extends TestCase
         self::assertGreaterThan(70, $blocks);
     }
 
+    public function testTheCheckOfPhpBlocksAcceptsABridgeWhoseLibraryIsNotInstalled(): void
+    {
+        $load = static fn(string $class) => $class === 'Weft\Bridge\Absent' ? throw new \Error('Class "Absent\Library" not found') : null;
+        \spl_autoload_register($load, prepend: true);
+        try {
+            $problems = (new DocumentedCode([]))->problems('page.md', DocumentedCode::blocks("```php\nuse Weft\Bridge\Absent;\nnew Absent(1);\nWeft\Bridge\Absent::make();\n```\n"));
+        } finally {
+            \spl_autoload_unregister($load);
+        }
+
+        self::assertSame([], $problems);
+    }
+
     public function testTheCheckOfPhpBlocksFindsWhatDoesNotExist(): void
     {
         $page = "```php\n\$app = new Weft\\App(graze: 1.0);\n\$app->htpt('x');\nRetry::foo();\n```\n\n```php\n#[Retry(imediate: 2)]\npublic function f(Context \$c) { \$c->publsh(new A); }\n```\n"

@@ -19,6 +19,7 @@ final class StreamTest extends TestCase
 
     protected function setUp(): void
     {
+        $this->requireLaravel();
         $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
         \mkdir($this->directory);
         $this->server = new Supervised(__DIR__ . '/state/server.php', [], [
@@ -33,6 +34,9 @@ final class StreamTest extends TestCase
 
     protected function tearDown(): void
     {
+        if (!isset($this->server)) {
+            return;
+        }
         $this->server->signal(\SIGTERM);
         $this->server->end();
         \exec('rm -rf ' . \escapeshellarg($this->directory));
