@@ -243,11 +243,12 @@ final class HandleInUseTest extends TestCase
     {
         self::needs('pdo_pgsql');
         $url = parse_url((string) getenv('DATABASE_URL'));
-        [$pdo, $holder] = array_map(static fn(): \PDO => new \PDO("pgsql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass']), [1, 2]);
+        [$class, $create, $open] = PHP_VERSION_ID < 80400 ? [\PDO::class, 'pgsqlLOBCreate', 'pgsqlLOBOpen'] : ['Pdo\\Pgsql', 'lobCreate', 'lobOpen'];
+        [$pdo, $holder] = array_map(static fn(): \PDO => new $class("pgsql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass']), [1, 2]);
         $lock = random_int(1, PHP_INT_MAX);
         $holder->query("SELECT pg_advisory_lock($lock)");
         $pdo->beginTransaction();
-        $object = $pdo->pgsqlLOBOpen($pdo->pgsqlLOBCreate(), 'w+');
+        $object = $pdo->$open($pdo->$create(), 'w+');
         $first = async(static fn(): mixed => $pdo->query("SELECT pg_advisory_xact_lock($lock), 7")->fetchColumn(1));
         self::waits($first);
 

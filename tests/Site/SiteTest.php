@@ -6,6 +6,7 @@ namespace Weft\Tests\Site;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Site\Pages;
+use Weft\Tests\Chromium;
 
 require_once __DIR__ . '/../../site/autoload.php';
 
@@ -60,6 +61,7 @@ final class SiteTest extends TestCase
         if (!\is_file("$tools/mkdocs/version") || !\is_file("$tools/site-check/versions")) {
             self::markTestSkipped('MkDocs or the driver of the browser is not installed: scripts/setup docs');
         }
+        Chromium::program();
         $directory = \sys_get_temp_dir() . '/weft-site-' . \bin2hex(\random_bytes(6));
         \mkdir($directory);
         try {
