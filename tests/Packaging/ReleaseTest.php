@@ -60,12 +60,17 @@ final class ReleaseTest extends TestCase
         self::assertFileExists(self::$directory . '/arm/weft-' . Version::LIBRARY . "-php$php-nts-linux-aarch64-gnu.tgz");
     }
 
+    /** Composer, on which PIE is built, extracts with PHP's own class, which stumbles over an entry for "." itself. */
     public function testTheArchiveForPieHasTheExtensionAtItsRoot(): void
     {
-        $names = self::namesIn('php_weft-*.tgz');
+        self::assertSame(['LICENSE', 'weft.so'], self::namesIn('php_weft-*.tgz'));
 
-        self::assertContains('./weft.so', $names);
-        self::assertContains('./LICENSE', $names);
+        $place = self::$directory . '/extracted';
+        (new \PharData((\glob(self::$directory . '/first/php_weft-*.tgz') ?: [])[0] ?? self::fail('no archive')))->extractTo($place);
+        self::assertFileExists("$place/weft.so");
+        $source = (\glob(self::$directory . '/first/weft-ext-*.tgz') ?: [])[0] ?? self::fail('no source');
+        (new \PharData($source))->extractTo($place);
+        self::assertFileExists("$place/weft-ext-" . Version::LIBRARY . '/config.m4');
     }
 
     public function testTheSourceForPieDescribesTheExtension(): void
