@@ -62,6 +62,9 @@ final class ApplicationPool
     private readonly LoggerInterface $logger;
     private readonly StateWatch $watch;
 
+    /** PHP runs on the command line here: `dump()` and `dd()` would write to the terminal and not into the response. */
+    private const SERVING = ['VAR_DUMPER_FORMAT' => 'html'];
+
     /** @var array<string, string> what `$_SERVER` has where a request has no such variable, with those of the environment */
     private readonly array $environment;
 
@@ -103,7 +106,7 @@ final class ApplicationPool
         $this->size = $this->memory->size();
         $this->logger = $logger ?? StreamLogger::fromEnvironment();
         $this->watch = new StateWatch($name, $this->logger);
-        $this->environment = ['GATEWAY_INTERFACE' => 'CGI/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + RealmRequest::environment();
+        $this->environment = ['GATEWAY_INTERFACE' => 'CGI/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + RealmRequest::environment() + self::SERVING;
         $this->instances = new Pool(
             fn(): ApplicationInstance => $this->boot($boot),
             new PoolOptions(

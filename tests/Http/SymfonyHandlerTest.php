@@ -34,6 +34,11 @@ final class SymfonyHandlerTest extends HttpTestCase
                     if ($request->getPathInfo() === "/mode") {
                         return new Answer($_SERVER["APP_RUNTIME_MODE"] ?? "none");
                     }
+                    if ($request->getPathInfo() === "/dump") {
+                        is_file($dumper = "/usr/share/php/Symfony/Component/VarDumper/autoload.php") && require_once $dumper;
+                        Symfony\Component\VarDumper\VarDumper::dump(["dumped" => $request->query->get("tag")]);
+                        return new Answer("answered");
+                    }
                     if ($request->getPathInfo() === "/stream") {
                         return new StreamedResponse(fn() => print("kernel $this->number"));
                     }
@@ -82,6 +87,14 @@ final class SymfonyHandlerTest extends HttpTestCase
     public function testTheKernelIsToldThatItIsNoConsole(): void
     {
         self::assertStringContainsString('web=1&worker=1', $this->symfony()->get('/mode'));
+    }
+
+    public function testWhatIsDumpedIsHtmlInTheResponse(): void
+    {
+        $server = $this->symfony(extensions: ['mbstring']);
+
+        self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*one.*answered/s', $server->get('/dump?tag=one'), $server->log());
+        self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*two.*answered/s', $server->get('/dump?tag=two'));
     }
 
     public function testHttpBasicAuthenticates(): void
@@ -413,7 +426,8 @@ final class SymfonyHandlerTest extends HttpTestCase
         return $read;
     }
 
-    private function symfony(string $handler = 'new Weft\Http\SymfonyHandler(new Application())'): ServerProcess
+    /** @param list<string> $extensions of PHP that the application needs */
+    private function symfony(string $handler = 'new Weft\Http\SymfonyHandler(new Application())', array $extensions = []): ServerProcess
     {
         $library = '/usr/share/php/Symfony/Component/HttpKernel/autoload.php';
         if (!is_file($library) && !is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
@@ -422,7 +436,7 @@ final class SymfonyHandlerTest extends HttpTestCase
         $load = is_file($library) ? "require_once '$library';\n" : '';
         $tasks = '$routes->get("/tasks", static fn() => Response::text(implode("\n", tasks())));';
 
-        return $this->serve("$load eval(" . var_export(self::KERNEL_HEAD . self::KERNEL, true) . ");\n$tasks\n\$routes->fallback($handler);");
+        return $this->serve("$load eval(" . var_export(self::KERNEL_HEAD . self::KERNEL, true) . ");\n$tasks\n\$routes->fallback($handler);", extensions: $extensions);
     }
 
     /** @return list<array<string, mixed>> answers to that many requests at once, tagged 0, 1, … in their order */

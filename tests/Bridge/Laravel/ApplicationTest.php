@@ -34,6 +34,14 @@ final class ApplicationTest extends TestCase
         self::assertSame($mails['PHP'], $mails['Weft']);
     }
 
+    public function testAnAddressInUseIsNamedWithTheWayOut(): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->directory());
+
+        $this->expectExceptionMessageMatches('/cannot listen on 127\.0\.0\.1:\d+: Address already in use \(.*\)\. --host and --port, or WEFT_LISTEN, name another address/');
+        $site->artisan('weft:serve', '--worker', '--port=' . \explode(':', $site->address)[1]);
+    }
+
     /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
     private static function servers(): array
     {

@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Timing;
 
-/** Streamed responses of a Laravel application. */
+/** Streamed responses of a Laravel application, and what it prints beside them. */
 final class StreamTest extends TestCase
 {
     use RequiresLaravel;
@@ -59,6 +59,12 @@ final class StreamTest extends TestCase
         $first = $this->open('/prints?n=1');
         self::assertSame('printed 2, returned', $this->bodyOf($this->open('/prints?n=2')));
         self::assertSame('printed 1, returned', $this->bodyOf($first));
+    }
+
+    public function testWhatDdDumpsIsHtmlInTheResponse(): void
+    {
+        self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*17/s', $this->bodyOf($this->open('/dd?n=17')));
+        self::assertSame('', $this->server->other);
     }
 
     /** @return resource */

@@ -59,6 +59,19 @@ final class RuntimeTest extends TestCase
         self::assertStringNotContainsString('no extension able', $this->answer($this->serve(['APP_DEBUG' => '0'])));
     }
 
+    public function testAnAddressInUseIsNamedInOneLineOfTheLog(): void
+    {
+        $other = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($other);
+        $address = \stream_socket_get_name($other, false);
+
+        $run = $this->serve(['WEFT_LISTEN' => $address]);
+
+        self::assertStringContainsString("cannot listen on $address: Address already in use", $run->wait('cannot listen')['message']);
+        $run->wait('ended with exit code');
+        self::assertSame('', $run->other);
+    }
+
     /** @param array<string, string> $environment */
     private function serve(array $environment): Supervised
     {

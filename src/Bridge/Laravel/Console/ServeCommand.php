@@ -10,6 +10,7 @@ use Weft\App;
 use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Cli\Internal\Interpreter;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\ListenException;
 use Weft\Log\StreamLogger;
 
 /**
@@ -91,6 +92,8 @@ final class ServeCommand extends Command
         $logger = StreamLogger::fromEnvironment();
         $size = $this->option('applications') ?? $config->get('weft.applications');
         $applications = Applications::of($application, $size === null ? null : \max(1, (int) $size), $logger, onOctane: (bool) $this->option('octane'));
+        // Laravel asks for it when an application boots, and would dump to the terminal otherwise.
+        $_SERVER['VAR_DUMPER_FORMAT'] ??= 'html';
         // What the console's application has set is not for the requests.
         \restore_error_handler();
         \restore_exception_handler();
@@ -98,7 +101,13 @@ final class ServeCommand extends Command
         $app = new App($logger, (bool) $config->get('app.debug'));
         $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')));
         $router->fallback((bool) $config->get('weft.public', true) && \is_dir($public) ? new PublicDirectory($public, $applications) : $applications);
-        $app->run();
+        try {
+            $app->run();
+        } catch (ListenException $refused) {
+            $logger->critical('{reason}. --host and --port, or WEFT_LISTEN, name another address; `weft explain http-listen` says more', ['reason' => $refused->getMessage()]);
+
+            return self::FAILURE;
+        }
 
         return self::SUCCESS;
     }

@@ -11,6 +11,7 @@ use Weft\App;
 use Weft\Bridge\Symfony\WeftBundle;
 use Weft\Http\ApplicationPool;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\ListenException;
 use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;
@@ -52,7 +53,13 @@ final class Runner implements RunnerInterface
                 ['bundle' => WeftBundle::class],
             );
         }
-        $app->run();
+        try {
+            $app->run();
+        } catch (ListenException $refused) {
+            $logger->critical('{reason}. WEFT_LISTEN, or "listen" in extra.runtime of composer.json, names another address; `weft explain http-listen` says more', ['reason' => $refused->getMessage()]);
+
+            return 1;
+        }
 
         return 0;
     }

@@ -34,6 +34,7 @@ $app->booted(static function (): void {
 
         return 'returned';
     });
+    Route::get('/dd', static fn() => dd(['dumped' => $_GET['n']]));
 });
 
 return $app;
