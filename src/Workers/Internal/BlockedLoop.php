@@ -31,9 +31,22 @@ final class BlockedLoop
         return ['seconds' => \round($this->seconds, 3), 'function' => $this->trace[0] ?? 'an unknown function', 'stack' => $this->stack()];
     }
 
-    /** The trace, one call per line. */
+    /** The trace, one call per line; the calls of Weft are only counted, unless there are no others. */
     private function stack(): string
     {
-        return $this->trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($this->trace), $this->trace));
+        $application = \array_filter($this->trace, static fn(string $call): bool => !self::isOwn($call));
+        $lines = [];
+        foreach ($application === [] ? $this->trace : $application as $n => $call) {
+            $lines[] = "#$n $call";
+        }
+        $folded = $application === [] ? 0 : \count($this->trace) - \count($application);
+        $folded > 0 && $lines[] = "… $folded frame" . ($folded === 1 ? '' : 's') . ' of Weft';
+
+        return $lines === [] ? 'no trace could be read' : \implode("\n", $lines);
+    }
+
+    private static function isOwn(string $call): bool
+    {
+        return \str_contains($call, ' at ' . \dirname(__DIR__, 2) . '/') || \str_starts_with($call, 'Weft\\Native\\');
     }
 }
