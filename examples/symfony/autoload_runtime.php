@@ -10,7 +10,7 @@ declare(strict_types=1);
 require_once __DIR__ . '/../../autoload.php';
 // Symfony 6 asks Composer which packages are installed: this class is in Debian's package composer.
 is_file($composer = '/usr/share/php/Composer/InstalledVersions.php') && require_once $composer;
-foreach (['Bundle/FrameworkBundle', 'Bundle/SecurityBundle', 'Bundle/TwigBundle', 'Component/Form', 'Component/HttpClient', 'Component/Messenger', 'Component/Runtime', 'Component/Validator'] as $library) {
+foreach (['Bundle/FrameworkBundle', 'Bundle/SecurityBundle', 'Bundle/TwigBundle', 'Component/Form', 'Component/HttpClient', 'Component/Mailer', 'Component/Messenger', 'Component/Runtime', 'Component/Validator'] as $library) {
     require_once "/usr/share/php/Symfony/$library/autoload.php";
 }
 foreach (['Doctrine/DBAL', 'Doctrine/ORM', 'Twig'] as $library) {

@@ -32,6 +32,12 @@ abstract class ExampleSite
         return (string) @\file_get_contents($this->log);
     }
 
+    /** What was sent by mail. */
+    public function mails(): string
+    {
+        return (string) @\file_get_contents("$this->directory/mails");
+    }
+
     public function stop(): void
     {
         foreach (\array_reverse($this->processes) as $process) {
@@ -40,6 +46,16 @@ abstract class ExampleSite
             \proc_close($process);
         }
         $this->processes = [];
+    }
+
+    /** The port of a mail server, which keeps what it receives. */
+    protected function startMailServer(): string
+    {
+        $file = "$this->directory/smtp.port";
+        $this->start([\PHP_BINARY, '-n', __DIR__ . '/smtp.php', "$this->directory/mails"], $file);
+        Timing::until(static fn(): bool => \str_contains((string) @\file_get_contents($file), "\n"), 'the mail server listens');
+
+        return \trim((string) \file_get_contents($file));
     }
 
     protected function serveByWeft(string ...$arguments): void

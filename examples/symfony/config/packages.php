@@ -9,7 +9,7 @@ use Symfony\Component\HttpKernel\Kernel;
 return static function (ContainerConfigurator $container): void {
     $container->parameters()->set('env(APP_SECRET)', 'change me')->set('env(API_URL)', 'http://127.0.0.1:9')
         ->set('env(DATABASE_PATH)', '%kernel.project_dir%/var/app.db')->set('env(BUS_DSN)', 'sqlite:%kernel.project_dir%/var/bus.db')
-        ->set('env(APP_VAR)', '%kernel.project_dir%/var')->set('env(ON_WEFT)', '1');
+        ->set('env(APP_VAR)', '%kernel.project_dir%/var')->set('env(ON_WEFT)', '1')->set('env(MAILER_DSN)', 'smtp://127.0.0.1:25');
 
     // Symfony 7 no longer has these options: what they switched on is how it works.
     $before7 = static fn(string $option): array => Kernel::MAJOR_VERSION < 7 ? [$option => true] : [];
@@ -21,6 +21,7 @@ return static function (ContainerConfigurator $container): void {
         'csrf_protection' => true,
         'form' => true,
         'validation' => ['enabled' => true] + $before7('enable_annotations'),
+        'mailer' => ['dsn' => '%env(MAILER_DSN)%'],
         'php_errors' => ['log' => true],
         'messenger' => ['transports' => ['jobs' => 'weft://jobs'], 'routing' => [Welcome::class => 'jobs']] + $before7('reset_on_message'),
     ]);

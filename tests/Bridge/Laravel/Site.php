@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Laravel;
 
 use Weft\Tests\Bridge\ExampleSite;
-use Weft\Tests\Timing;
 
 /** `examples/laravel`, with a mail server. */
 final class Site extends ExampleSite
@@ -54,24 +53,8 @@ final class Site extends ExampleSite
         return $site;
     }
 
-    /** What was sent by mail. */
-    public function mails(): string
-    {
-        return (string) @\file_get_contents("$this->directory/mails");
-    }
-
     public function artisan(string ...$arguments): string
     {
         return $this->command('artisan', ...$arguments);
-    }
-
-    /** The port of the mail server. */
-    private function startMailServer(): string
-    {
-        $file = "$this->directory/smtp.port";
-        $this->start([\PHP_BINARY, '-n', __DIR__ . '/smtp.php', "$this->directory/mails"], $file);
-        Timing::until(static fn(): bool => \str_contains((string) @\file_get_contents($file), "\n"), 'the mail server listens');
-
-        return \trim((string) \file_get_contents($file));
     }
 }

@@ -16,14 +16,17 @@ final class ApplicationTest extends TestCase
     public function testTheSameRequestsHaveTheSameAnswersOnWeftOnPhpsOwnServerAndOnPhpFpm(): void
     {
         $api = $this->api();
-        $transcripts = [];
+        $transcripts = $mails = [];
         foreach (self::servers() as $server => $start) {
             $this->sites[] = $site = $start($this->directory(), ['API_URL' => "http://$api->address"]);
             $transcripts[$server] = $this->transcript($site);
+            $mails[$server] = \preg_match_all('/^(?:Subject|To|From): .*|^Hello .*/m', $site->mails(), $lines) > 0 ? $lines[0] : [];
         }
 
         self::assertStringContainsString('Zoë', \implode("\n", $transcripts['Weft']));
         self::assertStringContainsString(', welcomed', \implode("\n", $transcripts['Weft']));
+        self::assertSame(["From: Shop <shop@example.org>\r", "To: zoe@example.org\r", "Subject: Welcome\r", "Hello Zo=C3=AB & Co,\r"], $mails['Weft']);
+        self::assertSame($mails['PHP'], $mails['Weft']);
         self::assertSame($transcripts['PHP'], $transcripts['Weft']);
         self::assertSame($transcripts['PHP-FPM'] ?? $transcripts['PHP'], $transcripts['PHP']);
     }

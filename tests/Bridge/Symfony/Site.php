@@ -6,7 +6,7 @@ namespace Weft\Tests\Bridge\Symfony;
 
 use Weft\Tests\Bridge\ExampleSite;
 
-/** `examples/symfony`. */
+/** `examples/symfony`, with a mail server. */
 final class Site extends ExampleSite
 {
     private const EXAMPLE = __DIR__ . '/../../../examples/symfony';
@@ -21,6 +21,7 @@ final class Site extends ExampleSite
             'DATABASE_PATH' => "$directory/app.db",
             'BUS_DSN' => "sqlite:$directory/bus.db",
         ] + \getenv());
+        $this->environment += ['MAILER_DSN' => "smtp://127.0.0.1:{$this->startMailServer()}"];
         $this->console('app:migrate');
     }
 
