@@ -208,6 +208,15 @@ class HttpRequest
     }
 
     /**
+     * Whether the response waits for its connection to write it, which takes a turn of the loop.
+     *
+     * @internal
+     */
+    public function isQueued(): bool
+    {
+    }
+
+    /**
      * The whole body as a string when it is here, otherwise an operation with that outcome.
      *
      * @internal

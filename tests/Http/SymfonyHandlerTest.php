@@ -173,6 +173,20 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertTrue($server->awaitLog('terminated busily'));
     }
 
+    public function testTheAnswerLeavesBeforeATerminateThatDoesNotWaitAlsoOfARequestWithABody(): void
+    {
+        $server = $this->symfony();
+        $socket = $server->connect();
+        // Not plain: another part of the server writes the response.
+        fwrite($socket, "POST /busy-end HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+
+        self::assertStringStartsWith('HTTP/1.1 200', (string) fgets($socket));
+
+        self::assertStringNotContainsString('terminated', $server->log());
+        $server->open('busy');
+        self::assertTrue($server->awaitLog('terminated busily'));
+    }
+
     public function testAnExceptionOfTerminateIsLoggedAndChangesNothing(): void
     {
         $server = $this->symfony();

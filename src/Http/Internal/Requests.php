@@ -134,10 +134,12 @@ final class Requests implements ServerTaskHandler
     private function finish(Request $request, int $id, Coroutine $task): void
     {
         $this->answered[$id] = true;
-        try {
-            // Lets the connection send the response first. A timer would take a millisecond, and the instance of the application waits as well.
-            $task->scheduler->yield($task);
-        } catch (CancelledException) {
+        if ($request->isQueued()) {
+            try {
+                // Lets the connection send the response first. A timer would take a millisecond, and the instance of the application waits as well.
+                $task->scheduler->yield($task);
+            } catch (CancelledException) {
+            }
         }
         $works = $request->afterResponse;
         $request->afterResponse = [];

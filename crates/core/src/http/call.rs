@@ -274,6 +274,11 @@ impl Call {
         Ok(may_begin.then_some(socket))
     }
 
+    /// Whether the response waits for the connection's task to write it. Otherwise the socket has it, as far as it takes it.
+    pub fn is_queued(&self) -> bool {
+        self.answer.borrow().is_some()
+    }
+
     /// Whether the client still waits for the response.
     pub fn is_open(&self) -> bool {
         !self.is_answered.get() && self.admission.is_open(self.id)

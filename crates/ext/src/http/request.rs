@@ -136,6 +136,10 @@ impl HttpRequest {
         self.call.is_open()
     }
 
+    pub fn is_queued(&self) -> bool {
+        self.call.is_queued()
+    }
+
     pub fn read_body(&self) -> PhpResult<Zval> {
         Process::refuse_after_fork()?;
         if let Some(whole) = self.call.whole_body() {
