@@ -71,6 +71,12 @@ final class Versions
         return $extension === null ? '' : self::output(PHP_BINARY . ' -d extension=' . escapeshellarg($extension) . " -r 'echo SWOOLE_VERSION;' 2>/dev/null");
     }
 
+    /** @param string|null $binary of FrankenPHP; the version of its own PHP */
+    public static function frankenPhp(?string $binary): string
+    {
+        return $binary === null ? '' : self::of(escapeshellarg($binary) . ' version') . ' (PHP ' . self::output(escapeshellarg($binary) . " php-cli -r 'echo PHP_VERSION;' 2>/dev/null") . ')';
+    }
+
     private static function output(string $command): string
     {
         return trim((string) shell_exec("$command"));

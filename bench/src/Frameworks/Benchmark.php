@@ -20,14 +20,18 @@ use Weft\Bench\Versions;
 /**
  * Serves one application by several systems, one after the other, and measures requests per second, latency, memory and CPU.
  *
- * A framework is a directory of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php` and `warm.php`.
+ * A framework is a directory of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php`, `frankenphp.php` and `warm.php`.
  */
 final class Benchmark
 {
     private const ENDPOINTS = ['page', 'compute'];
+
+    /** Requests whose answers do not depend on chance, by endpoint: all systems must give the same. */
+    private const SAME = ['page' => 'page?id=17', 'compute' => 'compute'];
+
     private const SLOTS = [1, 8, 32];
 
-    /** Workers of PHP-FPM, at least, and those of a second start, by which the memory of one is measured. */
+    /** Workers of a peer, at least, and those of a second start, by which the memory of one is measured. */
     private const LEAST_WORKERS = 4;
     private const MORE_WORKERS = 12;
 
@@ -36,8 +40,14 @@ final class Benchmark
 
     private readonly string $logs;
 
-    /** @var array<string, Memory> by framework */
+    /** @var array<string, array<string, Memory>> by framework and peer */
     private array $memory = [];
+
+    /** @var array<string, float> resident memory of Weft with the most slots, by framework */
+    private array $weftMib = [];
+
+    /** @var array<string, string> what the first system has answered, by framework and endpoint */
+    private array $answers = [];
 
     /** @param string $root the repository */
     public function __construct(private readonly string $root, private readonly Options $options)
@@ -68,7 +78,7 @@ final class Benchmark
         }
         ResultsFile::save($this->options->out, [
             'machine' => Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
-            'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'nginx' => Versions::of('nginx -v')]),
+            'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'frankenphp' => Versions::frankenPhp($this->options->frankenPhp), 'nginx' => Versions::of('nginx -v')]),
             'memory' => $this->memory,
             'runs' => $rows,
         ]);
@@ -97,14 +107,20 @@ final class Benchmark
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
         $directory = "{$this->root}/bench/frameworks/$framework";
+        $weft = [...$php, '-d', "extension={$this->options->extension}", "$directory/weft.php"];
         $systems = [];
         foreach (self::SLOTS as $slots) {
-            $systems[] = ['weft', $slots, [...$php, '-d', "extension={$this->options->extension}", "$directory/weft.php"]];
+            $systems[] = ['weft', $slots, $weft];
         }
         if (is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
             $command = ["{$this->root}/bench/hooks/serve-fpm"];
-            $memory = $this->memory[$framework] ??= $this->compareMemory($framework, end($systems)[2], $command);
-            $systems[] = ['php-fpm', $memory->workers, $command];
+            $systems[] = ['php-fpm', $this->memory($framework, 'php-fpm', $weft, $command)->workers, $command];
+        }
+        if ($this->options->frankenPhp !== null) {
+            $command = [$this->options->frankenPhp, 'run', '--config', "{$this->root}/bench/frameworks/Caddyfile", '--adapter', 'caddyfile'];
+            foreach (array_unique([$this->memory($framework, 'frankenphp', $weft, $command)->workers, max(self::SLOTS)]) as $workers) {
+                $systems[] = ['frankenphp', $workers, $command];
+            }
         }
         if ($this->options->swoole !== null && is_file("$directory/swoole.php")) {
             $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$directory/swoole.php"]];
@@ -125,7 +141,7 @@ final class Benchmark
             return [];
         }
         $before = ResultsFile::load($this->options->out);
-        $this->memory = array_map(Memory::measuredBefore(...), $before['memory']);
+        $this->memory = array_map(static fn(array $peers): array => array_map(Memory::measuredBefore(...), $peers), $before['memory']);
 
         return array_combine(array_map(self::key(...), $before['runs']), $before['runs']);
     }
@@ -151,17 +167,26 @@ final class Benchmark
     }
 
     /**
-     * How many workers of PHP-FPM take the memory that Weft with the most slots takes, both after the same load.
+     * How many workers of a peer take the memory that Weft with the most slots takes, both after the same load.
      *
-     * @param list<string> $weft
-     * @param list<string> $fpm
+     * @param list<string> $weft commands
+     * @param list<string> $command
      */
-    private function compareMemory(string $framework, array $weft, array $fpm): Memory
+    private function memory(string $framework, string $peer, array $weft, array $command): Memory
+    {
+        return $this->memory[$framework][$peer] ??= $this->compareMemory($framework, $weft, $peer, $command);
+    }
+
+    /**
+     * @param list<string> $weft
+     * @param list<string> $command
+     */
+    private function compareMemory(string $framework, array $weft, string $peer, array $command): Memory
     {
         $resident = function (string $system, int $slots, array $command) use ($framework): float {
             return $this->served($framework, $system, $slots, $command, function (Server $server, string $address): float {
                 foreach (self::ENDPOINTS as $endpoint) {
-                    $this->check("$address/$endpoint", $server);
+                    $this->check($framework, $endpoint, $address, $server);
                     Wrk::run("$address/$endpoint", max($this->options->connections), self::MEMORY_LOAD_SECONDS, Cores::load());
                 }
 
@@ -170,11 +195,11 @@ final class Benchmark
         };
 
         return Memory::compare(
-            $resident('weft', max(self::SLOTS), $weft),
+            $this->weftMib[$framework] ??= $resident('weft', max(self::SLOTS), $weft),
             self::LEAST_WORKERS,
-            $resident('php-fpm', self::LEAST_WORKERS, $fpm),
+            $resident($peer, self::LEAST_WORKERS, $command),
             self::MORE_WORKERS,
-            $resident('php-fpm', self::MORE_WORKERS, $fpm),
+            $resident($peer, self::MORE_WORKERS, $command),
         );
     }
 
@@ -187,7 +212,7 @@ final class Benchmark
         $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework, $system, $slots, &$rows): void {
             foreach (self::ENDPOINTS as $endpoint) {
                 $url = "$address/$endpoint";
-                $this->check($url, $server);
+                $this->check($framework, $endpoint, $address, $server);
                 // Fills the caches and boots the instances.
                 Wrk::run($url, max($this->options->connections), 1, Cores::load());
                 foreach ($this->options->connections as $connections) {
@@ -230,6 +255,10 @@ final class Benchmark
             'WORKERS' => (string) $slots,
             'SCRIPT' => "{$this->root}/bench/frameworks/$framework/fpm.php",
         ];
+        if ($system === 'frankenphp') {
+            // GODEBUG as in its images.
+            $environment = ['ROOT' => "{$this->root}/bench/frameworks/$framework", 'SCRIPT' => "{$this->root}/bench/frameworks/$framework/frankenphp.php", 'GODEBUG' => 'cgocheck=0'] + $environment;
+        }
         $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
         try {
             return $measure($server, "http://127.0.0.1:$port");
@@ -238,11 +267,17 @@ final class Benchmark
         }
     }
 
-    private function check(string $url, Server $server): void
+    /** The system must be up, and answer as the one before it did. */
+    private function check(string $framework, string $endpoint, string $address, Server $server): void
     {
+        $url = "$address/" . self::SAME[$endpoint];
         $answer = @HttpAnswer::of($url, ['timeout' => 60]);
         if ($answer->status !== 200) {
             throw new BenchmarkException("$url is not served: " . ($answer->headers[0] ?? 'no answer') . ' ' . substr((string) $answer->body, 0, 500) . "\n" . $server->logTail());
+        }
+        $expected = $this->answers["$framework $endpoint"] ??= (string) $answer->body;
+        if ($answer->body !== $expected) {
+            throw new BenchmarkException("$url is answered by:\n{$answer->body}\nThe system before it answered:\n$expected\n" . $server->logTail());
         }
     }
 }

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Frameworks;
 
-/** How many workers of PHP-FPM take as much memory as one process of Weft, as measured. */
+/** How many workers of a peer take as much memory as one process of Weft, as measured. */
 final class Memory
 {
     /**
      * @param float $weftMib of one process with the most instances
-     * @param float $workerMib of each further worker of PHP-FPM
-     * @param float $baseMib of PHP-FPM without workers, and nginx
-     * @param int $workers that PHP-FPM gets
+     * @param float $workerMib of each further worker
+     * @param float $baseMib of the peer without workers; with nginx for PHP-FPM
+     * @param int $workers that the peer gets
      */
     private function __construct(public readonly float $weftMib, public readonly float $workerMib, public readonly float $baseMib, public readonly int $workers)
     {
@@ -23,7 +23,7 @@ final class Memory
         return new self($values['weftMib'], $values['workerMib'], $values['baseMib'], $values['workers']);
     }
 
-    /** Two starts of PHP-FPM tell what a worker takes, since most of its first one's memory is shared. */
+    /** Two starts of the peer tell what a worker takes, since most of its first one's memory is shared. */
     public static function compare(float $weftMib, int $few, float $fewMib, int $many, float $manyMib): self
     {
         $worker = max(0.1, ($manyMib - $fewMib) / ($many - $few));

@@ -19,10 +19,10 @@ final class Options
           --connections of each load, 8 and 64
           --frameworks  those of bench/frameworks, all
           --short       one round of two seconds
-          --append      adds the rounds to those in the file for the results, with as many workers of PHP-FPM as there
+          --append      adds the rounds to those in the file for the results, with as many workers as there
           --out         file for the results, bench/out/frameworks.json
 
-        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks.
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode.
 
         USAGE;
 
@@ -38,6 +38,7 @@ final class Options
         public readonly array $frameworks,
         public readonly string $out,
         public readonly ?string $swoole,
+        public readonly ?string $frankenPhp,
         public readonly bool $appends,
     ) {}
 
@@ -61,13 +62,14 @@ final class Options
             'out' => "$root/bench/out/frameworks.json",
         ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
-        foreach (array_filter([$line->text('extension'), $swoole]) as $file) {
+        $frankenPhp = getenv('FRANKENPHP') ?: null;
+        foreach (array_filter([$line->text('extension'), $swoole, $frankenPhp]) as $file) {
             is_file($file) || throw new BenchmarkException("there is no $file");
         }
         foreach ($line->names('frameworks') as $framework) {
             is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
         }
 
-        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $line->flag('append'));
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, $line->flag('append'));
     }
 }

@@ -14,7 +14,7 @@ final class Results
 {
     /**
      * @param array<string, string> $versions by product
-     * @param array<string, array{weftMib: float, workerMib: float, baseMib: float, workers: int}> $memory by framework
+     * @param array<string, array<string, array{weftMib: float, workerMib: float, baseMib: float, workers: int}>> $memory by framework and peer
      * @param list<array{system: string, framework: string, endpoint: string, slots: int, connections: int, per_s: non-empty-list<float>, p99_ms: non-empty-list<float>, rss_mib: float, cpu_us: non-empty-list<float>, errors: int}> $runs
      */
     private function __construct(private readonly string $machine, private readonly array $versions, private readonly array $memory, private readonly array $runs)
@@ -35,13 +35,22 @@ final class Results
         foreach ($this->groups() as $title => $runs) {
             $tables .= "### $title\n\n{$this->table($runs)->markdown()}\n";
         }
-        $memory = new Table(['framework', 'Weft with the most instances, MiB', 'each worker of PHP-FPM, MiB', 'PHP-FPM and nginx without workers, MiB', 'workers that fit'], array_map(
-            static fn(string $framework, array $measured): array => [$framework, ...array_map(static fn(int|float $value): string => (string) $value, array_values($measured))],
-            array_keys($this->memory),
-            $this->memory,
-        ));
+        $memory = new Table(['framework', 'Weft with the most instances, MiB', 'peer', 'each of its workers, MiB', 'the rest of it, MiB', 'workers that fit'], $this->memoryRows());
 
         return ['tables' => rtrim($tables), 'memory' => rtrim($memory->markdown()), 'machine' => $this->machine, 'versions' => Page::versions($this->versions)];
+    }
+
+    /** @return list<list<string>> */
+    private function memoryRows(): array
+    {
+        $rows = [];
+        foreach ($this->memory as $framework => $peers) {
+            foreach ($peers as $peer => $measured) {
+                $rows[] = [$framework, (string) $measured['weftMib'], $peer, (string) $measured['workerMib'], (string) $measured['baseMib'], (string) $measured['workers']];
+            }
+        }
+
+        return $rows;
     }
 
     /** @return array<string, list<array<string, mixed>>> runs by framework and endpoint */
