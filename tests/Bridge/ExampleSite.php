@@ -130,6 +130,17 @@ abstract class ExampleSite
         return $output;
     }
 
+    /** The same before the site is made: when it fails, nobody stops what was started for the site. */
+    protected function prepare(string $program, string ...$arguments): void
+    {
+        try {
+            $this->command($program, ...$arguments);
+        } catch (\RuntimeException $failed) {
+            $this->stop();
+            throw $failed;
+        }
+    }
+
     /** @param list<string> $command */
     protected function start(array $command, string $log): void
     {

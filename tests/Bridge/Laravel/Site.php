@@ -23,7 +23,7 @@ final class Site extends ExampleSite
             'APP_PACKAGES_CACHE' => "$directory/packages.php",
             'MAIL_PORT' => $this->startMailServer(),
         ] + $this->environment;
-        $this->artisan('migrate', '--force');
+        $this->prepare('artisan', 'migrate', '--force');
     }
 
     /** @param array<string, string> $environment */

@@ -22,7 +22,7 @@ final class Site extends ExampleSite
             'BUS_DSN' => "sqlite:$directory/bus.db",
         ] + \getenv());
         $this->environment += ['MAILER_DSN' => "smtp://127.0.0.1:{$this->startMailServer()}"];
-        $this->console('app:migrate');
+        $this->prepare('console', 'app:migrate');
     }
 
     /** @param array<string, string> $environment */
