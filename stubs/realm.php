@@ -45,7 +45,8 @@ final class Realm
 
     /**
      * Puts a request into the superglobals, `php://input` and `filter_input()`, and forgets headers and session of the one before. Shutdown
-     * functions that were registered before the first request are set aside.
+     * functions that were registered before the first request are set aside. Settings (`ini_set()`, `error_reporting()`, time zone, locale,
+     * `mb_internal_encoding()` and its like) and `$_ENV` are put back to those that were in force at the first request.
      *
      * @param array<string, mixed> $server
      * @param array<array-key, mixed> $query
@@ -58,6 +59,11 @@ final class Realm
      * @throws \Error the fiber is not in this realm
      */
     public function begin(array $server, array $query, array $form, array $cookies, array $files, array $request, string $body, array $uploads = []): void
+    {
+    }
+
+    /** The settings in force now are those that each further request of this realm begins with. No effect outside of realms. */
+    public static function keepSettings(): void
     {
     }
 

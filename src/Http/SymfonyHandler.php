@@ -17,6 +17,7 @@ use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\ServerParameters;
 use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Internal\SymfonyStatics;
+use Weft\Native\Realm;
 
 /**
  * Serves a Symfony kernel: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
@@ -39,6 +40,9 @@ final class SymfonyHandler
     /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
     private readonly ApplicationPool $kernels;
 
+    /** @var \WeakMap<KernelInterface, true> kernels that have handled a request */
+    private readonly \WeakMap $booted;
+
     /** @var array<string, string> `$_SERVER` variables of each request, beside its own and those of the environment */
     private readonly array $server;
 
@@ -52,6 +56,7 @@ final class SymfonyHandler
     public function __construct(HttpKernelInterface|\Closure|ApplicationPool $kernel, float $wait = ApplicationPool::BORROW_TIMEOUT, ?LoggerInterface $logger = null)
     {
         SymfonyStatics::isolate();
+        $this->booted = new \WeakMap();
         $this->server = \array_diff_key(self::SERVING, RealmRequest::environment());
         $this->kernels = $kernel instanceof ApplicationPool
             ? $kernel
@@ -94,10 +99,15 @@ final class SymfonyHandler
     public function __invoke(Request $request): Response
     {
         $message = $answer = null;
+        $booted = $this->booted;
 
         return $this->kernels->serve(
             $request,
-            static function (HttpKernelInterface|\Closure $kernel) use ($request, &$message, &$answer): Response {
+            static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer): Response {
+                if ($kernel instanceof KernelInterface && !isset($booted[$kernel])) {
+                    self::boot($kernel);
+                    $booted[$kernel] = true;
+                }
                 $message = self::message($request);
                 try {
                     $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
@@ -115,6 +125,13 @@ final class SymfonyHandler
             },
             $this->server,
         );
+    }
+
+    /** Bundles may choose a time zone, for example: that is of the application, and not of its first request. */
+    private static function boot(KernelInterface $kernel): void
+    {
+        $kernel->boot();
+        Realm::keepSettings();
     }
 
     /** Resets services now and not before the next request: what they keep may be large, or a connection. */

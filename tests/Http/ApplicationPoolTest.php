@@ -316,6 +316,41 @@ final class ApplicationPoolTest extends HttpTestCase
         $server->stop();
     }
 
+    /** Each is a setting of its own: what the boot sets, what a request sets, and what shows it. */
+    private const SETTINGS = [
+        ['ini_set("precision", "10")', 'ini_set("precision", "5")', 'ini_get("precision")', '10'],
+        ['', 'ini_set("include_path", "/nowhere")', 'ini_get("include_path") === "/nowhere"', false],
+        ['', 'ini_set("session.name", "OTHER")', 'session_name()', 'PHPSESSID'],
+        ['', 'session_set_cookie_params(["path" => "/other"])', 'session_get_cookie_params()["path"]', '/'],
+        ['', 'set_time_limit(1)', 'ini_get("max_execution_time")', '0'],
+        ['error_reporting(E_ERROR | E_WARNING)', 'error_reporting(E_ERROR)', 'error_reporting()', \E_ERROR | \E_WARNING],
+        ['date_default_timezone_set("Europe/Vienna")', 'date_default_timezone_set("Asia/Tokyo")', 'date_default_timezone_get()', 'Europe/Vienna'],
+        ['', 'setlocale(LC_ALL, "C")', 'escapeshellarg("ö")', "'ö'"],
+        ['$_ENV["MODE"] = "boot"', '$_ENV["MODE"] = "request"', '$_ENV["MODE"]', 'boot'],
+        ['mb_internal_encoding("ISO-8859-15")', 'mb_internal_encoding("ISO-8859-1")', 'mb_internal_encoding()', 'ISO-8859-15'],
+    ];
+
+    public function testWhatARequestSetsIsForgottenAndWhatTheBootHasSetIsNot(): void
+    {
+        [$boot, $set, $show, $expected] = \array_map(static fn(int $at): array => \array_column(self::SETTINGS, $at), [0, 1, 2, 3]);
+        $server = $this->serve(
+            \sprintf(
+                '$routes->fallback(new Weft\Http\RealmHandler(static function () { %s; return static function () { if ($_GET !== []) { %s; } echo json_encode([%s]); }; }, 1));',
+                \implode('; ', $boot),
+                \implode('; ', $set),
+                \implode(', ', $show),
+            ),
+            extensions: ['mbstring'],
+        );
+
+        self::assertSame($expected, \json_decode(self::bodyOf($server->get('/')), true));
+        $changed = \json_decode(self::bodyOf($server->get('/?set=1')), true);
+        foreach ($expected as $at => $value) {
+            self::assertNotSame($value, $changed[$at], $set[$at]);
+        }
+        self::assertSame($expected, \json_decode(self::bodyOf($server->get('/')), true));
+    }
+
     public function testShutdownFunctionsOfARequestRunAtItsEndAndThoseOfTheBootDoNot(): void
     {
         $server = $this->serve(<<<'PHP'

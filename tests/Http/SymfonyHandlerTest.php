@@ -97,6 +97,27 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*two.*answered/s', $server->get('/dump?tag=two'));
     }
 
+    public function testWhatTheBootOfAKernelSetsStaysAndWhatARequestSetsDoesNot(): void
+    {
+        $server = $this->symfony(<<<'PHP'
+            Weft\Http\SymfonyHandler::pool(static fn() => new class("test", false) extends Symfony\Component\HttpKernel\Kernel {
+                public function registerBundles(): iterable { return []; }
+                public function registerContainerConfiguration(Symfony\Component\Config\Loader\LoaderInterface $loader): void {}
+                public function boot(): void { $this->booted || date_default_timezone_set("Asia/Tokyo"); $this->booted = true; }
+                public function terminate($request, $response): void {}
+                public function handle($request, int $type = self::MAIN_REQUEST, bool $catch = true): Symfony\Component\HttpFoundation\Response {
+                    $zone = date_default_timezone_get();
+                    date_default_timezone_set("Europe/Vienna");
+                    return new Symfony\Component\HttpFoundation\Response($zone);
+                }
+            }, 1)
+            PHP);
+
+        foreach ([1, 2, 3] as $_) {
+            self::assertStringEndsWith("\r\n\r\nAsia/Tokyo", $server->get('/'));
+        }
+    }
+
     public function testHttpBasicAuthenticates(): void
     {
         $server = $this->symfony();

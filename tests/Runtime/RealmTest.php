@@ -68,7 +68,7 @@ final class RealmTest extends TestCase
         yield 'ini_set() of a session' => ['ini_set("session.cookie_path", "/$n")', 'session_get_cookie_params()["path"]', '/1', '/2', '/'];
         yield 'error_reporting()' => ['error_reporting($n)', 'error_reporting()', 1, 2, \E_ALL];
         yield 'the time zone' => ['date_default_timezone_set($n === 1 ? "Asia/Tokyo" : "Europe/Vienna")', 'date_default_timezone_get()', 'Asia/Tokyo', 'Europe/Vienna', 'UTC'];
-        yield 'the locale' => ['setlocale(LC_ALL, $n === 1 ? "C.UTF-8" : "C")', 'setlocale(LC_CTYPE, 0)', 'C.UTF-8', 'C', 'C'];
+        yield 'the locale' => ['setlocale(LC_ALL, $n === 1 ? "C.UTF-8" : "C")', 'setlocale(LC_CTYPE, 0)', 'C.UTF-8', 'C', 'C.UTF-8'];
         yield 'the error handler' => ['set_error_handler(static function () use ($n) { $GLOBALS["handled"] = $n; return true; })', '(static function () { $GLOBALS["handled"] = 0; @trigger_error("x"); return $GLOBALS["handled"]; })()', 1, 2, 0];
         yield 'the exception handler' => ['set_exception_handler(static fn () => $n)', '(static function () { $handler = set_exception_handler(null); set_exception_handler($handler); return $handler === null ? null : $handler(); })()', 1, 2, null];
         yield 'filter_input()' => ['$native->begin([], ["n" => $n], [], [], [], [], "")', 'filter_input(INPUT_GET, "n")', '1', '2', null];

@@ -251,6 +251,7 @@ static zend_object *create_realm(zend_class_entry *class)
 		make_superglobals();
 	}
 	begin_state(&realm->state);
+	memset(&realm->booted, 0, sizeof(realm->booted));
 	realm->error_reporting = EG(error_reporting);
 	realm->fibers = 0;
 	realms.is_over = false;
@@ -273,6 +274,7 @@ static void free_realm(zend_object *object)
 	}
 	realms.count--;
 	end_state(&realm->state);
+	weft_settings_free(&realm->booted);
 	zend_object_std_dtor(object);
 }
 
@@ -291,6 +293,7 @@ static HashTable *realm_gc(zend_object *object, zval **table, int *count)
 		zend_get_gc_buffer_add_zval(buffer, &realm->state.error_handler);
 		zend_get_gc_buffer_add_zval(buffer, &realm->state.exception_handler);
 	}
+	zend_get_gc_buffer_add_zval(buffer, &realm->booted.environment);
 	zend_get_gc_buffer_use(buffer, table, count);
 	return zend_std_get_properties(object);
 }
@@ -585,9 +588,15 @@ static ZEND_METHOD(Realm, begin)
 	set_superglobal(WEFT_SERVER, TRACK_VARS_SERVER, server);
 	set_superglobal(WEFT_FILES, TRACK_VARS_FILES, files);
 	set_superglobal(WEFT_REQUEST, -1, request);
-	set_boot_functions_aside(from_object(Z_OBJ_P(ZEND_THIS)));
+	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
+	set_boot_functions_aside(realm);
 	forget_headers();
 	forget_session();
+	if (realm->booted.are_kept) {
+		weft_settings_restore(&realm->booted);
+	} else {
+		weft_settings_keep(&realm->booted);
+	}
 	zval *session = weft_superglobal(WEFT_SESSION);
 	zval_ptr_dtor(session);
 	ZVAL_UNDEF(session);
@@ -636,6 +645,15 @@ static ZEND_METHOD(Realm, finish)
 	add_next_index_long(return_value, SG(sapi_headers).http_response_code);
 	add_next_index_zval(return_value, &lines);
 	forget_headers();
+}
+
+static ZEND_METHOD(Realm, keepSettings)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	weft_realm *realm = weft_realm_here();
+	if (realm != NULL) {
+		weft_settings_keep(&realm->booted);
+	}
 }
 
 static ZEND_METHOD(Realm, refuseHeadersOutside)
@@ -704,6 +722,7 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, leave, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, begin, arginfo_begin, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, keepSettings, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, refuseHeadersOutside, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, hideBuffers, arginfo_hide_buffers, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)

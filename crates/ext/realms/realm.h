@@ -78,8 +78,23 @@ typedef struct {
 	php_ps_globals session;
 } weft_realm_state;
 
+/* What PHP-FPM forgets at the end of a request. */
+typedef struct {
+	bool are_kept;
+	weft_ini_list ini;
+	int error_reporting;
+	char *timezone;
+	/* LC_ALL, or NULL if setlocale() was not called. */
+	zend_string *locale;
+	weft_mbstring mbstring;
+	/* $_ENV */
+	zval environment;
+} weft_settings;
+
 typedef struct weft_realm {
 	weft_realm_state state;
+	/* Those of the application when it was booted, which each request begins with. */
+	weft_settings booted;
 	/* Fibers that are in it. */
 	unsigned fibers;
 	/* The level of error_reporting() inside; a fiber has its own. */

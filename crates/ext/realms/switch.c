@@ -58,7 +58,7 @@ weft_mbstring weft_mbstring_state(void)
 	return state;
 }
 
-static void put_mbstring(const weft_mbstring *state)
+void weft_put_mbstring(const weft_mbstring *state)
 {
 #ifdef WEFT_HAS_MBSTRING
 	if (mbstring_globals != NULL) {
@@ -69,6 +69,20 @@ static void put_mbstring(const weft_mbstring *state)
 		mbstring_globals->current_filter_illegal_substchar = state->illegal_character;
 	}
 #endif
+}
+
+char **weft_timezone(void)
+{
+	return &date_globals->timezone;
+}
+
+zend_string *weft_locale(void)
+{
+	if (!BG(locale_changed)) {
+		return NULL;
+	}
+	const char *locale = setlocale(LC_ALL, NULL);
+	return zend_string_init(locale, strlen(locale), 0);
 }
 
 zval *weft_superglobal(unsigned index)
@@ -95,7 +109,7 @@ static bool is_carried_otherwise(const zend_ini_entry *entry)
 	return zend_string_starts_with_literal(entry->name, "session.") || zend_string_equals_literal(entry->name, "error_reporting");
 }
 
-static weft_ini_list ini_in_force(void)
+weft_ini_list weft_ini_in_force(void)
 {
 	weft_ini_list list = {NULL, 0};
 	HashTable *modified = EG(modified_ini_directives);
@@ -121,7 +135,7 @@ void weft_ini_free(weft_ini_list *list)
 	*list = (weft_ini_list) {NULL, 0};
 }
 
-static bool ini_is_equal(const weft_ini_list *one, const weft_ini_list *other)
+bool weft_ini_is_equal(const weft_ini_list *one, const weft_ini_list *other)
 {
 	if (one->count != other->count) {
 		return false;
@@ -218,7 +232,7 @@ static void take_away(weft_realm_state *state)
 	MOVE(EG(user_exception_handlers), state->exception_handlers);
 	state->shutdown_functions = BG(user_shutdown_function_names);
 	state->timezone = date_globals->timezone;
-	state->locale = BG(locale_changed) ? zend_string_init(setlocale(LC_ALL, NULL), strlen(setlocale(LC_ALL, NULL)), 0) : NULL;
+	state->locale = weft_locale();
 	if (weft_has_sessions()) {
 		MOVE(ps_globals, state->session);
 	}
@@ -230,7 +244,7 @@ static void put_in_place(weft_realm_state *state)
 		ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
 	}
 	MOVE(state->http_globals, PG(http_globals));
-	put_mbstring(&state->mbstring);
+	weft_put_mbstring(&state->mbstring);
 	for (size_t i = 0; i < state->static_count; i++) {
 		ZVAL_COPY_VALUE(realms.statics[i].place, &state->statics[i]);
 	}
@@ -253,19 +267,28 @@ static void put_in_place(weft_realm_state *state)
 	}
 }
 
+/* Without setlocale() PHP has the locale C, with the character set of UTF-8. */
+void weft_put_locale(const zend_string *locale)
+{
+	setlocale(LC_ALL, locale != NULL ? ZSTR_VAL(locale) : "C");
+	if (locale == NULL) {
+		zend_reset_lc_ctype_locale();
+	}
+	zend_update_current_locale();
+	BG(locale_changed) = locale != NULL;
+}
+
 static void exchange_locale(weft_realm_state *left, weft_realm_state *entered)
 {
-	if (left->locale != NULL || entered->locale != NULL) {
-		const char *wanted = entered->locale != NULL ? ZSTR_VAL(entered->locale) : "C";
-		if (left->locale == NULL || strcmp(ZSTR_VAL(left->locale), wanted) != 0) {
-			setlocale(LC_ALL, wanted);
-			zend_update_current_locale();
-		}
-		BG(locale_changed) = entered->locale != NULL;
-		if (entered->locale != NULL) {
-			zend_string_release(entered->locale);
-			entered->locale = NULL;
-		}
+	if (left->locale == NULL && entered->locale == NULL) {
+		return;
+	}
+	if (left->locale == NULL || entered->locale == NULL || !zend_string_equals(left->locale, entered->locale)) {
+		weft_put_locale(entered->locale);
+	}
+	if (entered->locale != NULL) {
+		zend_string_release(entered->locale);
+		entered->locale = NULL;
 	}
 }
 
@@ -277,8 +300,8 @@ void weft_realm_load(weft_realm *realm)
 	}
 	weft_realm_state *left = realms.loaded != NULL ? &realms.loaded->state : &realms.base;
 	weft_realm_state *entered = realm != NULL ? &realm->state : &realms.base;
-	left->ini = ini_in_force();
-	bool ini_differs = !ini_is_equal(&left->ini, &entered->ini);
+	left->ini = weft_ini_in_force();
+	bool ini_differs = !weft_ini_is_equal(&left->ini, &entered->ini);
 	/* Settings of sessions cannot change while one is active, but these are put back in place as a whole. */
 	if (ini_differs) {
 		ini_reset(&left->ini);

@@ -41,12 +41,25 @@ static inline weft_realm *weft_realm_here(void)
 bool weft_switch_startup(void);
 void weft_realm_load(weft_realm *realm);
 zval *weft_superglobal(unsigned index);
+weft_ini_list weft_ini_in_force(void);
+bool weft_ini_is_equal(const weft_ini_list *one, const weft_ini_list *other);
 void weft_ini_free(weft_ini_list *list);
+/* Where ext/date keeps what date_default_timezone_set() has set. */
+char **weft_timezone(void);
+/* LC_ALL, to be released; NULL if setlocale() was not called. */
+zend_string *weft_locale(void);
+void weft_put_locale(const zend_string *locale);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
 /* From now on filter_input() and its like read the input of the realm. */
 void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
+void weft_put_mbstring(const weft_mbstring *state);
+
+/* settings.c */
+void weft_settings_keep(weft_settings *settings);
+void weft_settings_restore(const weft_settings *settings);
+void weft_settings_free(weft_settings *settings);
 
 /* buffers.c: hides the output buffers that are open now from the ob_ functions in this fiber, or shows them again. */
 void weft_buffers_hide(bool is_hidden);
