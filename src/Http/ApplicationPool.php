@@ -102,6 +102,7 @@ final class ApplicationPool
         if (!($wait >= 0.0)) {
             throw new \ValueError("The wait for one of the $name must be at least 0 seconds, got \$wait " . Number::text($wait));
         }
+        require_once __DIR__ . '/Internal/sapi.php';
         $this->memory = new InstanceMemory($size);
         $this->size = $this->memory->size();
         $this->logger = $logger ?? StreamLogger::fromEnvironment();

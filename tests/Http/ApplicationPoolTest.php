@@ -351,6 +351,25 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame($expected, \json_decode(self::bodyOf($server->get('/')), true));
     }
 
+    public function testARequestDoesNotFindTheLastErrorOfAnother(): void
+    {
+        $server = $this->serve('$routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () { echo json_encode(error_get_last()); @trigger_error("of a request"); }, 1));');
+
+        self::assertSame(['null', 'null'], [self::bodyOf($server->get('/')), self::bodyOf($server->get('/'))]);
+    }
+
+    public function testHeaderFieldsAreThereAsUnderPhpFpm(): void
+    {
+        $server = $this->serve('$routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () { echo json_encode([getallheaders(), apache_request_headers()]); }, 1));');
+
+        [$all, $alias] = \json_decode(self::bodyOf($server->get('/', '-H', 'X-Request-ID: 7', '-H', 'Content-Type: text/plain', '-d', 'body')), true);
+
+        self::assertSame('7', $all['X-Request-Id']);
+        self::assertSame(['text/plain', '4'], [$all['Content-Type'], $all['Content-Length']]);
+        self::assertStringStartsWith('127.0.0.1:', $all['Host']);
+        self::assertSame($all, $alias);
+    }
+
     public function testShutdownFunctionsOfARequestRunAtItsEndAndThoseOfTheBootDoNot(): void
     {
         $server = $this->serve(<<<'PHP'

@@ -84,6 +84,26 @@ final class ServerParameters
         return !\str_contains($name, '_') && $name !== 'proxy' && !\str_starts_with($name, 'php-auth-');
     }
 
+    /**
+     * The header fields in such variables, as `getallheaders()` of PHP-FPM returns them.
+     *
+     * @param array<array-key, mixed> $parameters
+     *
+     * @return array<string, string>
+     */
+    public static function headers(array $parameters): array
+    {
+        $headers = [];
+        foreach ($parameters as $key => $value) {
+            $name = \str_starts_with((string) $key, 'HTTP_') ? \substr((string) $key, 5) : (\in_array($key, self::WITHOUT_PREFIX, true) ? $key : '');
+            if ($name !== '' && \is_scalar($value)) {
+                $headers[\ucwords(\strtolower(\strtr($name, '_', '-')), '-')] = (string) $value;
+            }
+        }
+
+        return $headers;
+    }
+
     /** @return array<string, string> as PHP itself reads Basic (RFC 7617) and Digest (RFC 7616) */
     private static function authentication(string $header): array
     {
