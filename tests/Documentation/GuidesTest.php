@@ -10,7 +10,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 final class GuidesTest extends PagesTestCase
 {
     /** Installing needs a release, the others have tests of their own: tests/Bridge. */
-    private const OTHERS = ['install', 'doctrine', 'laravel', 'symfony'];
+    private const OTHERS = ['install', 'laravel', 'symfony'];
 
     /** @return array<string, array{string}> */
     public static function guides(): array
