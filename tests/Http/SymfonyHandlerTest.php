@@ -208,6 +208,26 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertTrue($server->awaitLog('terminated busily'));
     }
 
+    /** Every response of Symfony has a date: it must not keep the server from writing it at once. */
+    public function testAResponseWithADateOfItsOwnIsOnTheWireWhenItHasBeenGiven(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get('/', static function (Request $request): Response {
+                $request->respond(200, ['date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 'answer');
+                error_log($request->isQueued() ? 'queued' : 'on the wire');
+
+                return Response::noContent();
+            });
+            PHP);
+
+        $answer = $server->get('/');
+
+        self::assertSame(1, \preg_match_all('/^date: (.*)\r$/mi', $answer, $dates), $answer);
+        self::assertSame('Sun, 06 Nov 1994 08:49:37 GMT', $dates[1][0]);
+        self::assertStringEndsWith("\r\n\r\nanswer", $answer);
+        self::assertTrue($server->awaitLog('on the wire'), $server->log());
+    }
+
     public function testAnExceptionOfTerminateIsLoggedAndChangesNothing(): void
     {
         $server = $this->symfony();

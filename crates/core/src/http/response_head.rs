@@ -12,18 +12,26 @@ use super::date::Date;
 
 /// The fields of a response as bytes, which only [`encode`](Self::encode) makes: they frame nothing and are valid.
 #[derive(Debug, Clone)]
-pub struct EncodedFields(Box<[u8]>);
+pub struct EncodedFields {
+    bytes: Box<[u8]>,
+    has_date: bool,
+}
 
 impl EncodedFields {
     /// `None` if a field is about the framing of the message or the connection: hyper knows what follows from it.
     pub fn encode(fields: &HeaderMap) -> Option<Self> {
         let mut bytes = Vec::new();
-        encode_fields(fields, &mut bytes)?;
-        Some(Self(bytes.into()))
+        let has_date = encode_fields(fields, &mut bytes)?;
+        Some(Self {
+            bytes: bytes.into(),
+            has_date,
+        })
     }
 }
 
-fn encode_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Option<()> {
+/// Returns whether there is a date among them, which takes the place of the server's own. Every response of Symfony and Laravel has one.
+fn encode_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Option<bool> {
+    let mut has_date = false;
     for (name, value) in fields {
         if [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name) {
             // The length of the body is written instead, as `frame` has hyper do it.
@@ -31,7 +39,6 @@ fn encode_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Option<()> {
         }
         let is_of_connection = [
             header::CONNECTION,
-            header::DATE,
             header::TE,
             header::TRAILER,
             header::UPGRADE,
@@ -40,12 +47,13 @@ fn encode_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Option<()> {
         if is_of_connection {
             return None;
         }
+        has_date |= *name == header::DATE;
         out.extend_from_slice(name.as_str().as_bytes());
         out.extend_from_slice(b": ");
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    Some(())
+    Some(has_date)
 }
 
 /// Whether the body of a response with that status is what the handler says, and the phrase is known.
@@ -66,8 +74,8 @@ pub(super) fn write_head(
     out: &mut Vec<u8>,
 ) {
     begin(status, out);
-    out.extend_from_slice(&fields.0);
-    end(length as u64, date, out);
+    out.extend_from_slice(&fields.bytes);
+    end(length as u64, (!fields.has_date).then_some(date), out);
 }
 
 /// Writes the head of a response whose body is a string or a file. `None`, and nothing is written, if hyper has to write the response.
@@ -84,11 +92,11 @@ pub(super) fn write_head_of(
     let length = body.size_hint().exact()?;
     let start = out.len();
     begin(response.status(), out);
-    if encode_fields(response.headers(), out).is_none() {
+    let Some(has_date) = encode_fields(response.headers(), out) else {
         out.truncate(start);
         return None;
-    }
-    end(length, date, out);
+    };
+    end(length, (!has_date).then_some(date), out);
     Some(())
 }
 
@@ -102,12 +110,14 @@ fn begin(status: StatusCode, out: &mut Vec<u8>) {
     let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str());
 }
 
-fn end(length: u64, (date, now): (&Date, Tick), out: &mut Vec<u8>) {
+fn end(length: u64, date: Option<(&Date, Tick)>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"content-length: ");
     let mut digits = [0; 20];
     out.extend_from_slice(decimal(length, &mut digits));
-    out.extend_from_slice(b"\r\ndate: ");
-    date.write(now, out);
+    if let Some((date, now)) = date {
+        out.extend_from_slice(b"\r\ndate: ");
+        date.write(now, out);
+    }
     out.extend_from_slice(b"\r\n\r\n");
 }
 
@@ -155,8 +165,21 @@ mod tests {
     }
 
     #[test]
+    fn a_date_of_the_response_is_the_only_one() {
+        let own = [("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("a", "1")];
+        let expected = "HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\na: 1\r\ncontent-length: 4\r\n\r\n";
+        assert_eq!(written(&response(200, &own)).unwrap(), expected);
+
+        let response = response(200, &own);
+        let fields = EncodedFields::encode(response.headers()).unwrap();
+        let mut head = Vec::new();
+        write_head(StatusCode::OK, &fields, 4, (&Date::default(), 1), &mut head);
+        assert_eq!(String::from_utf8(head).unwrap(), expected);
+    }
+
+    #[test]
     fn what_is_about_the_connection_is_left_to_hyper() {
-        for field in ["connection", "date", "te", "trailer", "upgrade"] {
+        for field in ["connection", "te", "trailer", "upgrade"] {
             assert_eq!(
                 written(&response(200, &[("a", "b"), (field, "1")])),
                 None,
