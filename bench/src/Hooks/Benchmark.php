@@ -21,7 +21,6 @@ final class Benchmark
     /** Milliseconds of a wait. */
     private const WAIT = 200;
     private const CLIENTS = ['usleep', 'PDO pgsql', 'PDO mysql', 'mysqli', 'curl', 'file_get_contents', 'Guzzle', 'phpredis', 'exec'];
-    private const CONNECTIONS = [8, 64, 256];
 
     private readonly string $bench;
     private readonly string $logs;
@@ -44,14 +43,17 @@ final class Benchmark
         Machine::warnWhenBusy();
         $servers = [$this->startUpstream(), $this->startRedis()];
         try {
-            [$waits, $costs] = [$this->waitTurns(), $this->costTurns()];
-            $this->progress = new Progress(($this->options->rounds * (\count($waits) + \count($costs))) + 2 * \count($this->contenders()));
+            $measures = fn (string $part): bool => in_array($part, $this->options->parts, true);
+            $waits = $measures('waits') ? $this->waitTurns() : [];
+            $costs = $measures('cost') ? $this->costTurns() : [];
+            $servings = $measures('http') ? \count($this->options->loads) * \count($this->contenders()) : 0;
+            $this->progress = new Progress($this->options->rounds * (\count($waits) + \count($costs)) + $servings);
             $results = new Results(
                 Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
                 $this->versions(),
                 $this->rounds($waits, fn (array $turn): array => json_decode($this->php('waits.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) (self::WAIT / 1000)]), true, flags: JSON_THROW_ON_ERROR)),
                 $this->rounds($costs, fn (array $turn): array => json_decode($this->php('cost.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) $this->options->seconds]), true, flags: JSON_THROW_ON_ERROR)),
-                $this->serve(),
+                $measures('http') ? $this->serve() : [],
             );
         } finally {
             foreach (array_filter($servers) as $server) {
@@ -162,11 +164,11 @@ final class Benchmark
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
 
-        return array_filter([
+        return array_intersect_key(array_filter([
             'weft' => [...$php, '-d', "extension={$this->options->extension}", "{$this->bench}/weft.php"],
             'php-fpm' => is_executable(self::fpm()) && is_executable('/usr/sbin/nginx') ? ["{$this->bench}/serve-fpm"] : null,
             'swoole' => $this->options->swoole === null ? null : [...$php, '-d', "extension={$this->options->swoole}", "{$this->bench}/swoole.php"],
-        ]);
+        ]), array_flip($this->options->only));
     }
 
     private static function fpm(): string
@@ -178,7 +180,7 @@ final class Benchmark
     private function serve(): array
     {
         $rows = [];
-        foreach (['query', 'call'] as $load) {
+        foreach ($this->options->loads as $load) {
             $servers = [];
             try {
                 foreach ($this->contenders() as $system => $command) {
@@ -220,7 +222,7 @@ final class Benchmark
     {
         $rows = [];
         for ($round = 0; $round < $this->options->rounds; ++$round) {
-            foreach (self::CONNECTIONS as $connections) {
+            foreach ($this->options->connections as $connections) {
                 foreach ($servers as $system => [$server, $port]) {
                     $before = $server->tree->cpuSeconds();
                     $run = Wrk::run("http://127.0.0.1:$port/$load", $connections, $this->options->seconds, Cores::load());

@@ -11,21 +11,41 @@ use Weft\Bench\CommandLine;
 final class Options
 {
     public const USAGE = <<<'USAGE'
-        usage: bench/hooks/run --extension=FILE [--rounds=N] [--short] [--out=FILE]
+        usage: bench/hooks/run --extension=FILE [--rounds=N] [--seconds=N] [--short] [--parts=NAME,…] [--loads=NAME,…]
+                               [--connections=N,…] [--only=NAME,…] [--out=FILE]
 
-          --extension  libweft.so, built with optimisations
-          --rounds     of all contenders in turns, 6
-          --short      two rounds of a second each
-          --out        file for the results, bench/out/hooks.json
+          --extension    libweft.so, built with optimisations
+          --rounds       of all contenders in turns, 6
+          --seconds      of load in each turn, 2
+          --short        two rounds of a second each
+          --parts        waits,cost,http: what is measured; the published page needs all three
+          --loads        query,call: of the part http
+          --connections  8,64,256: of the part http
+          --only         servers of the part http: weft php-fpm swoole; all of them by default
+          --out          file for the results, bench/out/hooks.json
 
         SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks to the comparison of servers.
 
         USAGE;
 
+    public const PARTS = ['waits', 'cost', 'http'];
+    public const LOADS = ['query', 'call'];
+    public const SERVERS = ['weft', 'php-fpm', 'swoole'];
+
+    /**
+     * @param list<string> $parts
+     * @param list<string> $loads
+     * @param list<int> $connections
+     * @param list<string> $only
+     */
     private function __construct(
         public readonly string $extension,
         public readonly int $rounds,
         public readonly int $seconds,
+        public readonly array $parts,
+        public readonly array $loads,
+        public readonly array $connections,
+        public readonly array $only,
         public readonly string $out,
         public readonly ?string $swoole,
     ) {
@@ -35,17 +55,51 @@ final class Options
      * @param list<string> $arguments without the program's name
      * @param string $root the repository
      *
-     * @throws BenchmarkException for an unknown option or a file that is missing
+     * @throws BenchmarkException for an unknown option or name, or a file that is missing
      */
     public static function parse(array $arguments, string $root): self
     {
         $short = in_array('--short', $arguments, true);
-        $line = CommandLine::parse($arguments, ['short' => '', 'extension' => "$root/target/release/libweft.so", 'rounds' => $short ? '2' : '6', 'out' => "$root/bench/out/hooks.json"]);
+        $line = CommandLine::parse($arguments, [
+            'short' => '',
+            'extension' => "$root/target/release/libweft.so",
+            'rounds' => $short ? '2' : '6',
+            'seconds' => $short ? '1' : '2',
+            'parts' => implode(',', self::PARTS),
+            'loads' => implode(',', self::LOADS),
+            'connections' => '8,64,256',
+            'only' => implode(',', self::SERVERS),
+            'out' => "$root/bench/out/hooks.json",
+        ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
         foreach (array_filter([$line->text('extension'), $swoole]) as $file) {
             is_file($file) || throw new BenchmarkException("there is no $file");
         }
 
-        return new self($line->text('extension'), $line->positive('rounds'), $short ? 1 : 2, $line->text('out'), $swoole);
+        return new self(
+            $line->text('extension'),
+            $line->positive('rounds'),
+            $line->positive('seconds'),
+            self::known($line, 'parts', self::PARTS),
+            self::known($line, 'loads', self::LOADS),
+            $line->positives('connections'),
+            self::known($line, 'only', self::SERVERS),
+            $line->text('out'),
+            $swoole,
+        );
+    }
+
+    /**
+     * @param list<string> $known
+     *
+     * @return list<string>
+     */
+    private static function known(CommandLine $line, string $option, array $known): array
+    {
+        $names = $line->names($option);
+        $unknown = array_diff($names, $known);
+        $unknown === [] || throw new BenchmarkException("--$option has no " . implode(', ', $unknown) . ', there are: ' . implode(' ', $known));
+
+        return $names;
     }
 }

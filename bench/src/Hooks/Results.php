@@ -56,20 +56,20 @@ final class Results
         ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions] + $medians + ['runs' => $rows]);
     }
 
-    /** @return array<string, Table> by title */
+    /** @return array<string, Table> by title; without the parts that were not measured */
     public function tables(): array
     {
-        return [
-            'Waits of 200 ms' => new Table(['client', 'system', 'waits', 'connecting, s', 'seconds'], array_map(static fn (array $row): array => [
+        return array_filter([
+            'Waits of 200 ms' => $this->waits === [] ? null : new Table(['client', 'system', 'waits', 'connecting, s', 'seconds'], array_map(static fn (array $row): array => [
                 $row['client'], $row['system'], (string) $row['tasks'], isset($row['connect_s']) ? Spread::of($row['connect_s'])->format(2) : '–', Spread::of($row['seconds'])->format(2),
             ], $this->waits)),
-            'The smallest request' => new Table(['client', 'system', 'tasks', 'requests/s', 'CPU µs each'], array_map(static fn (array $row): array => [
+            'The smallest request' => $this->cost === [] ? null : new Table(['client', 'system', 'tasks', 'requests/s', 'CPU µs each'], array_map(static fn (array $row): array => [
                 $row['client'], $row['system'], (string) $row['tasks'], Spread::of($row['per_s'])->format(0), Spread::of($row['cpu_us'])->format(1),
             ], $this->cost)),
-            'Servers' => new Table(['load', 'system', 'connections', 'requests/s', 'CPU µs', 'p50 ms', 'p99 ms', 'errors'], array_map(static fn (array $row): array => [
+            'Servers' => $this->http === [] ? null : new Table(['load', 'system', 'connections', 'requests/s', 'CPU µs', 'p50 ms', 'p99 ms', 'errors'], array_map(static fn (array $row): array => [
                 $row['load'], $row['system'], (string) $row['connections'], Spread::of($row['per_s'])->format(0), Spread::of($row['cpu_us'])->format(1),
                 Spread::of($row['p50_ms'])->format(2), Spread::of($row['p99_ms'])->format(2), (string) $row['errors'],
             ], $this->http)),
-        ];
+        ]);
     }
 }
