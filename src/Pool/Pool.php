@@ -23,6 +23,8 @@ final class Pool
     private readonly Native\Pool $native;
     private readonly ResourceLifecycle $lifecycle;
     private readonly string $name;
+    /** Whether hooks, or other calls of the same task, have to know of each lease. */
+    private readonly bool $hasLeases;
     /** @var array<int, \WeakReference<Lease<T>>> the lease of each task, with `bindToTask` */
     private array $bound = [];
 
@@ -44,6 +46,7 @@ final class Pool
         private readonly Hooks $hooks = new Hooks(),
     ) {
         $this->name = $options->name === '' ? 'resources' : $options->name;
+        $this->hasLeases = $options->leases->bindToTask || $hooks->borrowed !== null || $hooks->returned !== null;
         $this->native = Native\Pool::open($options->native(), $this->name, $check !== null, $reset !== null);
         $this->lifecycle = new ResourceLifecycle($this->native, $this->name, $factory, $check, $reset, $close, $hooks);
         if ($options->minimumIdle > 0 && Scheduler::$current?->running !== null) {
@@ -104,6 +107,38 @@ final class Pool
      * @return R
      */
     public function with(callable $work): mixed
+    {
+        if ($this->hasLeases) {
+            return $this->withLease($work);
+        }
+        // Only this call knows that the resource is borrowed: a lease, and a listener for the end of the task, would cost twice as much.
+        $task = Scheduler::task();
+        $id = $this->native->borrow($task->id ?? 0);
+        if ($id < 0) {
+            $id = $this->awaitResource(-$id);
+        }
+        $interruptions = $task->interruptions ?? 0;
+        try {
+            return $work($this->lifecycle->resources[$id]);
+        } finally {
+            $this->native->giveBack($id, $task !== null && ($task->interruptions !== $interruptions || $task->isUnwinding()));
+        }
+    }
+
+    #[WaitsFor('a resource of pool "{name}"')]
+    private function awaitResource(int $op): int
+    {
+        return $this->lifecycle->await($op);
+    }
+
+    /**
+     * @template R
+     *
+     * @param callable(T): R $work
+     *
+     * @return R
+     */
+    private function withLease(callable $work): mixed
     {
         $lease = $this->borrow();
         try {
