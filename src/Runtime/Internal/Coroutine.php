@@ -281,7 +281,7 @@ final class Coroutine implements Task, \Stringable
     private function settle(TaskState $outcome): void
     {
         $this->outcome = $outcome;
-        if ($this->endings !== []) {
+        if ($this->endings) {
             $this->tellEndings();
         }
         if ($this->joiners !== null) {
@@ -293,10 +293,10 @@ final class Coroutine implements Task, \Stringable
         $this->fiber = null;
         try {
             $this->main = null;
-            if ($this->args !== []) {
+            if ($this->args) {
                 $this->args = [];
             }
-            if ($this->locals !== []) {
+            if ($this->locals) {
                 $this->locals = [];
             }
             $this->trace = null;

@@ -375,17 +375,17 @@ final class Scheduler
             $yielded = $this->yielded;
             $this->woken = $this->yielded = [];
             // Tasks that have begun go first: after the new ones, they would wait for a whole batch of requests after each of their own waits.
-            $this->turn = $yielded === [] ? $woken : [...$woken, ...$yielded];
-            if ($woken !== []) {
+            $this->turn = $yielded ? [...$woken, ...$yielded] : $woken;
+            if ($woken) {
                 $this->resume($woken);
             }
             // The values are released here: a destructor may wait and make tasks ready.
             $this->turn = $yielded;
             $woken = [];
-            if ($this->fresh !== []) {
+            if ($this->fresh) {
                 $this->startFresh();
             }
-            if ($yielded !== []) {
+            if ($yielded) {
                 // They may be about to compute, so pending I/O is started first.
                 for ($pass = 0; $pass < self::POLLS_PER_PASS; $pass++) {
                     $this->poll(0.0);
@@ -399,12 +399,12 @@ final class Scheduler
                 }
                 $this->orphans->cancel();
             }
-            if ($this->woken !== [] || $this->yielded !== [] || $this->canStart()) {
+            if ($this->woken || $this->yielded || $this->canStart()) {
                 $isStuck = false;
                 if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
                 }
-            } elseif (!$isStuck && ($this->waiting !== [] || \count($this->watchers) !== $this->listeners)) {
+            } elseif (!$isStuck && ($this->waiting || \count($this->watchers) !== $this->listeners)) {
                 // It returns at once if no operation runs.
                 $isStuck = !$this->poll(null) && Native\running() === 0;
             } elseif (!$this->breakDeadlock()) {
@@ -546,7 +546,7 @@ final class Scheduler
         $ops = Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers);
         $this->finished($ops);
 
-        return $ops !== [];
+        return (bool) $ops;
     }
 
     /**
@@ -575,7 +575,7 @@ final class Scheduler
         foreach ($watched as $op => $done) {
             $done($op);
         }
-        if ($unknown !== []) {
+        if ($unknown) {
             $this->outer === null ? Blocking::remember($unknown) : $this->outer->finished($unknown);
         }
     }

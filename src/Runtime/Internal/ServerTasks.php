@@ -144,7 +144,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
          */
         [$request, $id] = $child->args;
         unset($this->tasks[$id]);
-        if (\ob_get_level() > 0 || $this->printed !== []) {
+        if (\ob_get_level() > 0 || $this->printed) {
             $this->reportOutput($request, $id);
         }
         if ($child->outcome !== TaskState::Completed) {
