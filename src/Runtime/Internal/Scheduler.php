@@ -62,6 +62,8 @@ final class Scheduler
     private bool $closing = false;
     /** @var array<int, \Closure(int): void> called with the finished operation */
     private array $watchers = [];
+    /** @var array<int, true> operations that are announced again and again: their watchers stay */
+    private array $recurring = [];
     /** How many watchers do not keep the loop running, such as one for Ctrl-C. */
     private int $listeners = 0;
     private ?\Throwable $failure = null;
@@ -275,6 +277,13 @@ final class Scheduler
         $this->watchers[$op] = $done;
     }
 
+    /** Calls `$done` on the loop each time that `$op`, an operation that recurs, is announced, until {@see unwatch()}. */
+    public function watchAll(int $op, \Closure $done): void
+    {
+        $this->recurring[$op] = true;
+        $this->watchers[$op] = $done;
+    }
+
     /** The same for an operation that does not keep the loop running. */
     public function listenTo(int $op, \Closure $done): void
     {
@@ -297,7 +306,7 @@ final class Scheduler
     public function unwatch(int $op): void
     {
         if (isset($this->watchers[$op])) {
-            unset($this->watchers[$op]);
+            unset($this->watchers[$op], $this->recurring[$op]);
             Native\cancel($op);
         }
     }
@@ -399,7 +408,7 @@ final class Scheduler
                 }
                 $this->orphans->cancel();
             }
-            if ($this->woken || $this->yielded || $this->canStart()) {
+            if ($this->woken || $this->yielded || isset($this->fresh[$this->head]) && $this->canStart()) {
                 $isStuck = false;
                 if ($this->budget <= 0 || $this->now - $this->polledAt > self::MAX_POLL_INTERVAL) {
                     $this->poll(0.0);
@@ -567,7 +576,9 @@ final class Scheduler
                 $this->woken[] = $task;
             } elseif (isset($this->watchers[$op])) {
                 $watched[$op] = $this->watchers[$op];
-                unset($this->watchers[$op]);
+                if (!isset($this->recurring[$op])) {
+                    unset($this->watchers[$op]);
+                }
             } else {
                 $unknown[] = $op;
             }

@@ -36,8 +36,6 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
-    /** Called on the loop with the operation that is announced when requests arrive. */
-    private readonly \Closure $arrived;
 
     public function __construct(
         public readonly ServerTaskHandler $handler,
@@ -46,7 +44,6 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     ) {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
-        $this->arrived = $this->arrived(...);
         self::preload(...$handler->directories());
     }
 
@@ -97,18 +94,15 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
             }
             Output::watch();
             $this->waiting = $this->server->arrivals();
-            $scheduler->watch($this->waiting, $this->arrived);
+            $scheduler->watchAll($this->waiting, $this->arrived(...));
         });
     }
 
     /** Starts the tasks of new requests. It runs on the loop, so that no task has to be woken. */
-    private function arrived(int $op): void
+    private function arrived(): void
     {
         /** @var Scheduler $scheduler set by serve() */
         $scheduler = $this->scheduler;
-        if (!$this->ended) {
-            $scheduler->watch($op, $this->arrived);
-        }
         foreach ($this->server->next(self::BATCH_SIZE) as $id => $request) {
             if (\is_object($request)) {
                 $task = $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
