@@ -184,7 +184,7 @@ final class Benchmark
     private function compareMemory(string $framework, array $weft, string $peer, array $command): Memory
     {
         $resident = function (string $system, int $slots, array $command) use ($framework): float {
-            return $this->served($framework, $system, $slots, $command, function (Server $server, string $address): float {
+            return $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework): float {
                 foreach (self::ENDPOINTS as $endpoint) {
                     $this->check($framework, $endpoint, $address, $server);
                     Wrk::run("$address/$endpoint", max($this->options->connections), self::MEMORY_LOAD_SECONDS, Cores::load());
