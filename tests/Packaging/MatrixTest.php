@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Packaging;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Timing;
 
 /** What `scripts/test-matrix` makes of the output of a suite, in a folder where `scripts/chroot` only prints one. */
 final class MatrixTest extends TestCase
@@ -12,11 +13,12 @@ final class MatrixTest extends TestCase
     private const CHROOT = <<<'SH'
         #!/bin/sh
         case $* in
-            --list) echo 'left left 8.3 Other 1'; echo 'right right 8.4 Debian 13 (testing)' ;;
+            --list) echo 'left left 8.3 Other 1'; echo 'right right 8.4 Debian 13 (testing)'; echo 'long long 8.5 Other 2' ;;
             *dpkg-query*) echo 'ii  php-guzzlehttp-guzzle 7.9.2-1'; echo 'ii  postgresql-17 17.6-0+deb13u1'; echo 'rc  phpunit 9.6.7-1' ;;
             *PHP_VERSION*) echo 8.4.16 ;;
             left*) echo 'make: *** [Makefile:92: test] Error 2' ;;
             right*) cat output; exit 1 ;;
+            long*) trap 'touch ended; exit 143' TERM; touch begun; for _ in $(seq 600); do sleep 0.05; done ;;
         esac
         SH;
     private const OUTPUT = <<<'TEXT'
@@ -64,6 +66,19 @@ final class MatrixTest extends TestCase
     {
         self::assertSame(1, $this->matrix('left'));
 
+        self::assertFileDoesNotExist("{$this->folder}/docs/matrix.json");
+    }
+
+    public function testWhoeverEndsItEndsTheSuite(): void
+    {
+        $process = \proc_open([\PHP_BINARY, '-n', 'scripts/test-matrix', 'long'], [1 => ['file', '/dev/null', 'w']], $pipes, $this->folder, ['WEFT_VAR' => "{$this->folder}/var"] + \getenv());
+        Timing::until(fn(): bool => \is_file("{$this->folder}/begun"), 'the suite to begin');
+
+        \proc_terminate($process);
+        Timing::until(static fn(): bool => !\proc_get_status($process)['running'], 'its end');
+        \proc_close($process);
+
+        self::assertFileExists("{$this->folder}/ended");
         self::assertFileDoesNotExist("{$this->folder}/docs/matrix.json");
     }
 
