@@ -208,7 +208,7 @@ class HttpRequest
     }
 
     /**
-     * Whether the response waits for its connection to write it, which takes a turn of the loop.
+     * Whether the response, or its end, may wait for its connection to write it, which takes a turn of the loop.
      *
      * @internal
      */

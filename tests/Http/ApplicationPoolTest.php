@@ -6,6 +6,7 @@ namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Runtime\Subprocess;
+use Weft\Tests\Timing;
 
 /** Instances of an application, each in its realm. Programs of their own: realms take hold of state that PHPUnit uses as well. */
 final class ApplicationPoolTest extends HttpTestCase
@@ -281,6 +282,43 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertStringContainsString('1 b', $server->curl('/?n=b')[1]);
         $server->curl('/?n=c&fail=1');
         self::assertStringContainsString('2 d', $server->curl('/?n=d')[1]);
+    }
+
+    /** @dataProvider bodies */
+    #[DataProvider('bodies')]
+    public function testTheWholeBodyLeavesBeforeATerminateThatDoesNotWait(string $body, string $end): void
+    {
+        $server = $this->serve(<<<PHP
+            file_put_contents(\$file = sys_get_temp_dir() . '/weft-file-' . getmypid(), str_repeat('x', 300_000) . 'the end');
+            register_shutdown_function(static fn() => unlink(\$file));
+            \$pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 1);
+            \$routes->fallback(static fn(Request \$request) => \$pool->serve(\$request, static fn() => $body, static function () {
+                // usleep() would let other tasks run.
+                for (\$until = hrtime(true) + 10e9; hrtime(true) < \$until && !file_exists(getenv('WEFT_TEST_GATES') . '.busy');) { clearstatcache(); }
+                error_log('terminated');
+            }));
+            PHP);
+        $socket = $server->connect();
+        \stream_set_timeout($socket, (int) Timing::DEADLINE);
+        \fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        for ($response = ''; !\str_ends_with($response, $end) && ($piece = (string) \fread($socket, 65_536)) !== '';) {
+            $response .= $piece;
+        }
+
+        self::assertStringNotContainsString('terminated', $server->log());
+        self::assertStringEndsWith($end, $response, \substr($response, 0, 200));
+        $server->open('busy');
+        self::assertTrue($server->awaitLog('terminated'));
+    }
+
+    public static function bodies(): iterable
+    {
+        yield 'a file' => ['Response::file($file)', 'the end'];
+        yield 'a stream that has waited' => [
+            'new Response(200, [], static function (BodyWriter $writer) { $writer->write("begun "); delay(0.05); $writer->write("the end"); })',
+            "the end\r\n0\r\n\r\n",
+        ];
     }
 
     public function testASessionIsClosedWhenItsRequestFails(): void

@@ -940,6 +940,34 @@ fn a_connection_that_has_sent_files_is_still_served_without_hyper() {
 }
 
 #[test]
+fn a_response_is_queued_until_the_socket_has_all_of_it() {
+    run_for(DAYS, async {
+        let (server, address) = listening(limits(), false);
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut room = vec![0; LARGE + 1_000];
+        for (file, is_queued) in [(&*SMALL_FILE, false), (&*LARGE_FILE, true)] {
+            socket.write_all(request).await.unwrap();
+            let call = handed(&server).await;
+            call.respond(file.answer(call.head(), StatusCode::OK, HeaderMap::new()));
+            assert_eq!(call.is_queued(), is_queued, "{} bytes", file.size());
+            let mut received = 0;
+            while received < file.size() as usize {
+                received += socket.read(&mut room).await.unwrap();
+            }
+        }
+        socket.write_all(request).await.unwrap();
+        let call = handed(&server).await;
+        let (writer, body) = Body::stream(None);
+        call.respond(Response::new(body));
+        assert!(socket.read(&mut room).await.unwrap() > 0);
+        writer.write("the end".into()).unwrap();
+        writer.end(None);
+        assert!(call.is_queued(), "the connection has taken the head only");
+    });
+}
+
+#[test]
 fn a_file_that_becomes_shorter_while_it_is_sent_ends_the_connection() {
     run_for(DAYS, async {
         for with_hyper in [false, true] {

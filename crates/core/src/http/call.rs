@@ -42,6 +42,8 @@ pub struct Call {
     admission: Rc<Admission>,
     /// The head of the response is known.
     is_answered: Cell<bool>,
+    /// The connection wrote the response, as far as the socket took it, from the call that gave it.
+    is_written: Cell<bool>,
     is_handled: Cell<bool>,
     pub(super) answer: RefCell<Option<Response<Body>>>,
     /// The connection, waiting for the answer.
@@ -69,6 +71,7 @@ impl Call {
             timer: RefCell::default(),
             admission: Rc::clone(admission),
             is_answered: Cell::default(),
+            is_written: Cell::default(),
             is_handled: Cell::default(),
             answer: RefCell::default(),
             waker: Cell::default(),
@@ -185,6 +188,7 @@ impl Call {
             Some(response) => self.answer_with(response),
             None => {
                 self.is_answered.set(true);
+                self.is_written.set(true);
                 self.record_time();
             }
         }
@@ -209,6 +213,7 @@ impl Call {
         count(status);
         self.admission.finish(self.id);
         self.is_answered.set(true);
+        self.is_written.set(true);
         self.record_time();
         writer.write_parts(status, fields, body);
         Some(true)
@@ -274,9 +279,9 @@ impl Call {
         Ok(may_begin.then_some(socket))
     }
 
-    /// Whether the response waits for the connection's task to write it. Otherwise the socket has it, as far as it takes it.
+    /// Whether the response, or its end, may wait for the connection's task to write it. Otherwise the socket has all of it.
     pub fn is_queued(&self) -> bool {
-        self.answer.borrow().is_some()
+        !self.is_written.get() || self.writer().is_some_and(|writer| writer.has_unsent())
     }
 
     /// Whether the client still waits for the response.

@@ -316,7 +316,7 @@ impl Direct {
         self.send_later(head, Body::from(body));
     }
 
-    /// Sends what of a file is in memory, up to its first chunk.
+    /// Sends the head and as much of the first chunk as the page cache has. The connection's task sends the rest.
     fn send_file(&self, head: &mut Vec<u8>, mut file: Box<FileBody>) {
         file.append_cached(head);
         let written = match &*self.stream.borrow() {
@@ -353,7 +353,7 @@ impl Direct {
     /// hyper reads the request in progress once more, and finds that it has been handed out.
     fn hand_over(&self) -> Option<(Stream, Bytes)> {
         let stream = self.stream.take()?;
-        if !self.unsent.borrow().is_empty() {
+        if self.has_unsent() {
             // The connection is aborted, in the middle of an answer.
             return None;
         }
@@ -404,9 +404,11 @@ impl ResponseWriter for Direct {
     }
 
     fn is_ready(&self) -> bool {
-        self.stream.borrow().is_some()
-            && self.unsent.borrow().is_empty()
-            && !self.connection.must_close()
+        self.stream.borrow().is_some() && !self.has_unsent() && !self.connection.must_close()
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.unsent.borrow().is_empty()
     }
 }
 

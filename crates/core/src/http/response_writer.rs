@@ -10,6 +10,9 @@ pub(super) trait ResponseWriter {
     /// Whether a response can be written now.
     fn is_ready(&self) -> bool;
 
+    /// Whether the connection's task has to write the rest of a response.
+    fn has_unsent(&self) -> bool;
+
     /// Writes a response. Returns it, with nothing written, if it is not plain or cannot be written now.
     fn write(&self, response: Response<Body>) -> Option<Response<Body>>;
 
