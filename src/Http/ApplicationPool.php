@@ -55,15 +55,15 @@ final class ApplicationPool
     /** This many are named in the log. */
     private const HOLDERS_NAMED = 5;
 
+    /** PHP runs on the command line here: `dump()` and `dd()` would write to the terminal and not into the response. */
+    private const SERVING = ['VAR_DUMPER_FORMAT' => 'html'];
+
     /** @var Pool<ApplicationInstance<T>> */
     private readonly Pool $instances;
 
     private readonly InstanceMemory $memory;
     private readonly LoggerInterface $logger;
     private readonly StateWatch $watch;
-
-    /** PHP runs on the command line here: `dump()` and `dd()` would write to the terminal and not into the response. */
-    private const SERVING = ['VAR_DUMPER_FORMAT' => 'html'];
 
     /** @var array<string, string> what `$_SERVER` has where a request has no such variable, with those of the environment */
     private readonly array $environment;

@@ -28,7 +28,13 @@ final class ApplicationInstance
     public function __construct(\Closure $boot)
     {
         $this->realm = new Realm();
-        $this->application = $this->realm->run(static fn(): object => $boot());
+        $this->application = $this->realm->run(static function () use ($boot): object {
+            $application = $boot();
+            // Each request begins with the settings of now, whatever work without a request has set meanwhile.
+            Native\Realm::keepSettings();
+
+            return $application;
+        });
     }
 
     /**
