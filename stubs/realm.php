@@ -44,7 +44,7 @@ final class Realm
     }
 
     /**
-     * Puts a request into the superglobals, `php://input` and `filter_input()`, and forgets headers and session of the one before. Shutdown
+     * Puts a request into the superglobals, `php://input` and `filter_input()`, and forgets headers, session and last error of the one before. Shutdown
      * functions that were registered before the first request are set aside. Settings (`ini_set()`, `error_reporting()`, time zone, locale,
      * `mb_internal_encoding()` and its like) and `$_ENV` are put back to those that were in force at the first request.
      *

@@ -205,6 +205,23 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame([['from a file', 'from a file'], ['outside', 'handled in boot'], ['outside']], $seen);
     }
 
+    public function testARealmBeginsWithTheTimeZoneAndTheLocaleOfTheProcess(): void
+    {
+        $seen = self::program(<<<'PHP'
+            date_default_timezone_set('Asia/Tokyo');
+            setlocale(LC_ALL, 'C');
+            $state = static fn(): array => [date_default_timezone_get(), setlocale(LC_CTYPE, 0)];
+            $madeInAnother = (new Realm())->run(static function (): Realm {
+                date_default_timezone_set('Europe/Vienna');
+                setlocale(LC_ALL, 'C.UTF-8');
+                return new Realm();
+            });
+            $seen = [(new ApplicationPool($boot, 1))->with($state), $madeInAnother->run($state), $state()];
+            PHP);
+
+        self::assertSame([['Asia/Tokyo', 'C'], ['Asia/Tokyo', 'C'], ['Asia/Tokyo', 'C']], $seen);
+    }
+
     public function testSizesAndWaitsThatMeanNothingAreRefused(): void
     {
         foreach ([[0, 1.0, 'A pool of kernels needs at least 1 instance, got $size 0'], [1, -1.0, 'The wait for one of the kernels must be at least 0 seconds, got $wait -1'], [1, \NAN, '$wait NAN']] as [$size, $wait, $named]) {
@@ -389,11 +406,115 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame($expected, \json_decode(self::bodyOf($server->get('/')), true));
     }
 
+    public function testWhatWorkWithoutARequestSetsIsNotTakenForTheBoots(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static function () { ini_set('precision', '10'); return new stdClass(); }, 1);
+            $routes->get('/with', static fn() => Response::text($pool->with(static fn() => ini_set('precision', '5'))));
+            $routes->fallback(static fn(Request $request) => $pool->serve($request, static function () { echo ini_get('precision'); }));
+            PHP);
+
+        self::assertSame('10', self::bodyOf($server->get('/with')), 'the value before');
+        self::assertSame('10', self::bodyOf($server->get('/')));
+    }
+
     public function testARequestDoesNotFindTheLastErrorOfAnother(): void
     {
         $server = $this->serve('$routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () { echo json_encode(error_get_last()); @trigger_error("of a request"); }, 1));');
 
         self::assertSame(['null', 'null'], [self::bodyOf($server->get('/')), self::bodyOf($server->get('/'))]);
+    }
+
+    public function testARequestDoesNotFindTheLastErrorOfOneThatRunsBesideIt(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $gate = new Weft\Runtime\Channel(1);
+            $routes->get('/open', static fn() => [$gate->send(true)]);
+            $routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () use ($gate) {
+                if (isset($_GET['own'])) { @trigger_error('own'); }
+                if (isset($_GET['wait'])) { error_log('waits'); $gate->receive(); }
+                echo json_encode(error_get_last()['message'] ?? null);
+                @trigger_error("other");
+            }, 2));
+            PHP);
+        foreach (['/?wait=1' => 'null', '/?wait=1&own=1' => '"own"'] as $path => $expected) {
+            $waiting = $server->connect();
+            \fwrite($waiting, "GET $path HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            self::assertTrue($server->awaitLog('waits'));
+
+            self::assertSame('null', self::bodyOf($server->get('/')));
+            $server->get('/open');
+
+            self::assertSame($expected, self::bodyOf(ServerProcess::readAll($waiting)));
+        }
+    }
+
+    public function testTheSessionHandlerOfTheBootStaysWhenARequestSetsAnything(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class KeptSessions extends SessionHandler {
+                public static int $opened = 0;
+                public function open(string $path, string $name): bool { self::$opened++; return true; }
+                public function read(string $id): string { return ''; }
+                public function write(string $id, string $data): bool { return true; }
+                public function close(): bool { return true; }
+            }
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                session_set_save_handler(new KeptSessions());
+                set_error_handler(static fn(int $level, string $message) => throw new ErrorException($message));
+                return static function () {
+                    session_start();
+                    ini_set('precision', '7');
+                    isset($_GET['files']) && [session_write_close(), ini_set('session.save_handler', 'files')];
+                    echo KeptSessions::$opened, ' ', ini_get('session.save_handler');
+                };
+            }, 1));
+            PHP);
+
+        self::assertSame(
+            ['1 user', '2 user', '3 files', '4 user'],
+            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/', '/?files=1', '/']),
+            $server->log(),
+        );
+    }
+
+    public function testASettingThatCannotBePutBackDoesNotFailTheNextRequest(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                ini_set('memory_limit', (memory_get_usage(true) >> 20) + 16 . 'M');
+                set_error_handler(static fn(int $level, string $message) => throw new ErrorException($message));
+                $held = '';
+                return static function () use (&$held) {
+                    ini_set('memory_limit', '1G');
+                    $held = $held ?: str_repeat('x', 64 << 20);
+                    echo json_encode(error_get_last());
+                };
+            }, 1));
+            PHP);
+
+        self::assertSame(['null', 'null', 'null'], \array_map(static fn(): string => self::bodyOf($server->get('/')), [1, 2, 3]), $server->log());
+    }
+
+    public function testRegularExpressionsFollowTheLocaleThatIsPutBack(): void
+    {
+        $locales = \sys_get_temp_dir() . '/weft-locales-' . \bin2hex(\random_bytes(6));
+        \mkdir($locales);
+        try {
+            \exec("localedef -i de_DE -f ISO-8859-1 $locales/de_DE 2>&1", $output, $code);
+            $code === 0 || self::markTestSkipped('No locale can be made: the package locales is not installed');
+            $server = $this->serve(<<<PHP
+                putenv('LOCPATH=$locales');
+                \$routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () {
+                    isset(\$_GET['german']) && setlocale(LC_ALL, 'de_DE');
+                    echo preg_match('/^\w$/', "\xe4");
+                }, 1));
+                PHP);
+
+            self::assertSame(['0', '1', '0', '1'], \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/?german=1', '/', '/?german=1']));
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg($locales));
+        }
     }
 
     public function testHeaderFieldsAreThereAsUnderPhpFpm(): void

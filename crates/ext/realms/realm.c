@@ -141,6 +141,18 @@ static void inherit(weft_realm_state *state)
 	state->mbstring = kept != NULL ? kept->mbstring : weft_mbstring_state();
 }
 
+static void begin_locale(weft_realm_state *state)
+{
+	const weft_realm_state *kept = base_in_place_or_kept();
+	if (kept == NULL) {
+		state->locale = weft_locale();
+	} else if (kept->locale != NULL) {
+		state->locale = zend_string_copy(kept->locale);
+	}
+	zend_string *regex_locale = kept != NULL ? kept->regex_locale : BG(ctype_string);
+	state->regex_locale = regex_locale != NULL ? zend_string_copy(regex_locale) : NULL;
+}
+
 static void begin_state(weft_realm_state *state)
 {
 	memset(state, 0, sizeof(*state));
@@ -168,8 +180,9 @@ static void begin_state(weft_realm_state *state)
 	zend_stack_init(&state->error_handlers, sizeof(zval));
 	zend_stack_init(&state->error_handlers_reporting, sizeof(int));
 	zend_stack_init(&state->exception_handlers, sizeof(zval));
-	const char *timezone = kept != NULL ? kept->timezone : NULL;
+	const char *timezone = kept != NULL ? kept->timezone : *weft_timezone();
 	state->timezone = timezone != NULL ? estrdup(timezone) : NULL;
+	begin_locale(state);
 	begin_ini(state);
 	if (weft_has_sessions()) {
 		begin_session(state);
@@ -223,6 +236,10 @@ static void end_state(weft_realm_state *state)
 	if (state->locale != NULL) {
 		zend_string_release(state->locale);
 	}
+	if (state->regex_locale != NULL) {
+		zend_string_release(state->regex_locale);
+	}
+	weft_last_error_free(&state->last_error);
 	if (weft_has_sessions()) {
 		php_ps_globals *session = &state->session;
 		if (session->id != NULL) {
@@ -597,6 +614,7 @@ static ZEND_METHOD(Realm, begin)
 	} else {
 		weft_settings_keep(&realm->booted);
 	}
+	weft_last_error_forget();
 	zval *session = weft_superglobal(WEFT_SESSION);
 	zval_ptr_dtor(session);
 	ZVAL_UNDEF(session);

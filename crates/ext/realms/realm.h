@@ -45,6 +45,14 @@ typedef struct {
 	size_t count;
 } weft_ini_list;
 
+/* The last error, as error_get_last() returns it. */
+typedef struct {
+	int type;
+	zend_string *message;
+	zend_string *file;
+	int line;
+} weft_last_error;
+
 /* The state of a realm. While it is in place, PHP has the values, and those here are out of date. */
 typedef struct {
 	zval superglobals[WEFT_SUPERGLOBALS];
@@ -75,10 +83,13 @@ typedef struct {
 	weft_ini_list ini;
 	/* LC_ALL, or NULL if setlocale() was not called. */
 	zend_string *locale;
+	/* PHP compiles regular expressions for each of these anew. NULL is C. */
+	zend_string *regex_locale;
+	weft_last_error last_error;
 	php_ps_globals session;
 } weft_realm_state;
 
-/* What PHP-FPM forgets at the end of a request. */
+/* Settings that PHP-FPM forgets at the end of a request. */
 typedef struct {
 	bool are_kept;
 	weft_ini_list ini;
@@ -86,6 +97,7 @@ typedef struct {
 	char *timezone;
 	/* LC_ALL, or NULL if setlocale() was not called. */
 	zend_string *locale;
+	zend_string *regex_locale;
 	weft_mbstring mbstring;
 	/* $_ENV */
 	zval environment;

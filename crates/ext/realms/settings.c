@@ -20,6 +20,9 @@ void weft_settings_free(weft_settings *settings)
 	if (settings->locale != NULL) {
 		zend_string_release(settings->locale);
 	}
+	if (settings->regex_locale != NULL) {
+		zend_string_release(settings->regex_locale);
+	}
 	zval_ptr_dtor(&settings->environment);
 	memset(settings, 0, sizeof(*settings));
 }
@@ -33,31 +36,59 @@ void weft_settings_keep(weft_settings *settings)
 	settings->error_reporting = EG(error_reporting);
 	settings->timezone = timezone != NULL ? estrdup(timezone) : NULL;
 	settings->locale = weft_locale();
+	settings->regex_locale = BG(ctype_string) != NULL ? zend_string_copy(BG(ctype_string)) : NULL;
 	settings->mbstring = weft_mbstring_state();
 	ZVAL_COPY_DEREF(&settings->environment, weft_superglobal(WEFT_ENV));
 }
 
-static bool is_of_session(const zend_ini_entry *entry)
+/* NULL if the entry is not in the list. */
+static const zend_string *value_in(const weft_ini_list *list, const zend_ini_entry *entry)
 {
-	return zend_string_starts_with_literal(entry->name, "session.");
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->entries[i].entry == entry) {
+			return list->entries[i].value;
+		}
+	}
+	return NULL;
 }
 
+/* PHP refuses a change of a session's settings while one is active. */
+static bool is_changeable(const zend_ini_entry *entry)
+{
+	return !weft_has_sessions() || weft_sessions()->session_status != php_session_active || !zend_string_starts_with_literal(entry->name, "session.");
+}
+
+/* "user" is what session_set_save_handler() sets, and PHP refuses it to everyone else. */
+static void alter(const weft_ini *kept)
+{
+	if (weft_has_sessions()) {
+		weft_sessions()->set_handler = true;
+	}
+	zend_alter_ini_entry_ex(kept->entry->name, kept->value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+	if (weft_has_sessions()) {
+		weft_sessions()->set_handler = false;
+	}
+}
+
+/* Unchanged settings are not touched: some have effects when they are set, and PHP refuses a second change of others. */
 static void restore_ini(const weft_ini_list *kept)
 {
 	weft_ini_list in_force = weft_ini_in_force();
 	if (!weft_ini_is_equal(&in_force, kept)) {
-		/* PHP refuses a change of these while a session is active. */
-		bool skips_session = weft_has_sessions() && weft_sessions()->session_status == php_session_active;
+		weft_reports stopped = weft_reports_stop();
 		for (size_t i = 0; i < in_force.count; i++) {
-			if (!skips_session || !is_of_session(in_force.entries[i].entry)) {
-				zend_restore_ini_entry(in_force.entries[i].entry->name, ZEND_INI_STAGE_RUNTIME);
+			zend_ini_entry *entry = in_force.entries[i].entry;
+			if (value_in(kept, entry) == NULL && is_changeable(entry)) {
+				zend_restore_ini_entry(entry->name, ZEND_INI_STAGE_RUNTIME);
 			}
 		}
 		for (size_t i = 0; i < kept->count; i++) {
-			if (!skips_session || !is_of_session(kept->entries[i].entry)) {
-				zend_alter_ini_entry_ex(kept->entries[i].entry->name, kept->entries[i].value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+			const zend_string *value = value_in(&in_force, kept->entries[i].entry);
+			if ((value == NULL || !zend_string_equals(value, kept->entries[i].value)) && is_changeable(kept->entries[i].entry)) {
+				alter(&kept->entries[i]);
 			}
 		}
+		weft_reports_resume(&stopped);
 	}
 	weft_ini_free(&in_force);
 }
@@ -72,6 +103,18 @@ static void restore_timezone(const char *kept)
 		efree(*timezone);
 	}
 	*timezone = kept != NULL ? estrdup(kept) : NULL;
+}
+
+static void restore_locale(zend_string *kept, zend_string *regex_locale)
+{
+	if (!BG(locale_changed) && kept == NULL) {
+		return;
+	}
+	weft_put_locale(kept);
+	if (BG(ctype_string) != NULL) {
+		zend_string_release(BG(ctype_string));
+	}
+	BG(ctype_string) = regex_locale != NULL ? zend_string_copy(regex_locale) : NULL;
 }
 
 /* An array that nobody has written to since is the same. */
@@ -92,9 +135,7 @@ void weft_settings_restore(const weft_settings *settings)
 	restore_ini(&settings->ini);
 	EG(error_reporting) = settings->error_reporting;
 	restore_timezone(settings->timezone);
-	if (BG(locale_changed) || settings->locale != NULL) {
-		weft_put_locale(settings->locale);
-	}
+	restore_locale(settings->locale, settings->regex_locale);
 	weft_put_mbstring(&settings->mbstring);
 	restore_environment(&settings->environment);
 }

@@ -204,6 +204,77 @@ static void ini_apply(const weft_ini_list *list)
 	}
 }
 
+/* --- error_get_last() and what is reported ------------------------------------------------------------------------------------------- */
+
+/* Those that end the process: its shutdown functions ask which it was. */
+#define FATAL (E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE)
+
+static bool is_ending(void)
+{
+	return PG(last_error_message) != NULL && (PG(last_error_type) & FATAL) != 0;
+}
+
+static weft_last_error take_last_error(void)
+{
+	weft_last_error taken = {PG(last_error_type), PG(last_error_message), PG(last_error_file), PG(last_error_lineno)};
+	PG(last_error_type) = 0;
+	PG(last_error_message) = NULL;
+	PG(last_error_file) = NULL;
+	PG(last_error_lineno) = 0;
+	return taken;
+}
+
+static void put_last_error(weft_last_error *error)
+{
+	weft_last_error_forget();
+	PG(last_error_type) = error->type;
+	PG(last_error_message) = error->message;
+	PG(last_error_file) = error->file;
+	PG(last_error_lineno) = error->line;
+	*error = (weft_last_error) {0};
+}
+
+void weft_last_error_free(weft_last_error *error)
+{
+	if (error->message != NULL) {
+		zend_string_release(error->message);
+	}
+	if (error->file != NULL) {
+		zend_string_release(error->file);
+	}
+	*error = (weft_last_error) {0};
+}
+
+void weft_last_error_forget(void)
+{
+	weft_last_error forgotten = take_last_error();
+	weft_last_error_free(&forgotten);
+}
+
+static void exchange_last_error(weft_realm_state *left, weft_realm_state *entered)
+{
+	if (!is_ending()) {
+		left->last_error = take_last_error();
+		put_last_error(&entered->last_error);
+	}
+}
+
+weft_reports weft_reports_stop(void)
+{
+	weft_reports stopped = {.error_reporting = EG(error_reporting), .last_error = take_last_error()};
+	ZVAL_COPY_VALUE(&stopped.error_handler, &EG(user_error_handler));
+	EG(error_reporting) = 0;
+	ZVAL_UNDEF(&EG(user_error_handler));
+	return stopped;
+}
+
+void weft_reports_resume(weft_reports *stopped)
+{
+	EG(error_reporting) = stopped->error_reporting;
+	ZVAL_COPY_VALUE(&EG(user_error_handler), &stopped->error_handler);
+	put_last_error(&stopped->last_error);
+}
+
 /* --- the exchange ------------------------------------------------------------------------------------------------------------------- */
 
 #define MOVE(place, kept) memcpy(&(kept), &(place), sizeof(place))
@@ -233,6 +304,7 @@ static void take_away(weft_realm_state *state)
 	state->shutdown_functions = BG(user_shutdown_function_names);
 	state->timezone = date_globals->timezone;
 	state->locale = weft_locale();
+	state->regex_locale = BG(ctype_string);
 	if (weft_has_sessions()) {
 		MOVE(ps_globals, state->session);
 	}
@@ -262,6 +334,7 @@ static void put_in_place(weft_realm_state *state)
 	MOVE(state->exception_handlers, EG(user_exception_handlers));
 	BG(user_shutdown_function_names) = state->shutdown_functions;
 	date_globals->timezone = state->timezone;
+	BG(ctype_string) = state->regex_locale;
 	if (weft_has_sessions()) {
 		MOVE(state->session, ps_globals);
 	}
@@ -304,12 +377,17 @@ void weft_realm_load(weft_realm *realm)
 	bool ini_differs = !weft_ini_is_equal(&left->ini, &entered->ini);
 	/* Settings of sessions cannot change while one is active, but these are put back in place as a whole. */
 	if (ini_differs) {
+		weft_reports stopped = weft_reports_stop();
 		ini_reset(&left->ini);
+		weft_reports_resume(&stopped);
 	}
 	take_away(left);
 	put_in_place(entered);
+	exchange_last_error(left, entered);
 	if (ini_differs) {
+		weft_reports stopped = weft_reports_stop();
 		ini_apply(&entered->ini);
+		weft_reports_resume(&stopped);
 	} else {
 		ini_exchange_strings(&entered->ini);
 	}

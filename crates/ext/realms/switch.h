@@ -30,6 +30,13 @@ typedef struct {
 	bool refuses_headers;
 } weft_realms;
 
+/* How errors are reported. */
+typedef struct {
+	int error_reporting;
+	zval error_handler;
+	weft_last_error last_error;
+} weft_reports;
+
 extern weft_realms realms;
 
 /* The realm that the running fiber is in, or NULL. */
@@ -49,6 +56,15 @@ char **weft_timezone(void);
 /* LC_ALL, to be released; NULL if setlocale() was not called. */
 zend_string *weft_locale(void);
 void weft_put_locale(const zend_string *locale);
+/*
+ * Nothing is reported in between: a setting that cannot be put back, such as a limit of memory below what is in use, must neither fail the next
+ * request nor run an error handler in the middle of a switch.
+ */
+weft_reports weft_reports_stop(void);
+void weft_reports_resume(weft_reports *stopped);
+/* error_get_last() returns null. */
+void weft_last_error_forget(void);
+void weft_last_error_free(weft_last_error *error);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
 /* From now on filter_input() and its like read the input of the realm. */

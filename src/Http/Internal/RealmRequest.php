@@ -113,8 +113,6 @@ final class RealmRequest
      */
     private static function begin(Realm $realm, Request $request, array $server, array $environment): void
     {
-        // The warning of another request is none of this one's.
-        \error_clear_last();
         $isMultipart = Form::isMultipart($request);
         $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
         $form = $isForm ? $request->form() : [];
