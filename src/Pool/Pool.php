@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Pool;
 
 use Weft\Native;
+use Weft\Pool\Internal\Borrowing;
 use Weft\Pool\Internal\ResourceLifecycle;
 use Weft\Runtime\Internal\CompletionListener;
 use Weft\Runtime\Internal\Scheduler;
@@ -27,6 +28,8 @@ final class Pool
     private readonly bool $hasLeases;
     /** @var array<int, \WeakReference<Lease<T>>> the lease of each task, with `bindToTask` */
     private array $bound = [];
+    /** @var list<Borrowing> of calls of with() that have ended */
+    private array $unused = [];
 
     /**
      * @param \Closure(): T $factory creates a resource; runs in a task of its own and may suspend
@@ -117,10 +120,14 @@ final class Pool
         if ($id < 0) {
             $id = $this->awaitResource(-$id);
         }
+        $borrowing = \array_pop($this->unused) ?? new Borrowing($this->native);
+        $borrowing->id = $id;
         $interruptions = $task->interruptions ?? 0;
         try {
             return $work($this->lifecycle->resources[$id]);
         } finally {
+            $borrowing->id = 0;
+            $this->unused[] = $borrowing;
             $this->native->giveBack($id, $task !== null && ($task->interruptions !== $interruptions || $task->isUnwinding()));
         }
     }

@@ -104,6 +104,27 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertSame([3, ''], $server->end());
     }
 
+    public function testExitWithAResourceOfAPoolLetsARequestFinishThatWaitsForIt(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Pool\Pool(static fn() => new stdClass(), new Weft\Pool\PoolOptions(size: 1));
+            $gate = new Weft\Runtime\Channel(1);
+            $routes->get("/exit", static fn() => $pool->with(static function () use ($gate) { fwrite(STDERR, "holding"); $gate->receive(); exit(3); }));
+            $routes->get("/waiting", static fn() => $pool->with(static fn() => Response::text("finished")));
+            $routes->get("/open", static function () use ($gate, $pool) { while ($pool->stats()["waiting"] === 0) { delay(0.001); } $gate->send(true); return Response::text("open"); });
+            PHP);
+        $exit = $server->connect();
+        fwrite($exit, "GET /exit HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('holding'));
+        $waiting = $server->connect();
+        fwrite($waiting, "GET /waiting HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $server->get('/open');
+
+        self::assertStringEndsWith('finished', ServerProcess::readAll($waiting), $server->log());
+        self::assertStatus(500, ServerProcess::readAll($exit));
+    }
+
     public function testExitAfterAWaitIsNamedInTheLog(): void
     {
         $server = $this->serve('$routes->get("/exit/{code}", static function (int $code) { delay(0.01); exit($code); });');
