@@ -192,7 +192,7 @@ final class LingerTest extends HttpTestCase
      */
     private static function sendMuch(\Closure $connect, string $head, string $piece)
     {
-        for ($attempt = 1; ; ++$attempt) {
+        for ($attempt = 1;; ++$attempt) {
             $socket = $connect();
             stream_set_timeout($socket, (int) Timing::DEADLINE);
             $from = microtime(true);
