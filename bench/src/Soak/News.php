@@ -12,10 +12,11 @@ use function Weft\delay;
 /** Progress lines on stderr: a silent run of hours looks as if it hangs. */
 final class News
 {
-    private const FIRST = 1.0;
     private const SECONDS = 10.0;
 
     /**
+     * Prints the first line now, and then one every ten seconds.
+     *
      * @param \Closure(): string $line how far it is
      * @return Task to be cancelled at the end
      */
@@ -23,11 +24,15 @@ final class News
     {
         $started = hrtime(true);
 
-        return async(static function () use ($line, $started): never {
-            delay(self::FIRST);
+        $print = static function () use ($line, $started): void {
+            fwrite(STDERR, sprintf("%8.0f s  %s\n", (hrtime(true) - $started) / 1e9, $line()));
+        };
+        $print();
+
+        return async(static function () use ($print): never {
             while (true) {
-                fwrite(STDERR, sprintf("%8.0f s  %s\n", (hrtime(true) - $started) / 1e9, $line()));
                 delay(self::SECONDS);
+                $print();
             }
         });
     }
