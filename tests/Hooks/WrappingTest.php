@@ -15,8 +15,9 @@ final class WrappingTest extends TestCase
     private const PROGRAM = <<<'PHP'
         final class Report extends Database {}
         $pdo = new Report('sqlite::memory:');
-        @$pdo->sqliteCreateFunction('pause', function (): int { delay(0.05); return 1; });
-        run(function () use ($pdo) {
+        $isTried = false;
+        @$pdo->sqliteCreateFunction('pause', function () use (&$isTried): int { while (!$isTried) { delay(0.001); } return 1; });
+        run(function () use ($pdo, &$isTried) {
             for ($i = 0; $i < 500; $i++) {
                 // Hot enough for every compiler.
                 $pdo->query('SELECT 1')->fetch();
@@ -29,6 +30,7 @@ final class WrappingTest extends TestCase
             } catch (Weft\Runtime\HandleInUseError $error) {
                 echo $error->call, "\n";
             }
+            $isTried = true;
             echo $first->await(), "\n";
         });
         PHP;
