@@ -23,7 +23,6 @@ final class News
     public static function of(\Closure $line): Task
     {
         $started = hrtime(true);
-
         $print = static function () use ($line, $started): void {
             fwrite(STDERR, sprintf("%8.0f s  %s\n", (hrtime(true) - $started) / 1e9, $line()));
         };
