@@ -28,8 +28,8 @@ final class Pool
     {
     }
 
-    /** False when it is not lent. */
-    public function giveBack(int $id, bool $broken): bool
+    /** The operation of the borrower that has it now, which no poll returns any more; 0 if it went to none. */
+    public function giveBack(int $id, bool $broken): int
     {
     }
 

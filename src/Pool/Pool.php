@@ -128,7 +128,10 @@ final class Pool
         } finally {
             $borrowing->id = 0;
             $this->unused[] = $borrowing;
-            $this->native->giveBack($id, $task !== null && ($task->interruptions !== $interruptions || $task->isUnwinding()));
+            $next = $this->native->giveBack($id, $task !== null && ($task->interruptions !== $interruptions || $task->isUnwinding()));
+            if ($next !== 0) {
+                Scheduler::handOver($next);
+            }
         }
     }
 
@@ -276,16 +279,17 @@ final class Pool
         if ($this->bound !== []) {
             unset($this->bound[$lease->task()]);
         }
-        if ($this->hooks->returned === null) {
-            $this->native->giveBack($lease->id, $broken);
-            return;
-        }
-        $kept = false;
+        $kept = $this->hooks->returned === null;
         try {
-            ($this->hooks->returned)($resource);
-            $kept = true;
+            if ($this->hooks->returned !== null) {
+                ($this->hooks->returned)($resource);
+                $kept = true;
+            }
         } finally {
-            $this->native->giveBack($lease->id, $broken || !$kept);
+            $next = $this->native->giveBack($lease->id, $broken || !$kept);
+            if ($next !== 0) {
+                Scheduler::handOver($next);
+            }
         }
     }
 

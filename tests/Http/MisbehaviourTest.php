@@ -125,6 +125,63 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertStatus(500, ServerProcess::readAll($exit));
     }
 
+    public function testExitAfterAResourceWasHandedOverLetsTheRequestFinishThatHasItNow(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Pool\Pool(static fn() => new stdClass(), new Weft\Pool\PoolOptions(size: 1));
+            $gate = new Weft\Runtime\Channel(1);
+            $routes->get("/exit", static function () use ($pool, $gate) { $pool->with(static function () use ($gate) { fwrite(STDERR, "holding"); $gate->receive(); }); exit(3); });
+            $routes->get("/waiting", static fn() => $pool->with(static fn() => Response::text("finished")));
+            $routes->get("/open", static function () use ($gate, $pool) { while ($pool->stats()["waiting"] === 0) { delay(0.001); } $gate->send(true); return Response::text("open"); });
+            PHP);
+        $exit = $server->connect();
+        fwrite($exit, "GET /exit HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('holding'));
+        $waiting = $server->connect();
+        fwrite($waiting, "GET /waiting HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $server->get('/open');
+
+        self::assertStringEndsWith('finished', ServerProcess::readAll($waiting), $server->log());
+        self::assertStatus(500, ServerProcess::readAll($exit));
+        self::assertSame([3, ''], $server->end());
+    }
+
+    public function testExitOfARequestToWhichAResourceWasHandedOverLetsTheOthersOfTheSameTurnFinish(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Pool\Pool(static fn() => new stdClass(), new Weft\Pool\PoolOptions(size: 1));
+            $gate = new Weft\Runtime\Channel(3);
+            $routes->get("/holds", static fn() => $pool->with(static function () use ($gate) { fwrite(STDERR, "holding"); $gate->receive(); return Response::text("held"); }));
+            $routes->get("/ready", static function () use ($gate) { fwrite(STDERR, "ready"); $gate->receive(); return Response::text("finished"); });
+            $routes->get("/exit", static fn() => $pool->with(static function () { exit(3); }));
+            $routes->get("/open", static function () use ($gate, $pool) {
+                while ($pool->stats()["waiting"] === 0) { delay(0.001); }
+                foreach (range(1, 3) as $_) { $gate->send(true); }
+                return Response::text("open");
+            });
+            PHP);
+        $holds = $server->connect();
+        fwrite($holds, "GET /holds HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('holding'));
+        $ready = [$server->connect(), $server->connect()];
+        foreach ($ready as $connection) {
+            fwrite($connection, "GET /ready HTTP/1.1\r\nHost: a\r\n\r\n");
+        }
+        self::assertTrue($server->awaitLog('readyready'));
+        $exit = $server->connect();
+        fwrite($exit, "GET /exit HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $server->get('/open');
+
+        foreach ($ready as $connection) {
+            self::assertStringEndsWith('finished', ServerProcess::readAll($connection), $server->log());
+        }
+        self::assertStringEndsWith('held', ServerProcess::readAll($holds), $server->log());
+        self::assertStatus(500, ServerProcess::readAll($exit));
+        self::assertSame([3, ''], $server->end());
+    }
+
     public function testExitAfterAWaitIsNamedInTheLog(): void
     {
         $server = $this->serve('$routes->get("/exit/{code}", static function (int $code) { delay(0.01); exit($code); });');

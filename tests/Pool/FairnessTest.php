@@ -9,6 +9,8 @@ use PHPUnit\Framework\TestCase;
 use Weft\Pool\Lease;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolOptions;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Channel;
 
 use function Weft\all;
 use function Weft\async;
@@ -59,6 +61,61 @@ final class FairnessTest extends TestCase
     {
         yield 'nothing but letting others go on' => [yieldNow(...)];
         yield 'something of the same length' => [static fn () => delay(0.0005)];
+    }
+
+    public function testWhoGetsAReturnedResourceGoesOnBeforeTheOthersThatAreReady(): void
+    {
+        $order = [];
+        run(static function () use (&$order): void {
+            $pool = new Pool(static fn (): object => new \stdClass(), new PoolOptions(size: 1));
+            $gate = new Channel(3);
+            $holder = async(static function () use ($pool, $gate, &$order): void {
+                $pool->with($gate->receive(...));
+                $order[] = 'holder';
+            });
+            yieldNow();
+            foreach (['first', 'second'] as $name) {
+                async(static function () use ($pool, $name, &$order): void {
+                    $pool->with(static function () use ($name, &$order): void { $order[] = $name; });
+                });
+            }
+            foreach (['ready', 'also ready'] as $name) {
+                async(static function () use ($gate, $name, &$order): void {
+                    $gate->receive();
+                    $order[] = $name;
+                });
+            }
+            yieldNow();
+            self::assertSame(2, $pool->stats()['waiting']);
+            foreach (\range(1, 3) as $_) {
+                $gate->send(null);
+            }
+            $holder->await();
+        });
+
+        // The first one hands over to nobody: otherwise borrowers that do not wait would hold up all others.
+        self::assertSame(['holder', 'first', 'ready', 'also ready', 'second'], $order);
+    }
+
+    public function testATaskThatIsCancelledWhenItWasHandedAResourceGivesItBack(): void
+    {
+        run(static function (): void {
+            $pool = new Pool(static fn (): object => new \stdClass(), new PoolOptions(size: 1));
+            $lease = $pool->borrow();
+            $waiter = async(static fn () => $pool->with(static fn () => delay(60)));
+            yieldNow();
+
+            $pool->return($lease);
+            $waiter->cancel();
+
+            try {
+                $waiter->await();
+                self::fail('it was cancelled');
+            } catch (CancelledException) {
+            }
+            self::assertSame(0, $pool->stats()['in_use']);
+            timeout(60.0, static fn () => $pool->with(static fn () => null));
+        });
     }
 
     public function testAWaiterIsNeitherOvertakenByLaterOnesNorDelayedByOnesThatLeave(): void

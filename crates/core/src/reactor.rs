@@ -341,6 +341,20 @@ impl<T: 'static> Reactor<T> {
         let _: Poll<()> = tasks.poll(&mut Context::from_waker(Waker::noop()));
     }
 
+    /// Calls `cause` and returns the operation that it has finished, if it has finished one that is not announced yet. The next
+    /// [`poll`](Self::poll) does not return it: the caller has to resume whoever waits for it.
+    ///
+    /// For a call that makes a task ready which should not wait until all others of this turn have run.
+    pub fn finished_by(&self, cause: impl FnOnce()) -> Option<OpId> {
+        let before = self.shared.state.borrow().unannounced.len();
+        cause();
+        let mut state = self.shared.state.borrow_mut();
+        let last = *state.unannounced.get(before..)?.last()?;
+        // What recurs is announced by polls alone.
+        let has_ended = state.outcomes.contains_key(&last);
+        has_ended.then(|| state.unannounced.pop())?
+    }
+
     /// Takes the outcome of a finished operation.
     pub fn take(&self, id: OpId) -> Option<T> {
         self.shared.state.borrow_mut().outcomes.remove(&id)
@@ -461,6 +475,49 @@ mod tests {
         assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
         assert_eq!(reactor.take(id), Some(7));
         assert_eq!(reactor.take(id), None);
+    }
+
+    #[test]
+    fn an_operation_that_a_call_has_finished_is_not_announced_again() {
+        let reactor = reactor();
+        let (earlier, promise) = reactor.expect(());
+        promise.keep(1);
+        let (id, promise) = reactor.expect(());
+        assert_eq!(reactor.finished_by(|| ()), None);
+        assert_eq!(reactor.finished_by(|| promise.keep(2)), Some(id));
+        assert_eq!(reactor.running(), 1);
+        assert_eq!(reactor.poll(None), vec![earlier]);
+        assert_eq!(reactor.take(id), Some(2));
+    }
+
+    #[test]
+    fn of_several_that_a_call_has_finished_the_last_is_returned_and_the_others_are_announced() {
+        let reactor = reactor();
+        let (first, kept_first) = reactor.expect(());
+        let (last, kept_last) = reactor.expect(());
+        let finished = reactor.finished_by(|| {
+            kept_first.keep(1);
+            kept_last.keep(2);
+        });
+        assert_eq!(finished, Some(last));
+        assert_eq!(reactor.poll(None), vec![first]);
+    }
+
+    #[test]
+    fn what_recurs_is_left_to_the_poll() {
+        let reactor = reactor();
+        let (id, announcer) = reactor.recurring();
+        assert_eq!(reactor.finished_by(|| announcer.announce()), None);
+        assert_eq!(reactor.poll(None), vec![id]);
+    }
+
+    #[test]
+    fn a_call_that_cancels_what_was_finished_has_finished_nothing() {
+        let reactor = reactor();
+        let (id, promise) = reactor.expect(());
+        promise.keep(1);
+        assert_eq!(reactor.finished_by(|| reactor.cancel(id)), None);
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{expect, seconds, start};
+use crate::runtime::{expect, finished_by, seconds, start};
 use crate::text::Text;
 
 /// The options as `Weft\Pool\PoolOptions` hands them over; what is missing has the core's default.
@@ -356,18 +356,17 @@ impl Pool {
         Ok(-op)
     }
 
-    pub fn give_back(&self, id: i64, broken: bool) -> bool {
+    pub fn give_back(&self, id: i64, broken: bool) -> i64 {
         let lease = self.leases.borrow_mut().remove(&id);
-        let Some(mut lease) = lease else { return false };
+        let Some(mut lease) = lease else { return 0 };
         if broken {
             lease.discard();
-        } else {
-            if self.queue.resets {
-                lease.condition = Condition::Dirty;
-            }
-            drop(lease);
+            return 0;
         }
-        true
+        if self.queue.resets {
+            lease.condition = Condition::Dirty;
+        }
+        finished_by(move || drop(lease))
     }
 
     pub fn work_arrived(&self) -> PhpResult<i64> {

@@ -41,6 +41,15 @@ pub fn expect(claim: impl std::any::Any) -> PhpResult<(i64, Promise<Outcome>)> {
     Ok((to_php(id), promise))
 }
 
+/// The operation that `cause` finishes, 0 where it finishes none. No poll returns it any more.
+pub fn finished_by(cause: impl FnOnce()) -> i64 {
+    let Some(process) = Process::existing() else {
+        cause();
+        return 0;
+    };
+    process.reactor.finished_by(cause).map_or(0, to_php)
+}
+
 /// Starts an operation that is announced again and again until it is cancelled, and never has an outcome.
 pub fn recurring() -> PhpResult<(i64, Announcer<Outcome>)> {
     let (id, announcer) = Process::current()?.reactor.recurring();

@@ -18,7 +18,7 @@ final class TaskReport
     public static function of(Coroutine $task): TaskInfo
     {
         $state = $task->state();
-        if ($state === TaskState::Ready && $task->fiber?->isSuspended() === true && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->yielded, ...$task->scheduler->turn], true)) {
+        if ($state === TaskState::Ready && $task->fiber?->isSuspended() === true && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->yielded, ...$task->scheduler->turn, $task->scheduler->next], true)) {
             $state = TaskState::Waiting;
         }
         [$subject, $place] = $state === TaskState::Waiting ? CallSites::waitOf($task) : [null, null];
