@@ -21,6 +21,7 @@ final class HooksTest extends TestCase
         self::assertSame(['query', 'call'], $options->loads);
         self::assertSame([8, 64, 256], $options->connections);
         self::assertSame(['weft', 'php-fpm', 'swoole'], $options->only);
+        self::assertSame('load', $options->database);
     }
 
     public function testOnePartOneLoadAndSomeServersCanBeMeasuredAlone(): void

@@ -10,6 +10,7 @@ use Weft\Bench\DiskFlush;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Machine;
 use Weft\Bench\Port;
+use Weft\Bench\ProcessTree;
 use Weft\Bench\Progress;
 use Weft\Bench\Server;
 use Weft\Bench\Spread;
@@ -53,7 +54,7 @@ final class Benchmark
                 $this->versions(),
                 $this->rounds($waits, fn (array $turn): array => json_decode($this->php('waits.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) (self::WAIT / 1000)]), true, flags: JSON_THROW_ON_ERROR)),
                 $this->rounds($costs, fn (array $turn): array => json_decode($this->php('cost.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) $this->options->seconds]), true, flags: JSON_THROW_ON_ERROR)),
-                $measures('http') ? $this->serve() : [],
+                $measures('http') ? $this->serveBesideDatabase() : [],
             );
         } finally {
             foreach (array_filter($servers) as $server) {
@@ -174,6 +175,32 @@ final class Benchmark
     private static function fpm(): string
     {
         return '/usr/sbin/php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;
+    }
+
+    /** @return list<array<string, mixed>> */
+    private function serveBesideDatabase(): array
+    {
+        $restore = $this->options->database === 'load' ? Cores::besideLoad(self::processesOfDatabase()) : static function (): void {};
+        try {
+            return $this->serve();
+        } finally {
+            $restore();
+        }
+    }
+
+    /**
+     * The one that starts the others first.
+     *
+     * @return list<int>
+     */
+    private static function processesOfDatabase(): array
+    {
+        $session = (int) pgsql()->query('SELECT pg_backend_pid()')->fetchColumn();
+        preg_match('/^Name:\s+postgres$.*^PPid:\s+(\d+)$/ms', (string) @file_get_contents("/proc/$session/status"), $status)
+            || throw new BenchmarkException("PostgreSQL does not run on this machine (its session has the process id $session): --database=anywhere leaves it where it is");
+        $main = (int) $status[1];
+
+        return [$main, ...array_diff((new ProcessTree($main))->pids(), [$main])];
     }
 
     /** @return list<array<string, mixed>> */

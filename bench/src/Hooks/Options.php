@@ -12,7 +12,7 @@ final class Options
 {
     public const USAGE = <<<'USAGE'
         usage: bench/hooks/run --extension=FILE [--rounds=N] [--seconds=N] [--short] [--parts=NAME,…] [--loads=NAME,…]
-                               [--connections=N,…] [--only=NAME,…] [--out=FILE]
+                               [--connections=N,…] [--only=NAME,…] [--database=PLACE] [--out=FILE]
 
           --extension    libweft.so, built with optimisations
           --rounds       of all contenders in turns, 6
@@ -22,6 +22,8 @@ final class Options
           --loads        query,call: of the part http
           --connections  8,64,256: of the part http
           --only         servers of the part http: weft php-fpm swoole; all of them by default
+          --database     of the part http: load (PostgreSQL runs on the core of the load generator, so that the server has a core to
+                         itself) or anywhere (where the kernel places it)
           --out          file for the results, bench/out/hooks.json
 
         SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks to the comparison of servers.
@@ -30,6 +32,7 @@ final class Options
 
     public const PARTS = ['waits', 'cost', 'http'];
     public const LOADS = ['query', 'call'];
+    public const DATABASES = ['load', 'anywhere'];
     public const SERVERS = ['weft', 'php-fpm', 'swoole'];
 
     /**
@@ -46,6 +49,7 @@ final class Options
         public readonly array $loads,
         public readonly array $connections,
         public readonly array $only,
+        public readonly string $database,
         public readonly string $out,
         public readonly ?string $swoole,
     ) {
@@ -69,6 +73,7 @@ final class Options
             'loads' => implode(',', self::LOADS),
             'connections' => '8,64,256',
             'only' => implode(',', self::SERVERS),
+            'database' => self::DATABASES[0],
             'out' => "$root/bench/out/hooks.json",
         ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
@@ -84,6 +89,7 @@ final class Options
             self::known($line, 'loads', self::LOADS),
             $line->positives('connections'),
             self::known($line, 'only', self::SERVERS),
+            self::known($line, 'database', self::DATABASES)[0],
             $line->text('out'),
             $swoole,
         );
