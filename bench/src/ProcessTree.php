@@ -49,6 +49,12 @@ final class ProcessTree
         return ($own + $shared) / 1024;
     }
 
+    /** Whether the main thread of one of its processes runs or waits for a core. */
+    public function wantsCore(): bool
+    {
+        return in_array('R', array_column($this->stats(), self::STATE), true);
+    }
+
     /** @return list<int> pids that live */
     public function pids(): array
     {

@@ -8,6 +8,9 @@ namespace Weft\Bench;
 final class Server
 {
     private const LOG_LINES = 15;
+    private const IDLE_MICROSECONDS = 100_000;
+    /** The processor time in which the system counts. */
+    private const IDLE_CPU_SECONDS = 0.015;
 
     public readonly ProcessTree $tree;
 
@@ -70,6 +73,32 @@ final class Server
         self::end($leader, $graceSeconds);
         self::end($this->tree->pids(...), $graceSeconds);
         proc_close($this->process);
+    }
+
+    /**
+     * Waits until it is done with what a load has left behind, so that nothing of it falls into what is measured next: PHP-FPM handles all requests
+     * that wait for a worker, also those whose clients have gone.
+     *
+     * @param float $timeout seconds
+     *
+     * @return bool false when it was still busy after `$timeout`
+     */
+    public function awaitIdle(float $timeout = 30.0): bool
+    {
+        $deadline = microtime(true) + $timeout;
+        $used = $this->tree->cpuSeconds();
+        while (true) {
+            usleep(self::IDLE_MICROSECONDS);
+            $before = $used;
+            $used = $this->tree->cpuSeconds();
+            // On a busy machine it may get no core in all that time.
+            if ($used - $before < self::IDLE_CPU_SECONDS && !$this->tree->wantsCore()) {
+                return true;
+            }
+            if (microtime(true) > $deadline) {
+                return false;
+            }
+        }
     }
 
     /** The last lines it printed, for an error message. */

@@ -56,6 +56,27 @@ final class ServerTest extends TestCase
         self::assertLessThan(200, $this->server->tree->residentMib());
     }
 
+    public function testItIsIdleOnceItHasDoneWhatIsLeft(): void
+    {
+        $code = '$c = stream_socket_accept($s); while (getrusage()["ru_utime.tv_usec"] < 5e5); file_put_contents($argv[2], "done"); sleep(60);';
+        $done = "{$this->log}.done";
+        $port = Port::free();
+        // Finding out that it is up is the connection that starts its work.
+        $this->server = $this->start(self::LISTEN . $code, $port, $done);
+
+        self::assertTrue($this->server->awaitIdle(60.0));
+
+        self::assertFileExists($done);
+        unlink($done);
+    }
+
+    public function testAServerThatNeverRestsIsNotWaitedForForever(): void
+    {
+        $this->server = $this->start(self::LISTEN . 'while (true);', Port::free());
+
+        self::assertFalse($this->server->awaitIdle(0.3));
+    }
+
     public function testAChildThatLeftTheSessionCounts(): void
     {
         $code = '$c = proc_open(["setsid", "cat"], [["pipe", "r"]], $p);' . self::LISTEN . 'sleep(60);';

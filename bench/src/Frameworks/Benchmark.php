@@ -215,10 +215,12 @@ final class Benchmark
                 $this->check($framework, $endpoint, $address, $server);
                 // Fills the caches and boots the instances.
                 Wrk::run($url, max($this->options->connections), 1, Cores::load());
+                $server->awaitIdle();
                 foreach ($this->options->connections as $connections) {
                     $before = $server->tree->cpuSeconds();
                     $run = Wrk::run($url, $connections, $this->options->seconds, Cores::load());
                     $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
+                    $server->awaitIdle();
                     $started = ['system' => $system, 'framework' => $framework, 'endpoint' => $endpoint, 'slots' => $slots, 'connections' => $connections, 'per_s' => [], 'p99_ms' => [], 'rss_mib' => 0.0, 'cpu_us' => [], 'errors' => 0];
                     $row = &$rows[self::key($started)];
                     $row ??= $started;

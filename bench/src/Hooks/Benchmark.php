@@ -254,6 +254,7 @@ final class Benchmark
                     $before = $server->tree->cpuSeconds();
                     $run = Wrk::run("http://127.0.0.1:$port/$load", $connections, $this->options->seconds, Cores::load());
                     $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
+                    $server->awaitIdle();
                     $row = &$rows["$system $connections"];
                     $row ??= ['system' => $system, 'load' => $load, 'connections' => $connections, 'per_s' => [], 'cpu_us' => [], 'p50_ms' => [], 'p99_ms' => [], 'errors' => 0];
                     $row['per_s'][] = $run->perSecond();

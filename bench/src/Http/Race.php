@@ -130,6 +130,7 @@ final class Race
         $cpu = $server->tree->cpuSeconds();
         $load = $this->load($protocol, $url, $connections, $seconds);
         $cpu = $server->tree->cpuSeconds() - $cpu;
+        $server->awaitIdle();
 
         return Run::finished($contender->system, $workload, $protocol, $connections, $load, $cpu, $server->tree->residentMib());
     }
