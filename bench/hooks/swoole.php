@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Swoole serves page.php with all its hooks, as its documentation recommends: one process, a channel of connections.
+// Swoole serves page.php with all its hooks, as its documentation recommends: a channel of connections in each process.
 
 use Swoole\Coroutine\Channel;
 use Swoole\Http\Request;
@@ -13,7 +13,7 @@ require __DIR__ . '/page.php';
 
 Swoole\Coroutine::set(['hook_flags' => SWOOLE_HOOK_ALL]);
 $server = new Server('127.0.0.1', (int) getenv('PORT'), SWOOLE_BASE);
-$server->set(['worker_num' => 1, 'enable_coroutine' => true, 'hook_flags' => SWOOLE_HOOK_ALL, 'log_level' => SWOOLE_LOG_WARNING]);
+$server->set(['worker_num' => (int) ($argv[1] ?? 1), 'enable_coroutine' => true, 'hook_flags' => SWOOLE_HOOK_ALL, 'log_level' => SWOOLE_LOG_WARNING]);
 $channel = null;
 $borrow = static function (Closure $query) use (&$channel): string {
     $statement = $channel->pop();

@@ -20,29 +20,25 @@ final class Cores
     }
 
     /**
-     * Puts a server that the one under measurement calls on the core of the load generator, with all that it starts from now on. The kernel would
-     * run each of its processes where it was woken, on the core of the server under measurement, and that one instead of it.
+     * Puts a server that the one under measurement calls, such as its database, on the core of the load generator, with all that it has started and
+     * will start. The kernel likes to run a process on the core where it is woken: that of the server under measurement, in place of it.
      *
-     * @param list<int> $pids
-     *
-     * @return \Closure(): void puts those of them that still live, and what the first has started since, where they were
+     * @return \Closure(): void puts them back
      *
      * @throws BenchmarkException
      */
-    public static function besideLoad(array $pids): \Closure
+    public static function besideLoad(int $pid): \Closure
     {
-        if (Machine::cores() < 2 || $pids === []) {
+        if (Machine::cores() < 2) {
             return static function (): void {};
         }
-        $before = self::affinity($pids[0]) ?? throw new BenchmarkException("process {$pids[0]} has ended");
-        array_map(static fn (int $pid): bool => self::move($pid, '1'), $pids);
-        if (self::affinity($pids[0]) !== '1') {
-            throw new BenchmarkException("process {$pids[0]} cannot be put on the core of the load generator: run this as root");
+        $before = self::affinity($pid) ?? throw new BenchmarkException("process $pid has ended");
+        self::move($pid, '1');
+        if (self::affinity($pid) !== '1') {
+            throw new BenchmarkException("process $pid cannot be put on the core of the load generator: run this as root");
         }
 
-        return static function () use ($pids, $before): void {
-            array_map(static fn (int $pid): bool => self::move($pid, $before), (new ProcessTree($pids[0]))->pids());
-        };
+        return static fn () => self::move($pid, $before);
     }
 
     /** Null where there is no such process. */
@@ -51,11 +47,12 @@ final class Cores
         return preg_match('/^Cpus_allowed_list:\s+(\S+)$/m', (string) @file_get_contents("/proc/$pid/status"), $line) === 1 ? $line[1] : null;
     }
 
-    private static function move(int $pid, string $cores): bool
+    private static function move(int $pid, string $cores): void
     {
-        exec("taskset --all-tasks --pid --cpu-list $cores $pid 2>&1", $output, $code);
-
-        return $code === 0;
+        foreach ((new ProcessTree($pid))->pids() as $process) {
+            // It may have ended meanwhile.
+            exec("taskset --all-tasks --pid --cpu-list $cores $process 2>&1");
+        }
     }
 
     /** @return list<string> */

@@ -50,6 +50,15 @@ final class Services
         $this->started = array_values(array_intersect($this->started, $needed));
     }
 
+    /** Of the first process of the server `$name`, null where it does not run. */
+    public function pid(string $name): ?int
+    {
+        exec("{$this->script()} status", $lines);
+        $line = current(preg_grep("/^$name +running +pid \\d+/", $lines));
+
+        return $line === false ? null : (int) preg_replace('/^.* pid (\d+).*$/', '$1', $line);
+    }
+
     /**
      * Where they are: AMQP_URL, DATABASE_URL and so on.
      *
@@ -72,6 +81,27 @@ final class Services
         preg_match_all("/^export (\\w+)='(.*)'$/m", (string) @file_get_contents($file), $lines, PREG_SET_ORDER);
 
         return $lines !== [] ? array_column($lines, 2, 1) : throw new BenchmarkException("$file is not there: run `make services`");
+    }
+
+    /**
+     * Calls `$measure` with PostgreSQL on the core of the load generator ({@see Cores::besideLoad()}).
+     *
+     * @template T
+     *
+     * @param \Closure(): T $measure
+     *
+     * @return T
+     *
+     * @throws BenchmarkException
+     */
+    public function withDatabaseBesideLoad(\Closure $measure): mixed
+    {
+        $restore = Cores::besideLoad($this->pid('postgres') ?? throw new BenchmarkException('PostgreSQL of this checkout does not run: run `make services`'));
+        try {
+            return $measure();
+        } finally {
+            $restore();
+        }
     }
 
     private function run(string ...$arguments): void

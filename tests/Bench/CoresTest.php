@@ -29,7 +29,7 @@ final class CoresTest extends TestCase
         $early = $child();
         $before = self::affinity($pid);
         try {
-            $restore = Cores::besideLoad([$pid, $early]);
+            $restore = Cores::besideLoad($pid);
             $late = $child();
 
             self::assertSame(['1', '1', '1'], array_map(self::affinity(...), [$pid, $early, $late]));
@@ -53,7 +53,7 @@ final class CoresTest extends TestCase
         $this->expectException(BenchmarkException::class);
         $this->expectExceptionMessage("process $pid has ended");
 
-        Cores::besideLoad([$pid]);
+        Cores::besideLoad($pid);
     }
 
     private static function affinity(int $pid): string

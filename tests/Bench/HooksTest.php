@@ -21,7 +21,7 @@ final class HooksTest extends TestCase
         self::assertSame(['query', 'call'], $options->loads);
         self::assertSame([8, 64, 256], $options->connections);
         self::assertSame(['weft', 'php-fpm', 'swoole'], $options->only);
-        self::assertSame('load', $options->database);
+        self::assertSame(['load', 1], [$options->database, $options->workers]);
     }
 
     public function testOnePartOneLoadAndSomeServersCanBeMeasuredAlone(): void

@@ -14,6 +14,7 @@ use Weft\Bench\Port;
 use Weft\Bench\Progress;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Server;
+use Weft\Bench\Services;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
@@ -67,12 +68,7 @@ final class Benchmark
         putenv("FRAMEWORKS_VAR={$this->logs}/var");
         $api = Server::start([PHP_BINARY, '-d', "extension={$this->options->extension}", "{$this->root}/bench/hooks/upstream.php"], ['PORT' => (string) $port], "{$this->logs}/upstream.log", $port);
         try {
-            $rows = $this->rowsBefore();
-            foreach ($this->options->frameworks as $framework) {
-                $this->warm($framework);
-                $this->measure($framework, $rows);
-            }
-            $rows = array_values($rows);
+            $rows = (new Services($this->root))->withDatabaseBesideLoad($this->measureAll(...));
         } finally {
             $api->stop();
         }
@@ -84,6 +80,18 @@ final class Benchmark
         ]);
 
         return $rows;
+    }
+
+    /** @return list<array<string, mixed>> */
+    private function measureAll(): array
+    {
+        $rows = $this->rowsBefore();
+        foreach ($this->options->frameworks as $framework) {
+            $this->warm($framework);
+            $this->measure($framework, $rows);
+        }
+
+        return array_values($rows);
     }
 
     private function fill(): void

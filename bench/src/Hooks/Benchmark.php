@@ -10,9 +10,9 @@ use Weft\Bench\DiskFlush;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Machine;
 use Weft\Bench\Port;
-use Weft\Bench\ProcessTree;
 use Weft\Bench\Progress;
 use Weft\Bench\Server;
+use Weft\Bench\Services;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
@@ -54,7 +54,11 @@ final class Benchmark
                 $this->versions(),
                 $this->rounds($waits, fn (array $turn): array => json_decode($this->php('waits.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) (self::WAIT / 1000)]), true, flags: JSON_THROW_ON_ERROR)),
                 $this->rounds($costs, fn (array $turn): array => json_decode($this->php('cost.php', [$turn['system'], $turn['client'], (string) $turn['tasks'], (string) $this->options->seconds]), true, flags: JSON_THROW_ON_ERROR)),
-                $measures('http') ? $this->serveBesideDatabase() : [],
+                match (true) {
+                    !$measures('http') => [],
+                    $this->options->workers > 1 || $this->options->database === 'anywhere' => $this->serve(),
+                    default => (new Services($this->root))->withDatabaseBesideLoad($this->serve(...)),
+                },
             );
         } finally {
             foreach (array_filter($servers) as $server) {
@@ -164,43 +168,28 @@ final class Benchmark
     private function contenders(): array
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
+        $weft = [...$php, '-d', "extension={$this->options->extension}", ...$this->options->workers > 1 ? ["{$this->root}/bin/weft", 'run'] : []];
 
         return array_intersect_key(array_filter([
-            'weft' => [...$php, '-d', "extension={$this->options->extension}", "{$this->bench}/weft.php"],
+            'weft' => [...$weft, "{$this->bench}/weft.php", ...$this->options->workers > 1 ? ["--workers={$this->options->workers}"] : []],
             'php-fpm' => is_executable(self::fpm()) && is_executable('/usr/sbin/nginx') ? ["{$this->bench}/serve-fpm"] : null,
-            'swoole' => $this->options->swoole === null ? null : [...$php, '-d', "extension={$this->options->swoole}", "{$this->bench}/swoole.php"],
+            'swoole' => $this->options->swoole === null ? null : [...$php, '-d', "extension={$this->options->swoole}", "{$this->bench}/swoole.php", (string) $this->options->workers],
         ]), array_flip($this->options->only));
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @return list<string> nothing where the system itself takes all cores
+     */
+    private function pinned(array $command): array
+    {
+        return $this->options->workers > 1 ? [] : $command;
     }
 
     private static function fpm(): string
     {
         return '/usr/sbin/php-fpm' . PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;
-    }
-
-    /** @return list<array<string, mixed>> */
-    private function serveBesideDatabase(): array
-    {
-        $restore = $this->options->database === 'load' ? Cores::besideLoad(self::processesOfDatabase()) : static function (): void {};
-        try {
-            return $this->serve();
-        } finally {
-            $restore();
-        }
-    }
-
-    /**
-     * The one that starts the others first.
-     *
-     * @return list<int>
-     */
-    private static function processesOfDatabase(): array
-    {
-        $session = (int) pgsql()->query('SELECT pg_backend_pid()')->fetchColumn();
-        preg_match('/^Name:\s+postgres$.*^PPid:\s+(\d+)$/ms', (string) @file_get_contents("/proc/$session/status"), $status)
-            || throw new BenchmarkException("PostgreSQL does not run on this machine (its session has the process id $session): --database=anywhere leaves it where it is");
-        $main = (int) $status[1];
-
-        return [$main, ...array_diff((new ProcessTree($main))->pids(), [$main])];
     }
 
     /** @return list<array<string, mixed>> */
@@ -213,7 +202,7 @@ final class Benchmark
                 foreach ($this->contenders() as $system => $command) {
                     $port = Port::free();
                     $environment = ['PORT' => (string) $port, 'RUN_DIRECTORY' => "{$this->logs}/fpm-$load", 'PHP_FPM' => self::fpm(), 'WORKERS' => $this->workers($servers)];
-                    $servers[$system] = [Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$system-$load.log", $port), $port];
+                    $servers[$system] = [Server::start([...$this->pinned(Cores::server()), ...$command], $environment, "{$this->logs}/$system-$load.log", $port), $port];
                 }
                 foreach (array_keys($servers) as $system) {
                     $this->progress->start("$load, $system");
@@ -252,7 +241,7 @@ final class Benchmark
             foreach ($this->options->connections as $connections) {
                 foreach ($servers as $system => [$server, $port]) {
                     $before = $server->tree->cpuSeconds();
-                    $run = Wrk::run("http://127.0.0.1:$port/$load", $connections, $this->options->seconds, Cores::load());
+                    $run = Wrk::run("http://127.0.0.1:$port/$load", $connections, $this->options->seconds, $this->pinned(Cores::load()));
                     $cpu = ($server->tree->cpuSeconds() - $before) / max(1, $run->requests) * 1e6;
                     $server->awaitIdle();
                     $row = &$rows["$system $connections"];

@@ -12,7 +12,8 @@ final class Options
 {
     public const USAGE = <<<'USAGE'
         usage: bench/hooks/run --extension=FILE [--rounds=N] [--seconds=N] [--short] [--parts=NAME,…] [--loads=NAME,…]
-                               [--connections=N,…] [--only=NAME,…] [--database=PLACE] [--out=FILE]
+                               [--connections=N,…] [--only=NAME,…] [--workers=N] [--database=PLACE]
+                               [--out=FILE]
 
           --extension    libweft.so, built with optimisations
           --rounds       of all contenders in turns, 6
@@ -22,7 +23,8 @@ final class Options
           --loads        query,call: of the part http
           --connections  8,64,256: of the part http
           --only         servers of the part http: weft php-fpm swoole; all of them by default
-          --database     of the part http: load (PostgreSQL runs on the core of the load generator, so that the server has a core to
+          --workers      of the part http: processes of Weft and Swoole, 1; with more of them nothing is bound to a core
+          --database     of the part http with 1 worker: load (PostgreSQL runs on the core of the load generator, so that the server has a core to
                          itself) or anywhere (where the kernel places it)
           --out          file for the results, bench/out/hooks.json
 
@@ -49,6 +51,7 @@ final class Options
         public readonly array $loads,
         public readonly array $connections,
         public readonly array $only,
+        public readonly int $workers,
         public readonly string $database,
         public readonly string $out,
         public readonly ?string $swoole,
@@ -73,6 +76,7 @@ final class Options
             'loads' => implode(',', self::LOADS),
             'connections' => '8,64,256',
             'only' => implode(',', self::SERVERS),
+            'workers' => '1',
             'database' => self::DATABASES[0],
             'out' => "$root/bench/out/hooks.json",
         ]);
@@ -89,6 +93,7 @@ final class Options
             self::known($line, 'loads', self::LOADS),
             $line->positives('connections'),
             self::known($line, 'only', self::SERVERS),
+            $line->positive('workers'),
             self::known($line, 'database', self::DATABASES)[0],
             $line->text('out'),
             $swoole,

@@ -10,6 +10,7 @@ use Weft\Bench\Cores;
 use Weft\Bench\DiskFlush;
 use Weft\Bench\Machine;
 use Weft\Bench\Progress;
+use Weft\Bench\Services;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
@@ -39,7 +40,7 @@ final class Benchmark
             new Progress(Race::turns($contenders, $this->options)),
         );
         try {
-            $runs = $race->run($this->options);
+            $runs = (new Services($this->root))->withDatabaseBesideLoad(fn (): array => $race->run($this->options));
             $idle = $race->idle($this->options->idle);
         } finally {
             $race->stop();
