@@ -204,8 +204,10 @@ final class Benchmark
                     $environment = ['PORT' => (string) $port, 'RUN_DIRECTORY' => "{$this->logs}/fpm-$load", 'PHP_FPM' => self::fpm(), 'WORKERS' => $this->workers($servers)];
                     $servers[$system] = [Server::start([...$this->pinned(Cores::server()), ...$command], $environment, "{$this->logs}/$system-$load.log", $port), $port];
                 }
-                foreach (array_keys($servers) as $system) {
+                foreach ($servers as $system => [$server]) {
                     $this->progress->start("$load, $system");
+                    // They accept connections while they still log in to PostgreSQL.
+                    $server->awaitIdle();
                     $this->progress->finish('up');
                 }
                 array_push($rows, ...$this->race($load, $servers));
