@@ -18,6 +18,8 @@ final class FairShareTest extends HttpTestCase
         $routes->websocket("/socket", static function (WebSocket $socket) { foreach ($socket as $message) { } });
         $routes->post("/", static fn(Request $request) => Response::text((string) strlen($request->body())));
         $routes->get("/slow", static function () { fwrite(STDERR, "slow begins\n"); gate("slow"); return Response::text("slow"); });
+        $routes->get("/children", static function () { fwrite(STDERR, "children begin\n"); Weft\all(array_fill(0, 60, static fn() => gate("children"))); return Response::text("all"); });
+        $routes->get("/page", static function () { ob_start(); echo "page"; return Response::text((string) ob_get_clean()); });
         $routes->get("/", static fn() => Response::text("hello"));
         PHP;
 
@@ -140,6 +142,24 @@ final class FairShareTest extends HttpTestCase
 
         self::assertSame('hello', self::bodyOf($server->get('/')));
         self::assertStringNotContainsString('overload', $server->log());
+    }
+
+    public function testRequestsThatAreAbandonedWhileTheyWaitForAFiberTakeNoOutputBufferAway(): void
+    {
+        $server = $this->withFibers(40);
+        $children = $server->connect();
+        fwrite($children, "GET /children HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertTrue($server->awaitLog('children begin'));
+        $abandoned = $this->hold($server, Http2Wire::PREFACE);
+        foreach ([1, 3] as $stream) {
+            $this->exchangePing($abandoned, Http2Wire::get($stream));
+            $this->exchangePing($abandoned, Http2Wire::frame(Http2Wire::RST_STREAM, 0, $stream, pack('N', 8)));
+        }
+        $server->open('children');
+        self::assertStringEndsWith('all', ServerProcess::readAll($children));
+
+        self::assertSame(['page', 'page'], [self::bodyOf($server->get('/page')), self::bodyOf($server->get('/page'))]);
+        self::assertStringNotContainsString('Discarded', $server->log());
     }
 
     public function testABodyThatIsBeingReadHasTheDeadlineAndAPlaceInTheQueue(): void

@@ -138,7 +138,8 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
          */
         [$request, $id] = $child->args;
         unset($this->tasks[$id]);
-        if (\ob_get_level() > 0 || $this->printed) {
+        // One that is cancelled before it has begun has no fiber: the buffers that are open here are those of the loop or of another task.
+        if ($child->fiber !== null && (\ob_get_level() > 0 || $this->printed)) {
             $this->reportOutput($request, $id);
         }
         if ($child->outcome !== TaskState::Completed) {
