@@ -478,6 +478,68 @@ final class ApplicationPoolTest extends HttpTestCase
         );
     }
 
+    public function testTheSessionHandlerOfTheBootIsBackAfterARequestHasSetAnother(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            class BootSessions extends SessionHandler {
+                public static string $opened = '';
+                public function open(string $path, string $name): bool { self::$opened .= static::class . ' '; return true; }
+                public function read(string $id): string { return ''; }
+                public function write(string $id, string $data): bool { return true; }
+                public function close(): bool { return true; }
+            }
+            final class OwnSessions extends BootSessions {}
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                session_set_save_handler(new BootSessions());
+                return static function () {
+                    isset($_GET['own']) && session_set_save_handler(new OwnSessions());
+                    session_start();
+                    echo BootSessions::$opened;
+                    BootSessions::$opened = '';
+                };
+            }, 1));
+            PHP);
+
+        self::assertSame(
+            ['BootSessions ', 'OwnSessions ', 'BootSessions ', 'OwnSessions ', 'BootSessions '],
+            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/?own=1', '/', '/?own=1', '/']),
+            $server->log(),
+        );
+    }
+
+    public function testHandlersOfErrorsAndExceptionsAreThoseOfTheBootInEachRequest(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Handler {
+                public static int $alive = 0;
+                public function __construct(private string $name) { self::$alive++; }
+                public function __invoke(): string { return $this->name; }
+                public function __destruct() { self::$alive--; }
+            }
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                set_error_handler(new Handler('first'));
+                set_error_handler(new Handler('second'), E_WARNING);
+                set_exception_handler(new Handler('exceptions'));
+                return static function () {
+                    isset($_GET['without']) && [restore_error_handler(), restore_error_handler(), restore_exception_handler()];
+                    $names = [];
+                    foreach (['request', 'request again'] as $name) {
+                        array_push($names, set_error_handler(new Handler($name)), set_exception_handler(new Handler($name)));
+                    }
+                    echo json_encode([array_map(static fn ($handler) => $handler === null ? null : $handler(), $names), Handler::$alive]);
+                };
+            }, 1));
+            PHP);
+
+        $usual = '[["second","exceptions","request","request"],7]';
+        $without = '[[null,null,"request","request"],7]';
+        self::assertSame(
+            [$usual, $usual, $without, $usual, $without, $usual],
+            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/', '/?without=1', '/', '/?without=1', '/']),
+            $server->log(),
+        );
+    }
+
     public function testASettingThatCannotBePutBackDoesNotFailTheNextRequest(): void
     {
         $server = $this->serve(<<<'PHP'

@@ -96,14 +96,6 @@ static void begin_ini(weft_realm_state *state)
 	}
 }
 
-/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, whose members are all values. */
-#define SAVE_HANDLERS (sizeof(((php_ps_globals *) NULL)->mod_user_names) / sizeof(zval))
-
-static zval *save_handlers(php_ps_globals *session)
-{
-	return (zval *) &session->mod_user_names;
-}
-
 static void begin_session(weft_realm_state *state)
 {
 	const weft_realm_state *kept = base_in_place_or_kept();
@@ -112,8 +104,8 @@ static void begin_session(weft_realm_state *state)
 	session->id = NULL;
 	session->mod_data = NULL;
 	session->session_status = php_session_none;
-	for (size_t i = 0; i < SAVE_HANDLERS; i++) {
-		ZVAL_UNDEF(save_handlers(session) + i);
+	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
+		ZVAL_UNDEF(weft_save_handlers(session) + i);
 	}
 	session->mod = session->default_mod != NULL ? session->default_mod : session->mod;
 	session->mod_user_implemented = false;
@@ -249,8 +241,8 @@ static void end_state(weft_realm_state *state)
 		if (session->session_vars != NULL) {
 			zend_string_release(session->session_vars);
 		}
-		for (size_t i = 0; i < SAVE_HANDLERS; i++) {
-			zval_ptr_dtor(save_handlers(session) + i);
+		for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
+			zval_ptr_dtor(weft_save_handlers(session) + i);
 		}
 		if (session->mod_user_class_name != NULL) {
 			zend_string_release(session->mod_user_class_name);
@@ -311,6 +303,11 @@ static HashTable *realm_gc(zend_object *object, zval **table, int *count)
 		zend_get_gc_buffer_add_zval(buffer, &realm->state.exception_handler);
 	}
 	zend_get_gc_buffer_add_zval(buffer, &realm->booted.environment);
+	zend_get_gc_buffer_add_zval(buffer, &realm->booted.handlers.error_handler);
+	zend_get_gc_buffer_add_zval(buffer, &realm->booted.handlers.exception_handler);
+	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
+		zend_get_gc_buffer_add_zval(buffer, &realm->booted.save_handler.functions[i]);
+	}
 	zend_get_gc_buffer_use(buffer, table, count);
 	return zend_std_get_properties(object);
 }

@@ -67,6 +67,10 @@ void weft_last_error_forget(void);
 void weft_last_error_free(weft_last_error *error);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
+static inline zval *weft_save_handlers(php_ps_globals *session)
+{
+	return (zval *) &session->mod_user_names;
+}
 /* From now on filter_input() and its like read the input of the realm. */
 void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
