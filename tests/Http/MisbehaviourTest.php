@@ -182,6 +182,32 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertSame([3, ''], $server->end());
     }
 
+    public function testExitOfANewTaskOnTheFiberOfARequestThatHasEndedResumesNoOtherTwice(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $gate = new Weft\Runtime\Channel(4);
+            $begin = static function () use ($gate) { fwrite(STDERR, "+"); $gate->receive(); };
+            $routes->get("/waits", static function () use ($begin) { $begin(); delay(0.1); return Response::text("finished"); });
+            $routes->get("/starts", static function () use ($begin) { $begin(); async(static function () { exit(3); }); delay(0.1); return Response::text("started"); });
+            // Its fiber takes the new task before the loop goes on.
+            $routes->get("/ends", static function () use ($begin) { $begin(); return Response::text("ended"); });
+            $routes->get("/open", static function () use ($gate) { foreach (range(1, 4) as $_) { $gate->send(true); } return Response::text("open"); });
+            PHP);
+        $answers = [];
+        foreach (['/waits', '/waits', '/starts', '/ends'] as $number => $path) {
+            $answers[$number] = $server->connect();
+            fwrite($answers[$number], "GET $path HTTP/1.1\r\nHost: a\r\n\r\n");
+            self::assertTrue($server->awaitLog(str_repeat('+', $number + 1)));
+        }
+
+        $server->get('/open');
+
+        $ends = array_map(static fn ($answer): string => substr(ServerProcess::readAll($answer), -8), $answers);
+        self::assertSame(['finished', 'finished'], \array_slice($ends, 0, 2), $server->log());
+        self::assertStringEndsWith('ended', $ends[3]);
+        self::assertSame([3, ''], $server->end());
+    }
+
     public function testExitAfterAWaitIsNamedInTheLog(): void
     {
         $server = $this->serve('$routes->get("/exit/{code}", static function (int $code) { delay(0.01); exit($code); });');

@@ -44,8 +44,8 @@ final class Scheduler
     public array $turn = [];
     /** The task that goes on as soon as the running one waits, and is kept here until it waits itself. */
     public ?Coroutine $next = null;
-    /** The task after which it went on. */
-    private ?Coroutine $handedBy = null;
+    /** The task of `$turn` that was resumed last; null while none of it is. Others may have run since: new ones on its fiber, and the next one. */
+    private ?Coroutine $resumed = null;
     public int $lastId = 0;
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
@@ -375,12 +375,12 @@ final class Scheduler
      */
     public function goOnAfterExit(\Closure $isNeeded): void
     {
-        $position = \array_search($this->handedBy ?? $this->running, $this->turn, true);
+        $position = \array_search($this->resumed, $this->turn, true);
         $woken = $position === false ? $this->turn : \array_slice($this->turn, $position + 1);
         if ($this->next !== null && $this->next !== $this->running) {
             \array_unshift($woken, $this->next);
         }
-        $this->running = $this->next = $this->handedBy = null;
+        $this->running = $this->next = $this->resumed = null;
         while ($isNeeded()) {
             $this->now = \hrtime(true) / 1e9;
             $woken = [...$woken, ...$this->woken, ...$this->yielded];
@@ -457,7 +457,7 @@ final class Scheduler
     private function resume(array $woken): void
     {
         foreach ($woken as $task) {
-            $this->running = $task;
+            $this->running = $this->resumed = $task;
             $task->fiber->resume();
             if ($this->next !== null) {
                 $this->resumeNext($this->next);
@@ -467,16 +467,15 @@ final class Scheduler
                 $this->poll(0.0);
             }
         }
-        $this->running = null;
+        $this->running = $this->resumed = null;
     }
 
     private function resumeNext(Coroutine $task): void
     {
         $this->budget--;
-        $this->handedBy = $this->running;
         $this->running = $task;
         $task->fiber->resume();
-        $this->next = $this->handedBy = null;
+        $this->next = null;
     }
 
     /** Starts the tasks that were queued before this turn, so that a task cannot outrun the tasks it starts. */
@@ -686,7 +685,7 @@ final class Scheduler
         }
         $abandoned = $this->tasks();
         $this->watchers = $this->waiting = $this->woken = $this->yielded = $this->fresh = [];
-        $this->running = $this->next = $this->handedBy = null;
+        $this->running = $this->next = $this->resumed = null;
         $this->closing = true;
         foreach ($this->idle as $worker) {
             $worker->resume();
