@@ -458,6 +458,7 @@ final class ApplicationPoolTest extends HttpTestCase
                 public function read(string $id): string { return ''; }
                 public function write(string $id, string $data): bool { return true; }
                 public function close(): bool { return true; }
+                public function gc(int $seconds): int|false { return 0; }
             }
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
                 session_set_save_handler(new KeptSessions());
@@ -487,6 +488,7 @@ final class ApplicationPoolTest extends HttpTestCase
                 public function read(string $id): string { return ''; }
                 public function write(string $id, string $data): bool { return true; }
                 public function close(): bool { return true; }
+                public function gc(int $seconds): int|false { return 0; }
             }
             final class OwnSessions extends BootSessions {}
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
@@ -507,7 +509,7 @@ final class ApplicationPoolTest extends HttpTestCase
         );
     }
 
-    public function testHandlersOfErrorsAndExceptionsAreThoseOfTheBootInEachRequest(): void
+    public function testHandlersOfErrorsAndExceptionsThatARequestHasSetAreNotThoseOfTheNext(): void
     {
         $server = $this->serve(<<<'PHP'
             final class Handler {
@@ -531,13 +533,40 @@ final class ApplicationPoolTest extends HttpTestCase
             }, 1));
             PHP);
 
-        $usual = '[["second","exceptions","request","request"],7]';
-        $without = '[[null,null,"request","request"],7]';
+        // What the first request has set stays: it may be the one that boots the application.
+        $first = '[["second","exceptions","request","request"],7]';
+        $usual = '[["request again","request again","request","request"],11]';
+        $without = '[["second","request","request","request"],11]';
         self::assertSame(
-            [$usual, $usual, $without, $usual, $without, $usual],
+            [$first, $usual, $without, $usual, $without, $usual],
             \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/', '/?without=1', '/', '/?without=1', '/']),
             $server->log(),
         );
+    }
+
+    public function testAnErrorHandlerThatIsConfiguredInTheFirstRequestStaysSo(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Errors {
+                public bool $isConfigured = false;
+                public array $seen = [];
+                public function handle(int $level): bool { $this->seen[] = $level; return true; }
+                // As Symfony's handler registers itself again.
+                public function configure(): void { restore_error_handler(); set_error_handler([$this, 'handle'], E_ALL); $this->isConfigured = true; }
+            }
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                $errors = new Errors();
+                set_error_handler([$errors, 'handle'], E_USER_ERROR);
+                return static function () use ($errors) {
+                    $errors->isConfigured || $errors->configure();
+                    $errors->seen = [];
+                    trigger_error('notice', E_USER_NOTICE);
+                    echo json_encode($errors->seen);
+                };
+            }, 1));
+            PHP);
+
+        self::assertSame(['[1024]', '[1024]'], [self::bodyOf($server->get('/')), self::bodyOf($server->get('/'))], $server->log());
     }
 
     public function testASettingThatCannotBePutBackDoesNotFailTheNextRequest(): void

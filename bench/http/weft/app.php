@@ -5,6 +5,7 @@ declare(strict_types=1);
 // Serves the benchmark's requests with Weft, HTTP/1.1 and HTTP/2 on PORT.
 
 use Weft\App;
+use Weft\Http\Limits;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Sql\Database;
@@ -17,7 +18,8 @@ $database = Database::connect((string) getenv('DATABASE_URL'), new PoolOptions(s
 $body = str_repeat('x', 100_000);
 
 $app = new App();
-$app->http('127.0.0.1:' . getenv('PORT'))
+// The load generator is one client: with 10,000 idle connections it has all there are.
+$app->http('127.0.0.1:' . getenv('PORT'), new Limits(clientShare: 1.0))
     ->get('/hello', static fn (): Response => Response::text('Hello, World!'))
     ->get('/json', static fn (): Response => Response::json(['message' => 'Hello, World!']))
     ->get('/query', static fn (Request $request): Response => Response::json(

@@ -284,6 +284,7 @@ static void free_realm(zend_object *object)
 	realms.count--;
 	end_state(&realm->state);
 	weft_settings_free(&realm->booted);
+	weft_handlers_free(&realm->handlers);
 	zend_object_std_dtor(object);
 }
 
@@ -303,10 +304,10 @@ static HashTable *realm_gc(zend_object *object, zval **table, int *count)
 		zend_get_gc_buffer_add_zval(buffer, &realm->state.exception_handler);
 	}
 	zend_get_gc_buffer_add_zval(buffer, &realm->booted.environment);
-	zend_get_gc_buffer_add_zval(buffer, &realm->booted.handlers.error_handler);
-	zend_get_gc_buffer_add_zval(buffer, &realm->booted.handlers.exception_handler);
+	zend_get_gc_buffer_add_zval(buffer, &realm->handlers.error_handler);
+	zend_get_gc_buffer_add_zval(buffer, &realm->handlers.exception_handler);
 	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
-		zend_get_gc_buffer_add_zval(buffer, &realm->booted.save_handler.functions[i]);
+		zend_get_gc_buffer_add_zval(buffer, &realm->handlers.save_handlers[i]);
 	}
 	zend_get_gc_buffer_use(buffer, table, count);
 	return zend_std_get_properties(object);
@@ -611,6 +612,12 @@ static ZEND_METHOD(Realm, begin)
 	} else {
 		weft_settings_keep(&realm->booted);
 	}
+	if (realm->handlers.are_kept) {
+		weft_handlers_restore(&realm->handlers);
+	} else if (realm->has_begun) {
+		weft_handlers_keep(&realm->handlers);
+	}
+	realm->has_begun = true;
 	weft_last_error_forget();
 	zval *session = weft_superglobal(WEFT_SESSION);
 	zval_ptr_dtor(session);

@@ -89,31 +89,26 @@ typedef struct {
 	php_ps_globals session;
 } weft_realm_state;
 
-/* What set_error_handler() and set_exception_handler() have set, and what restore_error_handler() and its like go back to. */
+/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, whose members are all values. */
+#define WEFT_SAVE_HANDLERS (sizeof(((php_ps_globals *) NULL)->mod_user_names) / sizeof(zval))
+
+/* What set_error_handler(), set_exception_handler() and session_set_save_handler() have set, and what restore_error_handler() and its like go back to. */
 typedef struct {
+	bool are_kept;
 	zval error_handler;
 	int error_handler_reporting;
 	zval exception_handler;
 	zend_stack error_handlers;
 	zend_stack error_handlers_reporting;
 	zend_stack exception_handlers;
+	zval save_handlers[WEFT_SAVE_HANDLERS];
+	zend_string *save_handler_class;
+	bool is_save_handler_implemented;
 } weft_handlers;
-
-/* The functions of session_set_save_handler(), a union before PHP 8.4 and a struct since, whose members are all values. */
-#define WEFT_SAVE_HANDLERS (sizeof(((php_ps_globals *) NULL)->mod_user_names) / sizeof(zval))
-
-/* What session_set_save_handler() has set. */
-typedef struct {
-	zval functions[WEFT_SAVE_HANDLERS];
-	zend_string *class_name;
-	bool is_implemented;
-} weft_save_handler;
 
 /* Settings that PHP-FPM forgets at the end of a request. */
 typedef struct {
 	bool are_kept;
-	weft_handlers handlers;
-	weft_save_handler save_handler;
 	weft_ini_list ini;
 	int error_reporting;
 	char *timezone;
@@ -129,6 +124,9 @@ typedef struct weft_realm {
 	weft_realm_state state;
 	/* Those of the application when it was booted, which each request begins with. */
 	weft_settings booted;
+	/* Those in force when the second request began: the first one may be what has booted the application. */
+	weft_handlers handlers;
+	bool has_begun;
 	/* Fibers that are in it. */
 	unsigned fibers;
 	/* The level of error_reporting() inside; a fiber has its own. */

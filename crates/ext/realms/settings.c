@@ -1,6 +1,6 @@
 /*
- * The settings of a realm: ini_set(), error_reporting(), time zone, locale, mb_internal_encoding() and its like, the handlers of errors, exceptions and
- * sessions, and $_ENV.
+ * The settings of a realm: ini_set(), error_reporting(), time zone, locale, mb_internal_encoding() and its like, and $_ENV; and its handlers of errors,
+ * exceptions and sessions.
  *
  * PHP-FPM forgets at the end of a request what it has set. The application of a realm goes on, so its settings are put back to those that it
  * had when it was booted.
@@ -29,20 +29,27 @@ static zend_stack copy_of_stack(const zend_stack *stack, int element_size, bool 
 static weft_handlers copy_of_handlers(const weft_handlers *handlers)
 {
 	weft_handlers copy = {
+		.are_kept = true,
 		.error_handler_reporting = handlers->error_handler_reporting,
 		.error_handlers = copy_of_stack(&handlers->error_handlers, sizeof(zval), true),
 		.error_handlers_reporting = copy_of_stack(&handlers->error_handlers_reporting, sizeof(int), false),
 		.exception_handlers = copy_of_stack(&handlers->exception_handlers, sizeof(zval), true),
+		.save_handler_class = handlers->save_handler_class != NULL ? zend_string_copy(handlers->save_handler_class) : NULL,
+		.is_save_handler_implemented = handlers->is_save_handler_implemented,
 	};
 	ZVAL_COPY(&copy.error_handler, &handlers->error_handler);
 	ZVAL_COPY(&copy.exception_handler, &handlers->exception_handler);
+	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
+		ZVAL_COPY(&copy.save_handlers[i], &handlers->save_handlers[i]);
+	}
 	return copy;
 }
 
-/* Those that are in force, which still own what this names. */
+/* Those in force, which still own what this names. */
 static weft_handlers handlers_in_force(void)
 {
 	weft_handlers handlers = {
+		.are_kept = true,
 		.error_handler_reporting = EG(user_error_handler_error_reporting),
 		.error_handlers = EG(user_error_handlers),
 		.error_handlers_reporting = EG(user_error_handlers_error_reporting),
@@ -50,110 +57,109 @@ static weft_handlers handlers_in_force(void)
 	};
 	ZVAL_COPY_VALUE(&handlers.error_handler, &EG(user_error_handler));
 	ZVAL_COPY_VALUE(&handlers.exception_handler, &EG(user_exception_handler));
+	if (weft_has_sessions()) {
+		php_ps_globals *session = weft_sessions();
+		memcpy(handlers.save_handlers, weft_save_handlers(session), sizeof(handlers.save_handlers));
+		handlers.save_handler_class = session->mod_user_class_name;
+		handlers.is_save_handler_implemented = session->mod_user_implemented;
+	}
 	return handlers;
 }
 
-static void free_handlers(weft_handlers *handlers)
+static void put_in_force(const weft_handlers *handlers)
 {
-	zval_ptr_dtor(&handlers->error_handler);
-	zval_ptr_dtor(&handlers->exception_handler);
-	zend_stack_clean(&handlers->error_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, true);
-	zend_stack_clean(&handlers->error_handlers_reporting, NULL, true);
-	zend_stack_clean(&handlers->exception_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, true);
+	ZVAL_COPY_VALUE(&EG(user_error_handler), &handlers->error_handler);
+	EG(user_error_handler_error_reporting) = handlers->error_handler_reporting;
+	ZVAL_COPY_VALUE(&EG(user_exception_handler), &handlers->exception_handler);
+	EG(user_error_handlers) = handlers->error_handlers;
+	EG(user_error_handlers_error_reporting) = handlers->error_handlers_reporting;
+	EG(user_exception_handlers) = handlers->exception_handlers;
+	if (weft_has_sessions()) {
+		php_ps_globals *session = weft_sessions();
+		memcpy(weft_save_handlers(session), handlers->save_handlers, sizeof(handlers->save_handlers));
+		session->mod_user_class_name = handlers->save_handler_class;
+		session->mod_user_implemented = handlers->is_save_handler_implemented;
+	}
 }
 
-/* Handlers are functions: names, arrays of an object and a name, or closures. The same one is the same value, not one that is equal. */
-static bool is_same_value(const zval *one, const zval *other)
+/* Handlers are functions: names, arrays of an object and a name, or closures. PHP 8.2 compares what is not const. */
+static bool is_same_handler(const zval *one, const zval *other)
 {
-	return Z_TYPE_P(one) == Z_TYPE_P(other) && (!Z_REFCOUNTED_P(one) && Z_TYPE_P(one) != IS_STRING ? true : Z_PTR_P(one) == Z_PTR_P(other));
+	return Z_TYPE_P(one) == IS_UNDEF || Z_TYPE_P(other) == IS_UNDEF ? Z_TYPE_P(one) == Z_TYPE_P(other) : zend_is_identical((zval *) one, (zval *) other);
 }
 
-static bool has_same_values(const zend_stack *one, const zend_stack *other)
+static bool has_same_handlers(const zend_stack *one, const zend_stack *other)
 {
 	int count = zend_stack_count(one);
 	if (count != zend_stack_count(other)) {
 		return false;
 	}
 	for (int i = 0; i < count; i++) {
-		if (!is_same_value((zval *) zend_stack_base(one) + i, (zval *) zend_stack_base(other) + i)) {
+		if (!is_same_handler((zval *) zend_stack_base(one) + i, (zval *) zend_stack_base(other) + i)) {
 			return false;
 		}
 	}
 	return true;
 }
 
-static void restore_handlers(const weft_handlers *kept)
+static bool has_same_levels(const zend_stack *one, const zend_stack *other)
 {
-	weft_handlers before = handlers_in_force();
-	if (is_same_value(&before.error_handler, &kept->error_handler) && before.error_handler_reporting == kept->error_handler_reporting &&
-		is_same_value(&before.exception_handler, &kept->exception_handler) && has_same_values(&before.error_handlers, &kept->error_handlers) &&
-		has_same_values(&before.exception_handlers, &kept->exception_handlers)) {
-		return;
-	}
-	weft_handlers copy = copy_of_handlers(kept);
-	ZVAL_COPY_VALUE(&EG(user_error_handler), &copy.error_handler);
-	EG(user_error_handler_error_reporting) = copy.error_handler_reporting;
-	ZVAL_COPY_VALUE(&EG(user_exception_handler), &copy.exception_handler);
-	EG(user_error_handlers) = copy.error_handlers;
-	EG(user_error_handlers_error_reporting) = copy.error_handlers_reporting;
-	EG(user_exception_handlers) = copy.exception_handlers;
-	/* Last: destructors run. */
-	free_handlers(&before);
+	int count = zend_stack_count(one);
+	return count == zend_stack_count(other) && (count == 0 || memcmp(zend_stack_base(one), zend_stack_base(other), count * sizeof(int)) == 0);
 }
 
-static void keep_save_handler(weft_save_handler *kept)
+static bool are_same(const weft_handlers *one, const weft_handlers *other)
 {
-	if (!weft_has_sessions()) {
-		return;
-	}
-	php_ps_globals *session = weft_sessions();
 	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
-		ZVAL_COPY(&kept->functions[i], weft_save_handlers(session) + i);
+		if (!is_same_handler(&one->save_handlers[i], &other->save_handlers[i])) {
+			return false;
+		}
 	}
-	kept->class_name = session->mod_user_class_name != NULL ? zend_string_copy(session->mod_user_class_name) : NULL;
-	kept->is_implemented = session->mod_user_implemented;
+	return one->is_save_handler_implemented == other->is_save_handler_implemented && is_same_handler(&one->error_handler, &other->error_handler) &&
+		one->error_handler_reporting == other->error_handler_reporting && is_same_handler(&one->exception_handler, &other->exception_handler) &&
+		has_same_handlers(&one->error_handlers, &other->error_handlers) && has_same_levels(&one->error_handlers_reporting, &other->error_handlers_reporting) &&
+		has_same_handlers(&one->exception_handlers, &other->exception_handlers);
 }
 
-static void free_save_handler(weft_save_handler *handler)
+void weft_handlers_free(weft_handlers *handlers)
 {
+	if (!handlers->are_kept) {
+		return;
+	}
+	zval_ptr_dtor(&handlers->error_handler);
+	zval_ptr_dtor(&handlers->exception_handler);
+	zend_stack_clean(&handlers->error_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, true);
+	zend_stack_clean(&handlers->error_handlers_reporting, NULL, true);
+	zend_stack_clean(&handlers->exception_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, true);
 	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
-		zval_ptr_dtor(&handler->functions[i]);
+		zval_ptr_dtor(&handlers->save_handlers[i]);
 	}
-	if (handler->class_name != NULL) {
-		zend_string_release(handler->class_name);
+	if (handlers->save_handler_class != NULL) {
+		zend_string_release(handlers->save_handler_class);
 	}
+}
+
+void weft_handlers_keep(weft_handlers *handlers)
+{
+	weft_handlers in_force = handlers_in_force();
+	*handlers = copy_of_handlers(&in_force);
 }
 
 /* Which module handles sessions is a setting, "session.save_handler"; what "user" calls is not. */
-static void restore_save_handler(const weft_save_handler *kept)
+void weft_handlers_restore(const weft_handlers *kept)
 {
-	if (!weft_has_sessions() || weft_sessions()->session_status == php_session_active) {
+	weft_handlers before = handlers_in_force();
+	if (are_same(&before, kept) || (weft_has_sessions() && weft_sessions()->session_status == php_session_active)) {
 		return;
 	}
-	php_ps_globals *session = weft_sessions();
-	weft_save_handler before = {.class_name = session->mod_user_class_name, .is_implemented = session->mod_user_implemented};
-	bool is_same = before.class_name == kept->class_name && before.is_implemented == kept->is_implemented;
-	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
-		is_same = is_same && is_same_value(weft_save_handlers(session) + i, &kept->functions[i]);
-	}
-	if (is_same) {
-		return;
-	}
-	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
-		ZVAL_COPY_VALUE(&before.functions[i], weft_save_handlers(session) + i);
-		ZVAL_COPY(weft_save_handlers(session) + i, &kept->functions[i]);
-	}
-	session->mod_user_class_name = kept->class_name != NULL ? zend_string_copy(kept->class_name) : NULL;
-	session->mod_user_implemented = kept->is_implemented;
-	free_save_handler(&before);
+	weft_handlers copy = copy_of_handlers(kept);
+	put_in_force(&copy);
+	/* Last: destructors run. */
+	weft_handlers_free(&before);
 }
 
 void weft_settings_free(weft_settings *settings)
 {
-	if (settings->are_kept) {
-		free_handlers(&settings->handlers);
-		free_save_handler(&settings->save_handler);
-	}
 	weft_ini_free(&settings->ini);
 	if (settings->timezone != NULL) {
 		efree(settings->timezone);
@@ -180,9 +186,6 @@ void weft_settings_keep(weft_settings *settings)
 	settings->regex_locale = BG(ctype_string) != NULL ? zend_string_copy(BG(ctype_string)) : NULL;
 	settings->mbstring = weft_mbstring_state();
 	ZVAL_COPY_DEREF(&settings->environment, weft_superglobal(WEFT_ENV));
-	weft_handlers handlers = handlers_in_force();
-	settings->handlers = copy_of_handlers(&handlers);
-	keep_save_handler(&settings->save_handler);
 }
 
 /* NULL if the entry is not in the list. */
@@ -282,6 +285,4 @@ void weft_settings_restore(const weft_settings *settings)
 	restore_locale(settings->locale, settings->regex_locale);
 	weft_put_mbstring(&settings->mbstring);
 	restore_environment(&settings->environment);
-	restore_handlers(&settings->handlers);
-	restore_save_handler(&settings->save_handler);
 }

@@ -80,6 +80,9 @@ void weft_put_mbstring(const weft_mbstring *state);
 void weft_settings_keep(weft_settings *settings);
 void weft_settings_restore(const weft_settings *settings);
 void weft_settings_free(weft_settings *settings);
+void weft_handlers_keep(weft_handlers *handlers);
+void weft_handlers_restore(const weft_handlers *kept);
+void weft_handlers_free(weft_handlers *handlers);
 
 /* buffers.c: hides the output buffers that are open now from the ob_ functions in this fiber, or shows them again. */
 void weft_buffers_hide(bool is_hidden);
