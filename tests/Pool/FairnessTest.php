@@ -76,7 +76,9 @@ final class FairnessTest extends TestCase
             yieldNow();
             foreach (['first', 'second'] as $name) {
                 async(static function () use ($pool, $name, &$order): void {
-                    $pool->with(static function () use ($name, &$order): void { $order[] = $name; });
+                    $pool->with(static function () use ($name, &$order): void {
+                        $order[] = $name;
+                    });
                 });
             }
             foreach (['ready', 'also ready'] as $name) {
