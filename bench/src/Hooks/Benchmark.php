@@ -95,7 +95,7 @@ final class Benchmark
         }
         $port = Port::free();
         putenv("REDIS_PORT=$port");
-        // By default it looks ten times a second for clients whose wait is over.
+        // By default Redis looks ten times a second for clients whose wait is over.
         $command = ['/usr/bin/redis-server', '--port', (string) $port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--hz', '500', '--dir', $this->logs];
 
         return Server::start($command, [], "{$this->logs}/redis.log", $port);

@@ -342,7 +342,7 @@ impl<T: 'static> Reactor<T> {
     }
 
     /// Calls `cause` and returns the operation that it has finished, if it has finished one that is not announced yet. The next
-    /// [`poll`](Self::poll) does not return it: the caller has to resume whoever waits for it.
+    /// [`poll`](Self::poll) does not return it: the caller has to resume the task that waits for it.
     ///
     /// For a call that makes a task ready which should not wait until all others of this turn have run.
     pub fn finished_by(&self, cause: impl FnOnce()) -> Option<OpId> {
