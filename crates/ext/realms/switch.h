@@ -80,6 +80,8 @@ void weft_put_mbstring(const weft_mbstring *state);
 void weft_settings_keep(weft_settings *settings);
 void weft_settings_restore(const weft_settings *settings);
 void weft_settings_free(weft_settings *settings);
+
+/* handlers.c */
 void weft_handlers_keep(weft_handlers *handlers);
 void weft_handlers_restore(const weft_handlers *kept);
 void weft_handlers_free(weft_handlers *handlers);
