@@ -61,6 +61,17 @@ final class LingerTest extends HttpTestCase
         yield 'a body the handler does not want' => [200, 'POST /ignores' . substr($post, 6) . "Transfer-Encoding: chunked\r\n\r\n", $chunk];
     }
 
+    public function testAClientThatHasSentNoChunkBeforeTheAnswerReadsAllOfItToo(): void
+    {
+        $head = "POST /ignores HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        $socket = self::sendMuch(self::server()->connect(...), $head, "10000\r\n" . str_repeat('a', 65_536) . "\r\n", static function ($socket): void {
+            $sockets = [$socket];
+            self::assertSame(1, stream_select($sockets, $none, $none, (int) Timing::DEADLINE), 'the answer');
+        });
+
+        self::assertSame(1 << 20, \strlen(self::bodyOf(ServerProcess::readAll($socket))));
+    }
+
     public function testTheSameHoldsOverTls(): void
     {
         $certificates = new Certificates();
@@ -187,16 +198,18 @@ final class LingerTest extends HttpTestCase
      * Sends all of a request that is answered before its end. A machine that takes longer than the server waits shows nothing: then again.
      *
      * @param \Closure(): resource $connect
+     * @param ?\Closure(resource): void $await between the head and what follows it
      *
      * @return resource
      */
-    private static function sendMuch(\Closure $connect, string $head, string $piece)
+    private static function sendMuch(\Closure $connect, string $head, string $piece, ?\Closure $await = null)
     {
         for ($attempt = 1;; ++$attempt) {
             $socket = $connect();
             stream_set_timeout($socket, (int) Timing::DEADLINE);
             $from = microtime(true);
             $sent = @fwrite($socket, $head) === \strlen($head);
+            $await && $await($socket);
             for ($bytes = 0; $sent && $bytes < self::MUCH; $bytes += \strlen($piece)) {
                 // Bytes beyond the declared length would be a request of their own.
                 $sent = @fwrite($socket, $piece) === \strlen($piece);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use hyper::body::{Body as _, Incoming};
 use memchr::memmem;
 
-/// The end of a head, of a chunked body and of its trailers.
+/// The end of a head.
 const EMPTY_LINE: &[u8] = b"\r\n\r\n";
 /// Made once: making it costs more than a search in a short head.
 static FINDER: LazyLock<memmem::Finder<'static>> =
@@ -18,8 +18,8 @@ static FINDER: LazyLock<memmem::Finder<'static>> =
 pub(super) struct Http1Framing {
     /// The last bytes that were read.
     tail: Cell<[u8; 3]>,
-    /// Bytes behind the first head in the last read, until its request begins.
-    behind_head: Cell<Option<i64>>,
+    /// What stood behind the first head in the last read, until its request begins.
+    behind_head: Cell<Option<Behind>>,
     body: Cell<Expected>,
     is_within: Cell<bool>,
 }
@@ -29,23 +29,105 @@ pub(super) struct Http1Framing {
 enum Expected {
     /// The request has no body.
     Nothing,
-    /// A head, or chunks: both end with an empty line.
+    /// There is no request.
     #[default]
-    EmptyLine,
+    Head,
     /// Bytes that have not been read; negative for bytes read beyond the body.
     Bytes(i64),
-    /// The body began behind another request, or in the middle of a read: not counted.
+    Chunks(Chunks),
+    /// The body began behind another request, or the end of the head was read in two parts: not counted.
     Unknown,
+}
+
+/// Bytes behind a head, before it is known what they are.
+#[derive(Clone, Copy)]
+struct Behind {
+    bytes: i64,
+    /// What they are if the body is chunked.
+    chunks: Chunks,
+}
+
+impl Behind {
+    fn new(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.len() as i64,
+            chunks: Chunks::Size(None).after(bytes),
+        }
+    }
+}
+
+/// A place in a chunked body (RFC 9112 §7.1). hyper decodes and judges it; this only has to find its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Chunks {
+    /// In the digits of a size.
+    Size(Option<u64>),
+    /// Behind them, in the same line.
+    SizeLine(u64),
+    /// Bytes left of the data and of its line end.
+    Data(u64),
+    /// Behind the last chunk, at the beginning of a line or within it.
+    Trailer { is_empty_line: bool },
+    /// Whether something was read behind the body.
+    End { is_followed: bool },
+    /// hyper ends the connection.
+    Invalid,
+}
+
+impl Chunks {
+    fn after(self, mut bytes: &[u8]) -> Self {
+        let mut state = self;
+        while let [byte, rest @ ..] = bytes {
+            bytes = rest;
+            state = match (state, byte) {
+                (Self::Data(left), _) => {
+                    let skipped = left.min(rest.len() as u64 + 1);
+                    bytes = &rest[skipped as usize - 1..];
+                    match left - skipped {
+                        0 => Self::Size(None),
+                        left => Self::Data(left),
+                    }
+                }
+                (Self::Size(size), _) if byte.is_ascii_hexdigit() => {
+                    let digit = char::from(*byte).to_digit(16).map_or(0, u64::from);
+                    match size.unwrap_or(0).checked_mul(16) {
+                        Some(size) => Self::Size(Some(size | digit)),
+                        None => Self::Invalid,
+                    }
+                }
+                (Self::Size(None), _) => Self::Invalid,
+                (Self::Size(Some(size)) | Self::SizeLine(size), b'\n') => match size {
+                    0 => Self::Trailer {
+                        is_empty_line: true,
+                    },
+                    _ => Self::Data(size.saturating_add(2)),
+                },
+                (Self::Size(Some(size)) | Self::SizeLine(size), _) => Self::SizeLine(size),
+                (Self::Trailer { is_empty_line }, b'\n') => match is_empty_line {
+                    true => Self::End { is_followed: false },
+                    false => Self::Trailer {
+                        is_empty_line: true,
+                    },
+                },
+                (Self::Trailer { is_empty_line }, _) => Self::Trailer {
+                    is_empty_line: is_empty_line && *byte == b'\r',
+                },
+                (Self::End { .. }, _) => return Self::End { is_followed: true },
+                (Self::Invalid, _) => return Self::Invalid,
+            };
+        }
+        state
+    }
 }
 
 impl Http1Framing {
     pub(super) fn read(&self, bytes: &[u8]) {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
-            Expected::Nothing | Expected::EmptyLine => self.behind_head.set(
+            Expected::Chunks(chunks) => self.body.set(Expected::Chunks(chunks.after(bytes))),
+            Expected::Nothing | Expected::Head => self.behind_head.set(
                 FINDER
                     .find(bytes)
-                    .map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
+                    .map(|at| Behind::new(&bytes[at + EMPTY_LINE.len()..])),
             ),
             Expected::Unknown => {}
         }
@@ -66,19 +148,20 @@ impl Http1Framing {
         let behind = self.behind_head.take();
         self.body.set(match (is_empty, length, behind) {
             (true, _, _) => Expected::Nothing,
-            (false, None, _) => Expected::EmptyLine,
+            (false, None, Some(behind)) => Expected::Chunks(behind.chunks),
             (false, Some(length), Some(behind)) => {
-                Expected::Bytes(i64::try_from(length).unwrap_or(i64::MAX) - behind)
+                Expected::Bytes(i64::try_from(length).unwrap_or(i64::MAX) - behind.bytes)
             }
-            (false, Some(_), None) => Expected::Unknown,
+            (false, _, None) => Expected::Unknown,
         });
     }
 
     /// Whether the request in flight has been read to its end. Not known for a body that is not counted: then it says so.
     pub(super) fn is_whole(&self) -> bool {
         match self.body.get() {
-            Expected::EmptyLine => self.is_behind_empty_line(),
+            Expected::Head => self.is_behind_empty_line(),
             Expected::Bytes(left) => left <= 0,
+            Expected::Chunks(chunks) => matches!(chunks, Chunks::End { .. }),
             Expected::Nothing | Expected::Unknown => true,
         }
     }
@@ -89,19 +172,22 @@ impl Http1Framing {
 
     /// The request is answered. Returns whether a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
-        let (is_followed, is_within) = match self.body.replace(Expected::EmptyLine) {
-            Expected::Nothing | Expected::EmptyLine => {
+        let (is_followed, is_within) = match self.body.replace(Expected::Head) {
+            Expected::Nothing | Expected::Head => {
                 let is_within = !self.is_behind_empty_line();
                 (is_within, is_within)
             }
             Expected::Bytes(left) => (left < 0, left != 0),
-            Expected::Unknown => (false, false),
+            Expected::Chunks(Chunks::End { is_followed }) => (is_followed, is_followed),
+            Expected::Chunks(_) => (false, true),
+            // To wait for a client in vain is better than to reset one that is sending.
+            Expected::Unknown => (false, true),
         };
         self.is_within.set(is_within);
         is_followed
     }
 
-    /// Whether the client was in the middle of a message when the last request was answered.
+    /// Whether the client was, or may have been, in the middle of a message when the last request was answered.
     pub(super) fn is_within(&self) -> bool {
         self.is_within.get()
     }
@@ -166,6 +252,51 @@ mod tests {
     }
 
     #[test]
+    fn a_chunked_body_of_which_nothing_has_arrived_is_known_to_be_missing() {
+        let framing = after(&[b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"]);
+        framing.expect(false, None);
+        assert!(!framing.is_whole());
+        assert!(!framing.end());
+        assert!(framing.is_within());
+    }
+
+    #[test]
+    fn a_chunked_body_ends_behind_its_last_chunk_and_nowhere_before() {
+        let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for body in [
+            &b"0\r\n\r\n"[..],
+            b"6\r\nline\r\n\r\n000\r\n\r\n",
+            b"6;a=\"b\"\r\n\r\n0\r\n\r\r\n1A\r\nabcdefghijklmnopqrstuvwxyz\r\n0;last\r\nA: b\r\n\r\n",
+        ] {
+            for at in 0..=body.len() {
+                let framing = after(&[&[head, &body[..at]].concat()]);
+                framing.expect(false, None);
+                for (index, byte) in body.iter().enumerate().skip(at) {
+                    assert!(!framing.is_whole(), "{index} of {body:?}, {at} with the head");
+                    framing.read(&[*byte]);
+                }
+                assert!(framing.is_whole(), "{body:?}, {at} with the head");
+                assert!(!framing.end() && !framing.is_within());
+            }
+            let framing = after(&[&[head, body, b"G"].concat()]);
+            framing.expect(false, None);
+            assert!(framing.is_whole());
+            assert!(framing.end());
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_is_none_never_ends() {
+        for body in [
+            &b"zz\r\n\r\n"[..],
+            b"\r\n\r\n",
+            b"10000000000000000\r\n\r\n",
+        ] {
+            assert_eq!(Chunks::Size(None).after(body), Chunks::Invalid, "{body:?}");
+        }
+    }
+
+    #[test]
     fn a_request_is_whole_with_its_last_byte() {
         let framing = after(&[&GET[..GET.len() - 1]]);
         assert!(!framing.is_whole());
@@ -188,9 +319,11 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_cannot_be_counted_is_taken_to_end_as_it_should() {
+    fn a_body_that_cannot_be_counted_may_go_on() {
         let framing = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r", b"\nbody"]);
         framing.expect(false, Some(4));
+        assert!(framing.is_whole());
         assert!(!framing.end());
+        assert!(framing.is_within());
     }
 }
