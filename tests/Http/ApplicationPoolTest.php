@@ -569,6 +569,30 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame(['[1024]', '[1024]'], [self::bodyOf($server->get('/')), self::bodyOf($server->get('/'))], $server->log());
     }
 
+    public function testAnErrorHandlerThatThrowsWhenItIsDestroyedDoesNotFailTheNextRequest(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Throwing {
+                public function __invoke(): bool { return true; }
+                public function __destruct() { throw new DomainException('cannot be destroyed'); }
+            }
+            $routes->fallback(new Weft\Http\RealmHandler(static function () {
+                set_error_handler(static fn(int $level, string $message) => throw new ErrorException($message));
+                return static function () {
+                    isset($_GET['set']) && [set_error_handler(new Throwing()), set_exception_handler(new Throwing())];
+                    echo json_encode(error_get_last());
+                };
+            }, 1));
+            PHP);
+
+        self::assertSame(
+            ['null', 'null', 'null', 'null'],
+            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/?set=1', '/', '/']),
+            $server->log(),
+        );
+        self::assertSame(2, \substr_count($server->log(), 'DomainException: cannot be destroyed'), $server->log());
+    }
+
     public function testASettingThatCannotBePutBackDoesNotFailTheNextRequest(): void
     {
         $server = $this->serve(<<<'PHP'
