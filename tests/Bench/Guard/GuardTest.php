@@ -12,7 +12,7 @@ use Weft\Bench\Guard\Strace;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
-/** The guard fails for what rose by more than 3 %, and for nothing else. */
+/** The guard fails for what rose by more than 3 % and 0.05, and for nothing else. */
 final class GuardTest extends TestCase
 {
     private string $file;
@@ -36,6 +36,14 @@ final class GuardTest extends TestCase
             ['hello: instructions rose from 1000 to 1031, by 3.1 %', 'json: instructions have no limit; --write sets it'],
             (new Limits(['hello' => ['instructions' => 1031.0], 'json' => ['instructions' => 1.0]], $limits))->exceeded(),
         );
+    }
+
+    public function testACountOfNextToNothingMayRiseByALittle(): void
+    {
+        $limits = ['message' => ['system calls' => 0.02]];
+
+        self::assertSame([], (new Limits(['message' => ['system calls' => 0.06]], $limits))->exceeded());
+        self::assertSame(['message: system calls rose from 0.02 to 0.08, by 300.0 %'], (new Limits(['message' => ['system calls' => 0.08]], $limits))->exceeded());
     }
 
     public function testInstructionsAndAllocationsOfCallgrindAreSummed(): void
