@@ -35,6 +35,8 @@ enum Expected {
     /// Bytes that have not been read; negative for bytes read beyond the body.
     Bytes(i64),
     Chunks(Chunks),
+    /// The same as for `Unknown`, but chunks end with an empty line, and seldom have one within.
+    UnknownChunks,
     /// The body began behind another request, or the end of the head was read in two parts: not counted.
     Unknown,
 }
@@ -129,7 +131,7 @@ impl Http1Framing {
                     .find(bytes)
                     .map(|at| Behind::new(&bytes[at + EMPTY_LINE.len()..])),
             ),
-            Expected::Unknown => {}
+            Expected::UnknownChunks | Expected::Unknown => {}
         }
         let mut tail = self.tail.get();
         for byte in &bytes[bytes.len().saturating_sub(tail.len())..] {
@@ -152,14 +154,15 @@ impl Http1Framing {
             (false, Some(length), Some(behind)) => {
                 Expected::Bytes(i64::try_from(length).unwrap_or(i64::MAX) - behind.bytes)
             }
-            (false, _, None) => Expected::Unknown,
+            (false, None, None) => Expected::UnknownChunks,
+            (false, Some(_), None) => Expected::Unknown,
         });
     }
 
     /// Whether the request in flight has been read to its end. Not known for a body that is not counted: then it says so.
     pub(super) fn is_whole(&self) -> bool {
         match self.body.get() {
-            Expected::Head => self.is_behind_empty_line(),
+            Expected::Head | Expected::UnknownChunks => self.is_behind_empty_line(),
             Expected::Bytes(left) => left <= 0,
             Expected::Chunks(chunks) => matches!(chunks, Chunks::End { .. }),
             Expected::Nothing | Expected::Unknown => true,
@@ -181,6 +184,7 @@ impl Http1Framing {
             Expected::Chunks(Chunks::End { is_followed }) => (is_followed, is_followed),
             Expected::Chunks(_) => (false, true),
             // To wait for a client in vain is better than to reset one that is sending.
+            Expected::UnknownChunks => (!self.is_behind_empty_line(), true),
             Expected::Unknown => (false, true),
         };
         self.is_within.set(is_within);
@@ -325,5 +329,23 @@ mod tests {
         assert!(framing.is_whole());
         assert!(!framing.end());
         assert!(framing.is_within());
+    }
+
+    #[test]
+    fn the_beginning_of_a_head_is_noticed_behind_chunks_that_cannot_be_counted() {
+        for (rest, is_followed) in [(&b""[..], false), (b"G", true)] {
+            let framing = after(&[&[
+                GET,
+                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                rest,
+            ]
+            .concat()]);
+            framing.expect(true, Some(0));
+            framing.end();
+            framing.expect(false, None);
+            assert_eq!(framing.is_whole(), !is_followed);
+            assert_eq!(framing.end(), is_followed);
+            assert!(framing.is_within());
+        }
     }
 }
