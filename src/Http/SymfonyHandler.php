@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
+use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
@@ -103,7 +104,7 @@ final class SymfonyHandler
 
         return $this->kernels->serve(
             $request,
-            static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer): Response {
+            static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer): ?Response {
                 if ($kernel instanceof KernelInterface && !isset($booted[$kernel])) {
                     self::boot($kernel);
                     $booted[$kernel] = true;
@@ -113,13 +114,17 @@ final class SymfonyHandler
                     $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
                 } catch (RequestExceptionInterface $refused) {
                     throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
+                } catch (\Error $error) {
+                    self::answerError($kernel, $message, $error);
+
+                    return null;
                 }
 
                 return SymfonyResponses::convert($answer);
             },
             static function (HttpKernelInterface|\Closure $kernel) use (&$message, &$answer): void {
-                if ($kernel instanceof TerminableInterface) {
-                    \assert($message !== null && $answer !== null);
+                if ($kernel instanceof TerminableInterface && $answer !== null) {
+                    \assert($message !== null);
                     $kernel->terminate($message, $answer);
                 }
             },
@@ -132,6 +137,21 @@ final class SymfonyHandler
     {
         $kernel->boot();
         Realm::keepSettings();
+    }
+
+    /**
+     * Prints the error page of the application. Kernels that do not handle all throwables leave an `\Error` to the exception handler of the
+     * process, which Symfony's ErrorHandler is: it does the same, but for the request with which the kernel has begun.
+     *
+     * @throws \Error the same, of a kernel that has no error page
+     */
+    private static function answerError(HttpKernelInterface|\Closure $kernel, SymfonyRequest $message, \Error $error): void
+    {
+        $inner = $kernel instanceof KernelInterface ? $kernel->getContainer()->get('http_kernel', ContainerInterface::NULL_ON_INVALID_REFERENCE) : null;
+        if (!\is_object($inner) || !\method_exists($inner, 'terminateWithException')) {
+            throw $error;
+        }
+        $inner->terminateWithException($error, $message);
     }
 
     /** Resets services now and not before the next request: what they keep may be large, or a connection. */

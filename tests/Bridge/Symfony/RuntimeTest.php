@@ -10,11 +10,18 @@ use Weft\Tests\Cli\Supervised;
 /** What the runtime says of an application that is not set up. */
 final class RuntimeTest extends TestCase
 {
-    /** A kernel without WeftBundle, whose configuration asks for it. */
     private const FRONT_CONTROLLER = <<<'PHP'
         <?php
         require %s;
         require %s;
+        %s
+        $runtime = new Weft\Bridge\Symfony\Runtime(['project_dir' => __DIR__, 'disable_dotenv' => true]);
+        [$make, $arguments] = $runtime->getResolver(static fn(array $context): Kernel => new Kernel($context['APP_ENV'], (bool) $context['APP_DEBUG']))->resolve();
+        exit($runtime->getRunner($make(...$arguments))->run());
+        PHP;
+
+    /** A kernel without WeftBundle, whose configuration asks for it. */
+    private const WITHOUT_BUNDLE = <<<'PHP'
         final class Kernel extends Symfony\Component\HttpKernel\Kernel
         {
             use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
@@ -23,9 +30,27 @@ final class RuntimeTest extends TestCase
             protected function configureContainer($container): void { $container->extension('weft', ['bus' => 'sqlite:bus.db']); }
             protected function configureRoutes($routes): void {}
         }
-        $runtime = new Weft\Bridge\Symfony\Runtime(['project_dir' => __DIR__, 'disable_dotenv' => true]);
-        [$make, $arguments] = $runtime->getResolver(static fn(array $context): Kernel => new Kernel($context['APP_ENV'], (bool) $context['APP_DEBUG']))->resolve();
-        exit($runtime->getRunner($make(...$arguments))->run());
+        PHP;
+
+    /** A kernel with an error page of its own. */
+    private const FAILING = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel implements Symfony\Component\EventDispatcher\EventSubscriberInterface
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public static function getSubscribedEvents(): array { return ['kernel.exception' => 'page']; }
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void { $container->extension('framework', ['secret' => 's']); }
+            protected function configureRoutes($routes): void {
+                $routes->add('fine', '/fine')->controller([$this, 'fine']);
+                $routes->add('error', '/error')->controller([$this, 'error']);
+            }
+            public function fine(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response('fine'); }
+            public function error(): never { undefined_function(); }
+            public function page(Symfony\Component\HttpKernel\Event\ExceptionEvent $event): void {
+                $event->setResponse(new Symfony\Component\HttpFoundation\Response("page of {$event->getRequest()->getRequestUri()}: {$event->getThrowable()->getMessage()}"));
+            }
+        }
         PHP;
 
     private string $directory;
@@ -34,10 +59,16 @@ final class RuntimeTest extends TestCase
     {
         $this->directory = \sys_get_temp_dir() . '/weft-runtime-' . \bin2hex(\random_bytes(6));
         \mkdir($this->directory);
+        $this->write(self::WITHOUT_BUNDLE);
+    }
+
+    private function write(string $kernel): void
+    {
         \file_put_contents("$this->directory/index.php", \sprintf(
             self::FRONT_CONTROLLER,
             \var_export(\dirname(__DIR__, 3) . '/autoload.php', true),
             \var_export(__DIR__ . '/autoload.php', true),
+            $kernel,
         ));
     }
 
@@ -72,6 +103,19 @@ final class RuntimeTest extends TestCase
         self::assertSame('', $run->other);
     }
 
+    public function testAnErrorOfAControllerIsAnsweredByTheApplicationsErrorPageForItsRequest(): void
+    {
+        $this->write(self::FAILING);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
+        $browser = new Browser($this->address($run));
+
+        foreach (['/error?tag=a', '/error?tag=b'] as $path) {
+            $page = $browser->get($path);
+            self::assertSame([500, "page of $path: Call to undefined function undefined_function()"], [$page->status, $page->body]);
+        }
+        self::assertSame('fine', $browser->get('/fine')->body);
+    }
+
     /** @param array<string, string> $environment */
     private function serve(array $environment): Supervised
     {
@@ -80,8 +124,13 @@ final class RuntimeTest extends TestCase
 
     private function answer(Supervised $run): string
     {
+        return (new Browser($this->address($run)))->get('/')->body;
+    }
+
+    private function address(Supervised $run): string
+    {
         \preg_match('/\d+\.\d+\.\d+\.\d+:\d+/', (string) $run->wait('listening on')['message'], $address);
 
-        return (new Browser($address[0]))->get('/')->body;
+        return $address[0];
     }
 }
