@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Realm;
 
 /**
@@ -69,6 +70,30 @@ final class RealmHandler
     /** @throws ApplicationPoolExhaustedException 503: no realm became free in time */
     public function __invoke(Request $request): Response
     {
-        return $this->applications->serve($request, static fn(\Closure $handler): mixed => $handler($request), server: $this->server);
+        return $this->applications->serve($request, static function (\Closure $handler) use ($request): mixed {
+            try {
+                return $handler($request);
+            } catch (CancelledException $cancelled) {
+                throw $cancelled;
+            } catch (\Throwable $thrown) {
+                self::callExceptionHandler($thrown);
+            }
+        }, server: $this->server);
+    }
+
+    /**
+     * What nothing has caught goes to the function of `set_exception_handler()`, and ends the request like `exit()`.
+     *
+     * @throws \Throwable the same where there is no such function, or another from within it
+     */
+    private static function callExceptionHandler(\Throwable $thrown): never
+    {
+        // PHP resets it for the call, too: what it throws does not come back to it.
+        $handler = \set_exception_handler(null);
+        if ($handler === null) {
+            throw $thrown;
+        }
+        $handler($thrown);
+        exit;
     }
 }

@@ -79,6 +79,17 @@ final class RealmHandlerTest extends TestCase
         self::assertSame('ada 1 GET ', self::request('/?user=ada')[2]);
     }
 
+    public function testAnExceptionIsAnsweredByTheExceptionHandlerOfTheScript(): void
+    {
+        foreach (['return', 'exit'] as $handler) {
+            [$status, , $body] = self::request("/?throw=1&handler=$handler");
+            self::assertSame([503, 'null handled on purpose shut down'], [$status, $body]);
+        }
+        [$status, , $body] = self::request('/?throw=1&handler=throw');
+        self::assertSame([500, false], [$status, \str_contains($body, 'handled')]);
+        self::assertSame('ada 1 GET ', self::request('/?user=ada')[2]);
+    }
+
     public function testAScriptThatExitsHasAnswered(): void
     {
         [$status, $headers, $body] = self::request('/?redirect=1', redirects: false);

@@ -16,6 +16,18 @@ if (isset($_GET['redirect'])) {
     header('Location: /elsewhere', true, 302);
     exit;
 }
+if (isset($_GET['handler'])) {
+    register_shutdown_function(static fn() => print(' shut down'));
+    set_exception_handler(static function (Throwable $thrown): void {
+        http_response_code(503);
+        echo get_debug_type(set_exception_handler(null)), " handled {$thrown->getMessage()}";
+        match ($_GET['handler']) {
+            'exit' => exit,
+            'throw' => throw new LogicException('again'),
+            default => null,
+        };
+    });
+}
 if (isset($_GET['throw'])) {
     throw new RuntimeException('on purpose');
 }
