@@ -269,8 +269,13 @@ final class App
         foreach ($this->consumers as [$bus, $queue]) {
             $bus->queue($queue)->declare();
         }
-        $this->servers = \array_map($this->open(...), $this->http);
-        $this->openGrpc();
+        try {
+            $this->servers = \array_map($this->open(...), $this->http);
+            $this->openGrpc();
+        } catch (Http\ListenException $refused) {
+            Worker::cannotListen($refused->getMessage());
+            throw $refused;
+        }
         foreach ($this->servers as $server) {
             async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
         }

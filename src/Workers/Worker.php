@@ -70,6 +70,16 @@ final class Worker
     }
 
     /**
+     * Reports that an address cannot be listened on. A supervisor none of whose workers has been ready gives up then, instead of starting them again.
+     *
+     * @param string $reason names the address and the error
+     */
+    public static function cannotListen(string $reason): void
+    {
+        self::send(['type' => 'cannot-listen', 'reason' => $reason]);
+    }
+
+    /**
      * Reports the health checks of the application that fail: while there is one, this worker does not count as ready at `/ready`.
      *
      * @param list<string> $failing names

@@ -52,6 +52,19 @@ final class RunTest extends TestCase
         self::assertStringContainsString('no database', $run->other);
     }
 
+    public function testAnAddressInUseEndsItAtOnce(): void
+    {
+        $other = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($other);
+        $address = \stream_socket_get_name($other, false);
+        $app = new Application("\$app = new Weft\\App(); \$app->http('$address'); \$app->run();");
+        $run = new Supervised($app->file, ['--workers=2']);
+
+        self::assertSame(1, $run->end());
+        self::assertCount(1, $run->all("giving up: cannot listen on $address: Address already in use"), $run->messages());
+        self::assertCount(0, $run->all('is started again'), $run->messages());
+    }
+
     /** @return iterable<string, array{string, string}> program, and what the log says of it */
     public static function programsThatReturn(): iterable
     {

@@ -31,6 +31,9 @@ final class Supervisor
     private ?float $changedAt = null;
     private string $changedFile = '';
     private bool $announced = false;
+
+    /** Why a worker could not listen. */
+    private ?string $refusal = null;
     private bool $reloading = false;
     private int $exitCode = 0;
 
@@ -113,7 +116,7 @@ final class Supervisor
         $this->notifier->keepAlive($now);
         $this->announce($ready);
         if (!$this->group->stopping && $this->sources === null && $this->group->hasGivenUp()) {
-            $this->giveUp($now);
+            $this->giveUp("every worker has failed {$this->options->maxCrashes} times in a row and none is ready; fix the application, then start it again", $now);
         }
         if ($now - $this->checkedAt >= self::CHECK_INTERVAL) {
             $this->checkedAt = $now;
@@ -144,14 +147,22 @@ final class Supervisor
         $this->reloading = $reloading;
     }
 
-    private function giveUp(float $now): void
+    private function giveUp(string $reason, float $now): void
     {
-        $this->log->critical(
-            'giving up: every worker has failed {failures} times in a row and none is ready; fix the application, then start it again',
-            ['failures' => $this->options->maxCrashes],
-        );
+        $this->log->critical('giving up: {reason}', ['reason' => $reason]);
         $this->exitCode = 1;
         $this->group->stop('giving up', $now);
+    }
+
+    /** A worker that cannot listen on its address ends by itself, after it has said so in its own words. */
+    private function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
+    {
+        // Later, such as after a reload, another program may have the address for a moment only.
+        $isHopeless = $this->refusal !== null && !$this->announced;
+        $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: !$isHopeless);
+        if ($isHopeless && !$this->group->stopping) {
+            $this->giveUp((string) $this->refusal, $now);
+        }
     }
 
     /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string} $event as {@see Native\Supervisor::wait()} returns it */
@@ -159,7 +170,7 @@ final class Supervisor
     {
         match ($event[0]) {
             'signal' => $this->handleSignal(Signal::from((int) $event[1]), $now),
-            'exited' => $this->group->handleExit($event[1], $event[2], $event[3], $now),
+            'exited' => $this->handleExit($event[1], $event[2], $event[3], $now),
             'message' => $this->handleMessage($event[1], $event[2], $now),
             'changed' => $this->handleChange($event[1], $now),
         };
@@ -194,7 +205,7 @@ final class Supervisor
     private function handleMessage(int $pid, string $text, float $now): void
     {
         $process = $this->group->processes[$pid] ?? null;
-        /** @var array{type?: string, addresses: list<string>, done: int, tasks: list<string>, failing: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
+        /** @var array{type?: string, addresses: list<string>, reason: string, done: int, tasks: list<string>, failing: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
         $message = \json_decode($text, true);
         if ($process === null || !\is_array($message)) {
             return;
@@ -202,6 +213,7 @@ final class Supervisor
         match ($message['type'] ?? null) {
             'ready' => $this->group->markReady($process, $now),
             'listening' => $this->group->reportListening((array) $message['addresses']),
+            'cannot-listen' => $this->refusal = (string) $message['reason'],
             'status' => $process->done = (int) $message['done'],
             'blocked' => $this->group->reportBlocked($process, BlockedLoop::of($message)),
             'hang' => $this->group->endHung($process, BlockedLoop::of($message), $now),

@@ -211,7 +211,7 @@ final class WorkerGroup
         }
     }
 
-    public function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
+    public function handleExit(int $pid, ?int $code, ?int $signal, float $now, bool $isStartedAgain = true): void
     {
         $process = $this->processes[$pid] ?? null;
         if ($process === null) {
@@ -230,7 +230,7 @@ final class WorkerGroup
         $expected = $process->reason !== null && !$process->hung;
         if (!$expected && $wasNext) {
             $this->abandonReload($process, $now);
-        } elseif (!$expected && !$this->stopping) {
+        } elseif (!$expected && !$this->stopping && $isStartedAgain) {
             $slot->failed($process, $now);
             $this->log->log(
                 $slot->failures === 1 ? 'info' : 'warning',
