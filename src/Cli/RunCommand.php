@@ -33,7 +33,7 @@ final class RunCommand extends Command
             ->addArgument('arguments', InputArgument::IS_ARRAY, 'Arguments for the file, after --')
             ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
             ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file of the application\'s project changes')
-            ->addOption('watch-directory', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file in this directory changes')
+            ->addOption('watch-path', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when this file, or a source file in this directory, changes')
             ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many requests')
             ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker above this resident memory: bytes, or 256M, 1G')
             ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many seconds')
@@ -93,7 +93,7 @@ final class RunCommand extends Command
             startTimeout: Quantity::seconds('start-timeout', $given('start-timeout')),
             drainTimeout: Quantity::seconds('drain-timeout', $given('drain-timeout')),
             maxCrashes: Quantity::positive('max-crashes', $given('max-crashes')),
-            watch: self::directories($input, $file),
+            watch: self::watched($input, $file),
             metrics: $option('metrics'),
             pidFile: $option('pid-file'),
             environment: $environment,
@@ -102,17 +102,16 @@ final class RunCommand extends Command
     }
 
     /** @return list<string> */
-    private static function directories(InputInterface $input, string $application): array
+    private static function watched(InputInterface $input, string $application): array
     {
-        /** @var list<string> $directories */
-        $directories = $input->getOption('watch-directory');
-        foreach ($directories as $directory) {
-            if (!\is_dir($directory)) {
-                throw new InvalidOptionException("--watch-directory is \"$directory\": no such directory");
-            }
+        /** @var list<string> $given */
+        $given = $input->getOption('watch-path');
+        $paths = [];
+        foreach ($given as $path) {
+            $paths[] = \realpath($path) ?: throw new InvalidOptionException("--watch-path is \"$path\": no such file or directory");
         }
 
-        return $input->getOption('watch') ? [self::project($application), ...$directories] : $directories;
+        return $input->getOption('watch') ? [self::project($application), ...$paths] : $paths;
     }
 
     /** The directory of the file, or the one above it with a composer.json: a front controller is in `public` of its project. */

@@ -187,7 +187,7 @@ final class ApplicationPool
     public function serve(Request $request, \Closure $handle, ?\Closure $terminate = null, array $server = []): Response
     {
         // A client that sends slowly must not hold an instance meanwhile.
-        Form::isMultipart($request) ? $request->parsedForm() : $request->body();
+        Form::isForm($request) ? $request->parsedForm(FormLimits::ofPhp()) : $request->body();
         $borrowed = $this->borrow("{$request->method()} {$request->path()}");
         try {
             [$response, $hasExited] = $borrowed->run(fn(object $application, Native\Realm $realm): array => RealmRequest::handle(

@@ -34,4 +34,17 @@ final class FormLimits
         }
         $this->directory = $directory ?? \sys_get_temp_dir();
     }
+
+    /**
+     * The limits of applications that are configured for PHP-FPM: `max_input_vars`, `max_file_uploads` and `post_max_size` of php.ini.
+     * `upload_max_filesize` is not among them: a file may be as large as the body.
+     */
+    public static function ofPhp(): self
+    {
+        return new self(
+            parts: \max(1, (int) \ini_get('max_input_vars')),
+            fieldBytes: BodyLimits::ofPhp()->bytes,
+            files: \max(1, (int) \ini_get('max_file_uploads')),
+        );
+    }
 }

@@ -184,8 +184,7 @@ final class SymfonyHandler
     private static function message(Request $request): SymfonyRequest
     {
         $isMultipart = Form::isMultipart($request);
-        $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
-        $form = $isForm ? $request->form() : [];
+        $form = Form::isForm($request) ? $request->form() : [];
         $files = $isMultipart ? self::files($request) : [];
         $server = ServerParameters::of($request);
         $server['REMOTE_ADDR'] ??= '127.0.0.1';

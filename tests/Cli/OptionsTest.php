@@ -29,7 +29,7 @@ final class OptionsTest extends TestCase
         yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds, at least 0'];
         yield 'hang' => ['--hang-timeout=-2', '--hang-timeout is "-2": it must be a number of seconds, at least 0'];
         yield 'log' => ['--log=xml', '--log is "xml": it must be text or json'];
-        yield 'watch' => ['--watch-directory=/nowhere', '--watch-directory is "/nowhere": no such directory'];
+        yield 'watch' => ['--watch-path=/nowhere', '--watch-path is "/nowhere": no such file or directory'];
     }
 
     public function testAFileThatDoesNotExistIsRefused(): void

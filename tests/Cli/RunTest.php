@@ -6,6 +6,7 @@ namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Cli\Internal\Interpreter;
 
 final class RunTest extends TestCase
 {
@@ -255,6 +256,42 @@ final class RunTest extends TestCase
             \unlink("$project->directory/public/index.php");
             \rmdir("$project->directory/public");
         }
+    }
+
+    public function testASingleFileIsWatchedAndNothingBesideIt(): void
+    {
+        $app = Application::idle();
+        \mkdir("$app->directory/settings");
+        $file = "$app->directory/settings/.env";
+        \file_put_contents($file, 'A=1');
+        try {
+            $run = new Supervised($app->file, ["--watch-path=$file"]);
+            $run->wait('is ready');
+            \file_put_contents("$app->directory/settings/other.php", '');
+            // As editors save it.
+            \file_put_contents("$file~", 'A=2');
+            \rename("$file~", $file);
+            $run->wait('reload finished');
+            $run->signal(\SIGTERM);
+
+            self::assertSame(0, $run->end());
+            self::assertSame(["reload: $file has changed"], $run->all('reload: '));
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg("$app->directory/settings"));
+        }
+    }
+
+    public function testWhatPutenvHasAddedIsNotInTheEnvironmentOfTheNextProcess(): void
+    {
+        \putenv('WEFT_TEST_ADDED=1');
+        try {
+            $environment = Interpreter::environment();
+        } finally {
+            \putenv('WEFT_TEST_ADDED');
+        }
+
+        self::assertArrayNotHasKey('WEFT_TEST_ADDED', $environment);
+        self::assertSame(\getenv('PATH'), $environment['PATH']);
     }
 
     public function testAFileThatIsNoSourceChangesNothing(): void

@@ -83,6 +83,11 @@ final class Form
         return $tree;
     }
 
+    public static function isForm(Request $request): bool
+    {
+        return self::isMultipart($request) || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
+    }
+
     public static function isMultipart(Request $request): bool
     {
         return \stripos($request->header('content-type') ?? '', 'multipart/form-data') === 0;

@@ -18,12 +18,15 @@ final class PublicDirectory
 {
     private const HEADERS = ['cache-control' => 'no-cache', 'x-content-type-options' => 'nosniff'];
 
-    private readonly HttpStaticDir $directory;
+    private ?HttpStaticDir $directory = null;
 
-    /** @param callable(Request): Response $application */
-    public function __construct(string $directory, private readonly mixed $application)
+    /**
+     * @param callable(Request): Response $application
+     * @param bool $isOptional whether the directory may be made later, or never
+     */
+    public function __construct(private readonly string $path, private readonly mixed $application, bool $isOptional = false)
     {
-        $this->directory = HttpStaticDir::open($directory, false);
+        $isOptional || $this->directory = HttpStaticDir::open($path, false);
     }
 
     public function __invoke(Request $request): Response
@@ -40,6 +43,10 @@ final class PublicDirectory
         if ($path === '' || \str_ends_with($path, '/') || \preg_match('/\.ph(?:p\d?|tml|ar|ps)(?:$|\/)/i', $path) === 1) {
             return null;
         }
+        if ($this->directory === null && !\is_dir($this->path)) {
+            return null;
+        }
+        $this->directory ??= HttpStaticDir::open($this->path, false);
         $found = $this->directory->find($path, $request->header('accept-encoding') ?? '');
 
         return $found instanceof HttpFile ? $found : null;

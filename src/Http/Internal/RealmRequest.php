@@ -114,8 +114,7 @@ final class RealmRequest
     private static function begin(Realm $realm, Request $request, array $server, array $environment): void
     {
         $isMultipart = Form::isMultipart($request);
-        $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
-        $form = $isForm ? $request->form() : [];
+        $form = Form::isForm($request) ? $request->form() : [];
         $uploads = [];
         $files = $isMultipart ? self::files($request->parsedForm()->tree(), $uploads) : [];
         $query = $request->queryParameters();

@@ -13,7 +13,7 @@ final class RunOptions
 {
     /**
      * @param list<string> $command the command line of a worker
-     * @param list<string> $watch directories whose source files are watched
+     * @param list<string> $watch files, and directories whose source files are watched
      * @param array<string, string> $environment additional environment variables of the workers
      * @param int $maxCrashes consecutive failures of every worker after which the supervisor gives up
      * @param string $advice for a program that returns before it was ready

@@ -116,6 +116,19 @@ final class RuntimeTest extends TestCase
         self::assertSame('fine', $browser->get('/fine')->body);
     }
 
+    public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void
+    {
+        $this->write(self::FAILING);
+        foreach (['1K' => [1024 => 200, 1025 => 413], '0' => [9 << 20 => 200]] as $size => $statuses) {
+            \file_put_contents("$this->directory/post.ini", "post_max_size=$size");
+            $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'PHP_INI_SCAN_DIR' => \PHP_CONFIG_FILE_SCAN_DIR . ":$this->directory"]);
+            $browser = new Browser($this->address($run));
+            foreach ($statuses as $bytes => $status) {
+                self::assertSame($status, $browser->receive($browser->send('POST', '/fine', \str_pad('text=', $bytes, 'x')))->status, "$bytes bytes, post_max_size is $size");
+            }
+        }
+    }
+
     /** @param array<string, string> $environment */
     private function serve(array $environment): Supervised
     {

@@ -9,7 +9,9 @@ use Illuminate\Foundation\Application;
 use Weft\App;
 use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Cli\Internal\Interpreter;
+use Weft\Http\BodyLimits;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Log\StreamLogger;
 
@@ -41,7 +43,7 @@ final class ServeCommand extends Command
     public function handle(Application $application): int
     {
         if (!\extension_loaded('weft')) {
-            $this->error('The extension weft is not loaded: add extension=weft to php.ini');
+            $this->error('The extension weft is not loaded: install it, or run php -d extension=/path/to/libweft.so artisan weft:serve (docs/guides/install.md)');
 
             return self::FAILURE;
         }
@@ -64,11 +66,12 @@ final class ServeCommand extends Command
         if ((bool) $this->option('watch')) {
             // Not the whole directory: compiled views are in it.
             $directories = \array_filter(['app', 'config', 'database', 'resources', 'routes'], static fn(string $directory): bool => \is_dir($application->basePath($directory)));
-            $options = [...$options, '--block-warning=0.1', ...\array_map(static fn(string $directory): string => '--watch-directory=' . $application->basePath($directory), $directories)];
+            $options = [...$options, '--block-warning=0.1', ...\array_map(static fn(string $directory): string => '--watch-path=' . $application->basePath($directory), $directories)];
+            \is_file($application->environmentFilePath()) && $options[] = '--watch-path=' . $application->environmentFilePath();
         }
         $arguments = ['--', 'weft:serve', '--worker', ...$this->passedOn()];
         $weft = \dirname((string) (new \ReflectionClass(App::class))->getFileName(), 2) . '/bin/weft';
-        \pcntl_exec(\PHP_BINARY, [...Interpreter::options(), $weft, 'run', ...$options, $application->basePath('artisan'), ...$arguments]);
+        \pcntl_exec(\PHP_BINARY, [...Interpreter::options(), $weft, 'run', ...$options, $application->basePath('artisan'), ...$arguments], Interpreter::environment());
         $this->error("$weft could not be started");
 
         return self::FAILURE;
@@ -99,8 +102,8 @@ final class ServeCommand extends Command
         \restore_exception_handler();
         $public = $application->make('path.public');
         $app = new App($logger, (bool) $config->get('app.debug'));
-        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')));
-        $router->fallback((bool) $config->get('weft.public', true) && \is_dir($public) ? new PublicDirectory($public, $applications) : $applications);
+        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()));
+        $router->fallback((bool) $config->get('weft.public', true) ? new PublicDirectory($public, $applications, isOptional: true) : $applications);
         try {
             $app->run();
         } catch (ListenException $refused) {

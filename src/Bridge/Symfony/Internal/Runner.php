@@ -10,7 +10,9 @@ use Symfony\Component\Runtime\RunnerInterface;
 use Weft\App;
 use Weft\Bridge\Symfony\WeftBundle;
 use Weft\Http\ApplicationPool;
+use Weft\Http\BodyLimits;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
@@ -43,7 +45,7 @@ final class Runner implements RunnerInterface
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
         $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
-        $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'));
+        $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()));
         $router->fallback($directory === '' ? $handler : new PublicDirectory($directory, $handler));
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {

@@ -69,7 +69,7 @@ final class Messages
         }
         $message = $message->withBody($this->streams->createStream($request->body()));
 
-        return self::isForm($request) ? $message->withParsedBody($request->form()) : $message;
+        return Form::isForm($request) ? $message->withParsedBody($request->form()) : $message;
     }
 
     /** @return array<array-key, mixed> */
@@ -83,11 +83,6 @@ final class Messages
 
         /** @var array<array-key, mixed> $files */
         return $files;
-    }
-
-    private static function isForm(Request $request): bool
-    {
-        return \str_starts_with(\strtolower($request->header('content-type') ?? ''), 'application/x-www-form-urlencoded');
     }
 
     /** @return string|\Closure(BodyWriter): void */
