@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
-use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
+use Symfony\Component\HttpKernel\HttpKernel;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
@@ -147,8 +147,9 @@ final class SymfonyHandler
      */
     private static function answerError(HttpKernelInterface|\Closure $kernel, SymfonyRequest $message, \Error $error): void
     {
-        $inner = $kernel instanceof KernelInterface ? $kernel->getContainer()->get('http_kernel', ContainerInterface::NULL_ON_INVALID_REFERENCE) : null;
-        if (!\is_object($inner) || !\method_exists($inner, 'terminateWithException')) {
+        $container = $kernel instanceof KernelInterface ? $kernel->getContainer() : null;
+        $inner = $container?->has('http_kernel') === true ? $container->get('http_kernel') : null;
+        if (!$inner instanceof HttpKernel) {
             throw $error;
         }
         $inner->terminateWithException($error, $message);

@@ -26,7 +26,9 @@ final class PublicDirectory
      */
     public function __construct(private readonly string $path, private readonly mixed $application, bool $isOptional = false)
     {
-        $isOptional || $this->directory = HttpStaticDir::open($path, false);
+        if (!$isOptional) {
+            $this->directory = HttpStaticDir::open($path, false);
+        }
     }
 
     public function __invoke(Request $request): Response

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
@@ -140,6 +141,10 @@ impl Future for Dispatch {
         if this.is_http2 {
             let server = &connection.server;
             server.date.put(response.headers_mut(), server.clock.get());
+        } else if response.status().canonical_reason().is_none() {
+            // hyper would write `<none>`. The phrase may be empty (RFC 9112 §4).
+            let phrase = ReasonPhrase::from_static(b"");
+            response.extensions_mut().insert(phrase);
         }
         let in_flight = this.in_flight.take();
         let timed = this.timed;
