@@ -79,16 +79,25 @@ pub(super) fn busy_for() -> Duration {
 }
 
 /// Measures, from another thread, how long the loop has been blocked.
+///
+/// Time in which the thread of the loop could run and had no processor does not count: on a busy machine any code would seem to block.
 pub(super) struct LoopWatchdog {
     turns: u64,
-    since: Instant,
+    looked_at: Instant,
+    blocked: Duration,
+    /// The processor time of the loop's thread when it was looked at.
+    processor: Option<Duration>,
 }
 
 impl LoopWatchdog {
     pub(super) fn new() -> Self {
         Self {
             turns: TURNS.load(Ordering::Relaxed),
-            since: Instant::now(),
+            looked_at: Instant::now(),
+            blocked: Duration::ZERO,
+            processor: (!PARKED.load(Ordering::Relaxed))
+                .then(processor_time)
+                .flatten(),
         }
     }
 
@@ -99,6 +108,73 @@ impl LoopWatchdog {
             *self = Self::new();
             return Duration::ZERO;
         }
-        self.since.elapsed()
+        let now = Instant::now();
+        let passed = now.duration_since(std::mem::replace(&mut self.looked_at, now));
+        let before = std::mem::replace(&mut self.processor, processor_time());
+        self.blocked += match (before, self.processor) {
+            (Some(before), Some(after)) => {
+                blocked_of(passed, after.saturating_sub(before), is_runnable())
+            }
+            _ => passed,
+        };
+        self.blocked
+    }
+}
+
+/// How much of that time a thread has blocked that had the processor for a part of it. One that is not runnable waits in a system call.
+fn blocked_of(passed: Duration, on_processor: Duration, is_runnable: bool) -> Duration {
+    match is_runnable && on_processor < passed / 2 {
+        true => on_processor,
+        false => passed,
+    }
+}
+
+/// Of the main thread, which runs PHP. `None` where the kernel does not tell.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string(main_thread("schedstat")).ok()?;
+    let nanoseconds = text.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
+/// Whether the main thread runs or waits for a processor.
+fn is_runnable() -> bool {
+    let text = std::fs::read_to_string(main_thread("stat")).unwrap_or_default();
+    // The name before it, in parentheses, may contain anything.
+    text.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('R'))
+}
+
+fn main_thread(file: &str) -> String {
+    let process = std::process::id();
+    format!("/proc/{process}/task/{process}/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSED: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn code_that_computes_or_waits_in_a_system_call_blocks() {
+        assert_eq!(blocked_of(PASSED, PASSED, true), PASSED);
+        assert_eq!(blocked_of(PASSED, Duration::ZERO, false), PASSED);
+    }
+
+    #[test]
+    fn a_thread_without_a_processor_does_not_block_meanwhile() {
+        let little = Duration::from_millis(3);
+        assert_eq!(blocked_of(PASSED, little, true), little);
+    }
+
+    #[test]
+    fn the_kernel_tells_of_the_main_thread() {
+        assert!(processor_time().is_some_and(|time| !time.is_zero()));
+        // Tests run in other threads. When this one begins the main one may still do something, and waits for the result soon.
+        let waits = (0..10_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            !is_runnable()
+        });
+        assert!(waits);
     }
 }
