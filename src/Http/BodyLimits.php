@@ -30,12 +30,14 @@ final class BodyLimits
             throw new \ValueError("The limit body.window must be from 65535 to 2147483647, got $window");
         }
     }
+
     /**
      * The limits of applications that are configured for PHP-FPM: bodies of as many bytes as `post_max_size` of php.ini says (8M); 0 there is no limit.
      */
     public static function ofPhp(): self
     {
-        $bytes = \ini_parse_quantity((string) \ini_get('post_max_size'));
+        // PHP itself has warned of one that it cannot read.
+        $bytes = @\ini_parse_quantity((string) \ini_get('post_max_size'));
 
         return new self(bytes: $bytes > 0 ? $bytes : \PHP_INT_MAX);
     }

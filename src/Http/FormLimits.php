@@ -41,10 +41,12 @@ final class FormLimits
      */
     public static function ofPhp(): self
     {
+        $files = \max(1, (int) \ini_get('max_file_uploads'));
+
         return new self(
-            parts: \max(1, (int) \ini_get('max_input_vars')),
+            parts: \max(1, (int) \ini_get('max_input_vars')) + $files,
             fieldBytes: BodyLimits::ofPhp()->bytes,
-            files: \max(1, (int) \ini_get('max_file_uploads')),
+            files: $files,
         );
     }
 }

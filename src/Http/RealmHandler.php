@@ -41,7 +41,7 @@ final class RealmHandler
         Recycling $recycling = new Recycling(),
         ?LoggerInterface $logger = null,
     ) {
-        $this->applications = new ApplicationPool($boot, $size, $wait, $recycling, logger: $logger, name: 'realms');
+        $this->applications = new ApplicationPool(self::catching($boot), $size, $wait, $recycling, logger: $logger, name: 'realms');
     }
 
     /**
@@ -70,30 +70,48 @@ final class RealmHandler
     /** @throws ApplicationPoolExhaustedException 503: no realm became free in time */
     public function __invoke(Request $request): Response
     {
-        return $this->applications->serve($request, static function (\Closure $handler) use ($request): mixed {
-            try {
-                return $handler($request);
-            } catch (CancelledException $cancelled) {
-                throw $cancelled;
-            } catch (\Throwable $thrown) {
-                self::callExceptionHandler($thrown);
-            }
-        }, server: $this->server);
+        return $this->applications->serve($request, static fn(\Closure $handler): mixed => $handler($request), server: $this->server);
     }
 
     /**
-     * What nothing has caught goes to the function of `set_exception_handler()`, and ends the request like `exit()`.
+     * What a request does not catch goes to the function that the application has given to `set_exception_handler()`, and ends the request like
+     * `exit()`. Weft's own answers, such as a 400, pass it by.
      *
-     * @throws \Throwable the same where there is no such function, or another from within it
+     * @param \Closure(): (\Closure(Request): mixed) $boot
+     *
+     * @return \Closure(): (\Closure(Request): mixed)
      */
-    private static function callExceptionHandler(\Throwable $thrown): never
+    private static function catching(\Closure $boot): \Closure
     {
-        // PHP resets it for the call, too: what it throws does not come back to it.
+        return static function () use ($boot): \Closure {
+            // That of the process is for what fails outside of requests.
+            $inherited = self::exceptionHandler();
+            $handle = $boot();
+
+            return static function (Request $request) use ($handle, $inherited): mixed {
+                try {
+                    return $handle($request);
+                } catch (CancelledException|ServerException $thrown) {
+                    throw $thrown;
+                } catch (\Throwable $thrown) {
+                    $handler = self::exceptionHandler();
+                    if ($handler === null || $handler === $inherited) {
+                        throw $thrown;
+                    }
+                    // As PHP does for the call: what it throws does not come back to it.
+                    \set_exception_handler(null);
+                    $handler($thrown);
+                    exit;
+                }
+            };
+        };
+    }
+
+    private static function exceptionHandler(): ?callable
+    {
         $handler = \set_exception_handler(null);
-        if ($handler === null) {
-            throw $thrown;
-        }
-        $handler($thrown);
-        exit;
+        \restore_exception_handler();
+
+        return $handler;
     }
 }

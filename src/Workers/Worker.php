@@ -70,7 +70,8 @@ final class Worker
     }
 
     /**
-     * Reports that an address cannot be listened on. A supervisor none of whose workers has been ready gives up then, instead of starting them again.
+     * Reports that an address cannot be listened on. If the worker ends then and none has ever been ready, the supervisor
+     * gives up instead of starting it again.
      *
      * @param string $reason names the address and the error
      */

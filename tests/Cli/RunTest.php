@@ -66,6 +66,23 @@ final class RunTest extends TestCase
         self::assertCount(0, $run->all('is started again'), $run->messages());
     }
 
+    public function testAnAddressInUseDoesNotEndWorkersThatServe(): void
+    {
+        $other = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($other);
+        $address = \stream_socket_get_name($other, false);
+        $app = new Application("
+            if (Worker::index() === 2) { Handler::waitsFor('one.ready'); \$app = new Weft\\App(); \$app->http('$address'); \$app->run(); }
+            touch(__DIR__ . '/one.ready');
+            Worker::untilStopped();");
+        $run = new Supervised($app->file, ['--workers=2']);
+        $run->wait('is started again');
+        $run->signal(\SIGTERM);
+        $run->end();
+
+        self::assertSame([], $run->all('giving up'), $run->messages());
+    }
+
     /** @return iterable<string, array{string, string}> program, and what the log says of it */
     public static function programsThatReturn(): iterable
     {

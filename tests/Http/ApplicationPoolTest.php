@@ -569,7 +569,7 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame(['[1024]', '[1024]'], [self::bodyOf($server->get('/')), self::bodyOf($server->get('/'))], $server->log());
     }
 
-    public function testAnErrorHandlerThatThrowsWhenItIsDestroyedDoesNotFailTheNextRequest(): void
+    public function testWhatThrowsWhenItIsDestroyedAfterItsRequestDoesNotFailTheNextOne(): void
     {
         $server = $this->serve(<<<'PHP'
             final class Throwing {
@@ -580,17 +580,20 @@ final class ApplicationPoolTest extends HttpTestCase
                 set_error_handler(static fn(int $level, string $message) => throw new ErrorException($message));
                 return static function () {
                     isset($_GET['set']) && [set_error_handler(new Throwing()), set_exception_handler(new Throwing())];
+                    isset($_GET['keep']) && $_GET['kept'] = new Throwing();
                     echo json_encode(error_get_last());
                 };
             }, 1));
             PHP);
 
         self::assertSame(
-            ['null', 'null', 'null', 'null'],
-            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/?set=1', '/', '/']),
+            ['null', 'null', 'null', 'null', 'null'],
+            \array_map(static fn(string $path): string => self::bodyOf($server->get($path)), ['/', '/?set=1', '/', '/?keep=1', '/']),
             $server->log(),
         );
-        self::assertSame(2, \substr_count($server->log(), 'DomainException: cannot be destroyed'), $server->log());
+        self::assertSame(3, \substr_count($server->log(), 'DomainException: cannot be destroyed'), $server->log());
+        $server->signal();
+        self::assertSame(0, $server->stop()[0], 'the exit code');
     }
 
     public function testASettingThatCannotBePutBackDoesNotFailTheNextRequest(): void

@@ -76,6 +76,7 @@ final class RealmHandlerTest extends TestCase
     public function testAnExceptionIsA500AndTheNextRequestIsServed(): void
     {
         self::assertSame(500, self::request('/?user=ada&throw=1')[0]);
+        self::assertSame([], self::$server->all('the process has failed'));
         self::assertSame('ada 1 GET ', self::request('/?user=ada')[2]);
     }
 

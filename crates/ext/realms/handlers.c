@@ -5,8 +5,6 @@
 #include "realm.h"
 #include "switch.h"
 
-#include <zend_exceptions.h>
-
 static zend_stack copy_of_stack(const zend_stack *stack, int element_size, bool holds_values)
 {
 	zend_stack copy;
@@ -149,9 +147,6 @@ void weft_handlers_restore(const weft_handlers *kept)
 	}
 	weft_handlers copy = copy_of_handlers(kept);
 	put_in_force(&copy);
-	/* Last: destructors run. What one throws belongs to the request that has ended, not to the one that begins: it is logged, as at the end of a script. */
+	/* Last: destructors run. */
 	weft_handlers_free(&before);
-	if (EG(exception) != NULL) {
-		zend_exception_error(EG(exception), E_ERROR);
-	}
 }

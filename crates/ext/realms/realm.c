@@ -567,6 +567,19 @@ static void forget_headers(void)
 	SG(headers_sent) = 0;
 }
 
+/*
+ * What the request that has ended leaves is freed in the one that begins. An exception of a destructor is logged, as at the end of a script, and does
+ * not fail the one that begins.
+ */
+static void log_what_destructors_threw(void)
+{
+	if (EG(exception) != NULL) {
+		int status = EG(exit_status);
+		zend_exception_error(EG(exception), E_ERROR);
+		EG(exit_status) = status;
+	}
+}
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_begin, 0, 7, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, server, IS_ARRAY, 0)
 	ZEND_ARG_TYPE_INFO(0, query, IS_ARRAY, 0)
@@ -618,7 +631,6 @@ static ZEND_METHOD(Realm, begin)
 		weft_handlers_keep(&realm->handlers);
 	}
 	realm->has_begun = true;
-	weft_last_error_forget();
 	zval *session = weft_superglobal(WEFT_SESSION);
 	zval_ptr_dtor(session);
 	ZVAL_UNDEF(session);
@@ -639,6 +651,8 @@ static ZEND_METHOD(Realm, begin)
 			}
 		} ZEND_HASH_FOREACH_END();
 	}
+	log_what_destructors_threw();
+	weft_last_error_forget();
 	if (!set_body(body)) {
 		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
 		RETURN_THROWS();

@@ -33,6 +33,7 @@ final class Interpreter
             $name === '' || $variables[$name] = $value;
         }
 
-        return $variables;
+        // A program with capabilities cannot read it, and one that has changed its title has overwritten it.
+        return $variables === [] ? \getenv() : $variables;
     }
 }

@@ -25,6 +25,8 @@ final class Process
     /** When the process is killed if it still runs. */
     public ?float $killAt = null;
     public bool $hung = false;
+    /** Why it cannot listen on an address; null if it has not said so. */
+    public ?string $refusal = null;
     /** @var list<string>|null the tasks that it last reported while draining */
     public ?array $running = null;
 

@@ -32,8 +32,8 @@ final class Supervisor
     private string $changedFile = '';
     private bool $announced = false;
 
-    /** Why a worker could not listen. */
-    private ?string $refusal = null;
+    /** Whether a worker has been ready. */
+    private bool $wasReady = false;
     private bool $reloading = false;
     private int $exitCode = 0;
 
@@ -157,11 +157,11 @@ final class Supervisor
     /** A worker that cannot listen on its address ends by itself, after it has said so in its own words. */
     private function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
     {
-        // Later, such as after a reload, another program may have the address for a moment only.
-        $isHopeless = $this->refusal !== null && !$this->announced;
-        $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: !$isHopeless);
-        if ($isHopeless && !$this->group->stopping) {
-            $this->giveUp((string) $this->refusal, $now);
+        // Once a worker was ready, another program may have the address for a moment only, or one worker of several is concerned.
+        $refusal = $this->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
+        $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: $refusal === null);
+        if ($refusal !== null && !$this->group->stopping) {
+            $this->giveUp($refusal, $now);
         }
     }
 
@@ -211,9 +211,9 @@ final class Supervisor
             return;
         }
         match ($message['type'] ?? null) {
-            'ready' => $this->group->markReady($process, $now),
+            'ready' => $this->markReady($process, $now),
             'listening' => $this->group->reportListening((array) $message['addresses']),
-            'cannot-listen' => $this->refusal = (string) $message['reason'],
+            'cannot-listen' => $process->refusal = (string) $message['reason'],
             'status' => $process->done = (int) $message['done'],
             'blocked' => $this->group->reportBlocked($process, BlockedLoop::of($message)),
             'hang' => $this->group->endHung($process, BlockedLoop::of($message), $now),
@@ -221,6 +221,12 @@ final class Supervisor
             'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
             default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };
+    }
+
+    private function markReady(Process $process, float $now): void
+    {
+        $this->wasReady = true;
+        $this->group->markReady($process, $now);
     }
 
     private function handleChange(string $path, float $now): void

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 use hyper::body::{Body as _, Incoming};
 use memchr::memmem;
 
+use super::request_head::has_whole_line_ends;
+
 /// The end of a head.
 const EMPTY_LINE: &[u8] = b"\r\n\r\n";
 /// Made once: making it costs more than a search in a short head.
@@ -20,6 +22,8 @@ pub(super) struct Http1Framing {
     tail: Cell<[u8; 3]>,
     /// What stood behind the first head in the last read, until its request begins.
     behind_head: Cell<Option<Behind>>,
+    /// A part of a head has been read, and not its end.
+    is_in_head: Cell<bool>,
     body: Cell<Expected>,
     is_within: Cell<bool>,
 }
@@ -39,6 +43,14 @@ enum Expected {
     UnknownChunks,
     /// The body began behind another request, or the end of the head was read in two parts: not counted.
     Unknown,
+}
+
+/// How many of the bytes end an empty line that began in those before them.
+fn end_of_cut_line(tail: [u8; 3], bytes: &[u8]) -> Option<usize> {
+    (1..=tail.len().min(bytes.len())).find(|&end| {
+        let (before, after) = EMPTY_LINE.split_at(EMPTY_LINE.len() - end);
+        tail.ends_with(before) && bytes.starts_with(after)
+    })
 }
 
 /// Bytes behind a head, before it is known what they are.
@@ -126,11 +138,7 @@ impl Http1Framing {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
             Expected::Chunks(chunks) => self.body.set(Expected::Chunks(chunks.after(bytes))),
-            Expected::Nothing | Expected::Head => self.behind_head.set(
-                FINDER
-                    .find(bytes)
-                    .map(|at| Behind::new(&bytes[at + EMPTY_LINE.len()..])),
-            ),
+            Expected::Nothing | Expected::Head => self.read_head(bytes),
             Expected::UnknownChunks | Expected::Unknown => {}
         }
         let mut tail = self.tail.get();
@@ -138,6 +146,30 @@ impl Http1Framing {
             tail = [tail[1], tail[2], *byte];
         }
         self.tail.set(tail);
+    }
+
+    /// Looks for the end of a head. What it does not see for certain is not counted.
+    fn read_head(&self, bytes: &[u8]) {
+        let is_continued = self.is_in_head.get();
+        // Empty lines before a request line are ignored (RFC 9112 §2.2).
+        let start = match is_continued {
+            true => 0,
+            false => bytes
+                .iter()
+                .take_while(|byte| b"\r\n".contains(byte))
+                .count(),
+        };
+        let bytes = &bytes[start..];
+        let cut = is_continued.then(|| end_of_cut_line(self.tail.get(), bytes));
+        let end = cut.flatten().or_else(|| {
+            let at = FINDER.find(bytes)?;
+            Some(at + EMPTY_LINE.len())
+        });
+        let before = is_continued.then(|| self.tail.get()[2]);
+        let behind = end.filter(|end| has_whole_line_ends(before, &bytes[..*end]));
+        self.behind_head
+            .set(behind.map(|end| Behind::new(&bytes[end..])));
+        self.is_in_head.set(end.is_none() && !bytes.is_empty());
     }
 
     /// A request has begun.
@@ -188,6 +220,7 @@ impl Http1Framing {
             Expected::Unknown => (false, true),
         };
         self.is_within.set(is_within);
+        self.is_in_head.set(is_followed);
         is_followed
     }
 
@@ -324,11 +357,64 @@ mod tests {
 
     #[test]
     fn a_body_that_cannot_be_counted_may_go_on() {
-        let framing = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r", b"\nbody"]);
+        let framing =
+            after(&[&[GET, b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"].concat()]);
+        framing.expect(true, Some(0));
+        framing.end();
         framing.expect(false, Some(4));
         assert!(framing.is_whole());
         assert!(!framing.end());
         assert!(framing.is_within());
+    }
+
+    #[test]
+    fn a_head_that_is_cut_or_comes_behind_empty_lines_is_counted() {
+        let requests = [
+            (
+                &b"POST / HTTP/1.1\r\nContent-Length: 6\r\n\r\na\r\n\r\nb"[..],
+                Some(6),
+            ),
+            (
+                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+                None,
+            ),
+        ];
+        for (request, length) in requests {
+            let head = memmem::find(request, EMPTY_LINE).unwrap() + EMPTY_LINE.len();
+            for before in [&b""[..], b"\r\n", b"\r\n\r\n", GET] {
+                for at in 1..head {
+                    let framing = Http1Framing::default();
+                    if before == GET {
+                        framing.read(before);
+                        framing.expect(true, Some(0));
+                        assert!(!framing.end());
+                    } else {
+                        framing.read(before);
+                    }
+                    framing.read(&request[..at]);
+                    framing.read(&request[at..]);
+                    framing.expect(false, length);
+                    assert!(
+                        framing.is_whole(),
+                        "{request:?} cut at {at} behind {before:?}"
+                    );
+                    assert!(!framing.end());
+                    assert!(
+                        !framing.is_within(),
+                        "{request:?} cut at {at} behind {before:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_with_other_line_ends_is_not_counted() {
+        let framing =
+            after(&[b"POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n5\r\nhello\r\n0\r\n\r\n"]);
+        framing.expect(false, None);
+        assert!(framing.is_whole());
+        assert!(!framing.end());
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl PlainHead {
             && length <= most_bytes.min(MOST_BYTES)
             && is_plain_target(target.as_bytes())
             && are_plain(request.headers)
-            && has_whole_line_ends(&input[..length]);
+            && has_whole_line_ends(None, &input[..length]);
         if !is_plain {
             return Reading::Other;
         }
@@ -164,8 +164,13 @@ fn is_plain_target(target: &[u8]) -> bool {
 }
 
 /// httparse takes a line feed alone for the end of a line (RFC 9112 §2.2), which a proxy may not do.
-fn has_whole_line_ends(head: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', head).all(|at| at > 0 && head[at - 1] == b'\r')
+///
+/// `before`: the byte before these.
+pub(super) fn has_whole_line_ends(before: Option<u8>, head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).all(|at| {
+        let previous = at.checked_sub(1).map_or(before, |at| Some(head[at]));
+        previous == Some(b'\r')
+    })
 }
 
 /// Whether there is exactly one valid Host (RFC 9112 §3.2), and no field that frames the message or is about the connection.

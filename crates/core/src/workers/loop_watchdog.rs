@@ -80,7 +80,8 @@ pub(super) fn busy_for() -> Duration {
 
 /// Measures, from another thread, how long the loop has been blocked.
 ///
-/// Time in which the thread of the loop could run and had no processor does not count: on a busy machine any code would seem to block.
+/// Time in which the thread of the loop could run and had no processor counts for a tenth: on a busy machine any code would seem to block, and
+/// with a small share of a processor a loop without an end would seem not to.
 pub(super) struct LoopWatchdog {
     turns: u64,
     looked_at: Instant,
@@ -124,7 +125,7 @@ impl LoopWatchdog {
 /// How much of that time a thread has blocked that had the processor for a part of it. One that is not runnable waits in a system call.
 fn blocked_of(passed: Duration, on_processor: Duration, is_runnable: bool) -> Duration {
     match is_runnable && on_processor < passed / 2 {
-        true => on_processor,
+        true => on_processor.max(passed / 10),
         false => passed,
     }
 }
@@ -132,8 +133,8 @@ fn blocked_of(passed: Duration, on_processor: Duration, is_runnable: bool) -> Du
 /// Of the main thread, which runs PHP. `None` where the kernel does not tell.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string(main_thread("schedstat")).ok()?;
-    let nanoseconds = text.split(' ').next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanoseconds))
+    let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;
+    (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
 }
 
 /// Whether the main thread runs or waits for a processor.
@@ -163,8 +164,9 @@ mod tests {
 
     #[test]
     fn a_thread_without_a_processor_does_not_block_meanwhile() {
-        let little = Duration::from_millis(3);
+        let little = Duration::from_millis(13);
         assert_eq!(blocked_of(PASSED, little, true), little);
+        assert_eq!(blocked_of(PASSED, Duration::ZERO, true), PASSED / 10);
     }
 
     #[test]
