@@ -91,7 +91,7 @@ final class RealmHandler
             return static function (Request $request) use ($handle, $inherited): mixed {
                 try {
                     return $handle($request);
-                } catch (CancelledException|ServerException $thrown) {
+                } catch (CancelledException | ServerException $thrown) {
                     throw $thrown;
                 } catch (\Throwable $thrown) {
                     $handler = self::exceptionHandler();

@@ -13,7 +13,9 @@ require __DIR__ . '/../../../../autoload.php';
 
 ini_set('session.save_path', (string) getenv('SESSIONS'));
 // Of the process, and not of its requests.
-set_exception_handler(static function (Throwable $thrown): void { fwrite(STDERR, "the process has failed: {$thrown->getMessage()}\n"); });
+set_exception_handler(static function (Throwable $thrown): void {
+    fwrite(STDERR, "the process has failed: {$thrown->getMessage()}\n");
+});
 $app = new App();
 $app->http((string) getenv('LISTEN'))
     ->get('/shared', static function (Request $request): Response {
