@@ -440,6 +440,10 @@ class RetryTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
+            // A quorum queue takes them back a moment after it was told to.
+            while ($bus->queue(self::QUEUE)->depth() < 5) {
+                delay(0.02);
+            }
             self::assertSame([5, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count()]);
             $bus->close();
         });
