@@ -41,7 +41,7 @@ enum Expected {
     Chunks(Chunks),
     /// The same as for `Unknown`, but chunks end with an empty line, and seldom have one within.
     UnknownChunks,
-    /// The body began behind another request, or the end of the head was read in two parts: not counted.
+    /// The body began behind another request, or behind a head with other line ends: not counted.
     Unknown,
 }
 
