@@ -15,15 +15,17 @@ final class WrappingTest extends TestCase
     private const PROGRAM = <<<'PHP'
         final class Report extends Database {}
         $pdo = new Report('sqlite::memory:');
-        $isTried = false;
-        @$pdo->sqliteCreateFunction('pause', function () use (&$isTried): int { while (!$isTried) { delay(0.001); } return 1; });
-        run(function () use ($pdo, &$isTried) {
+        $isPaused = $isTried = false;
+        @$pdo->sqliteCreateFunction('pause', function () use (&$isPaused, &$isTried): int { $isPaused = true; while (!$isTried) { delay(0.001); } return 1; });
+        run(function () use ($pdo, &$isPaused, &$isTried) {
             for ($i = 0; $i < 500; $i++) {
                 // Hot enough for every compiler.
                 $pdo->query('SELECT 1')->fetch();
             }
             $first = async(fn() => (int) $pdo->query('SELECT pause()')->fetchColumn());
-            delay(0.001);
+            while (!$isPaused) {
+                delay(0.001);
+            }
             try {
                 $pdo->query('SELECT 2');
                 echo "not refused\n";
