@@ -55,10 +55,12 @@ release: ## build archives, Debian package, checksums and SBOM for the PHP here 
 
 .PHONY: test-install
 test-install: ## install what `make release` built in bare chroots, by archive, package and `make install`, and serve a request (ROWS="trixie", needs root)
+	@scripts/setup demo chroots
 	@scripts/test-install $(ROWS)
 
 .PHONY: image
 image: ## build the container image of Dockerfile as an OCI archive without a daemon and try it: var/image (needs root)
+	@scripts/setup demo image
 	@scripts/image
 
 .PHONY: build-debug
@@ -96,6 +98,7 @@ test: ## run every test there is, Rust and PHP, against real servers
 
 .PHONY: test-matrix
 test-matrix: ## run every test on other versions of PHP and the servers, in chroots of Debian's and Ubuntu's releases (ROWS="trixie resolute", needs root)
+	@scripts/setup demo chroots
 	@scripts/test-matrix $(ROWS)
 
 .PHONY: test-memory
