@@ -95,6 +95,25 @@ final class TaskTest extends TestCase
         self::assertLessThan(20.0, microtime(true) - $from, 'one after the other they would take 20 s');
     }
 
+    public function testADelayBeginsWithItsCallWhateverOtherTasksComputeBeforeTheyWait(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            async(static function () use (&$log): void {
+                delay(0.02);
+                $log[] = 'called first, ends first';
+            });
+            async(static function () use (&$log): void {
+                for ($end = hrtime(true) + 10_000_000; hrtime(true) < $end;) {
+                }
+                delay(0.015);
+                $log[] = 'called later';
+            });
+        });
+
+        self::assertSame(['called first, ends first', 'called later'], $log);
+    }
+
     public function testManyTasksCanAwaitTheSameOne(): void
     {
         $results = run(static function (): array {

@@ -126,8 +126,9 @@ pub fn running() -> i64 {
 #[php(name = "Weft\\Native\\sleep")]
 pub fn sleep(delay: f64) -> PhpResult<i64> {
     let delay = seconds(delay);
+    let until = tokio::time::Instant::now() + delay;
     let operation = Process::current()?.reactor.spawn_leaf(async move {
-        tokio::time::sleep(delay).await;
+        tokio::time::sleep_until(until).await;
         Ok(Payload::Null)
     });
     Ok(to_php(operation))
