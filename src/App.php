@@ -20,6 +20,7 @@ use Weft\Internal\Inspection;
 use Weft\Internal\Number;
 use Weft\Log\StreamLogger;
 use Weft\Native\MetricsEndpoint;
+use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Task;
 use Weft\Workers\Worker;
 
@@ -263,8 +264,17 @@ final class App
             $hook();
         }
         // From here on a signal does not end the process: what has started is stopped.
-        $signal = async(static fn(): int => signal(self::SIGTERM, self::SIGINT))->named('signals');
-        delay(0.001);
+        $signals = new Signals(self::SIGTERM, self::SIGINT);
+        try {
+            $this->serveUntil($signals, $started);
+        } finally {
+            $signals->close();
+        }
+    }
+
+    /** @param (\Closure(list<string>): void)|null $started */
+    private function serveUntil(Signals $signals, ?\Closure $started): void
+    {
         // Before requests arrive, which may send commands to these queues.
         foreach ($this->consumers as [$bus, $queue]) {
             $bus->queue($queue)->declare();
@@ -292,7 +302,7 @@ final class App
         $started === null ? $this->announce($addresses) : $started($addresses);
         $this->reportHealth();
         Worker::ready();
-        $signal->await();
+        $signals->wait();
         Worker::draining();
         $this->until = \hrtime(true) / 1e9 + $this->grace;
         \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Workers;
 
 use Weft\Native;
+use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\TaskInfo;
 
 /** This process as one of the workers that `weft run` has started. Without a supervisor the methods do nothing. */
@@ -40,18 +41,16 @@ final class Worker
      */
     public static function untilStopped(): int
     {
-        $signal = \Weft\async(static fn(): int => \Weft\signal(self::SIGTERM, self::SIGINT));
-        // One turn of the loop, and the handlers are in place: from now on a signal does not end the process.
-        \Weft\delay(0.001);
+        $signals = new Signals(self::SIGTERM, self::SIGINT);
         self::ready();
-        $signal = $signal->await();
+        $signal = $signals->wait();
         self::draining();
 
         return $signal;
     }
 
     /**
-     * Reports that everything is open: this worker counts as ready, and the worker it replaces is stopped. It must already wait for
+     * Reports that everything is open: this worker counts as ready, and the worker it replaces is stopped. It must already listen for
      * SIGTERM, as {@see self::untilStopped()} does: the signal may arrive immediately.
      */
     public static function ready(): void

@@ -225,6 +225,27 @@ final class SynchronizationTest extends TestCase
         run(static fn() => signal(SIGKILL));
     }
 
+    public function testASignalThatComesBeforeItIsWaitedForIsNotLost(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            use Weft\Runtime\Internal\Signals;
+            run(function () {
+                $signals = new Signals(SIGTERM, SIGUSR1);
+                posix_kill(posix_getpid(), SIGTERM);
+                delay(0.01);
+                echo $signals->wait() === SIGTERM ? "SIGTERM\n" : "another\n";
+
+                $signals = new Signals(SIGTERM);
+                $signals->close();
+                yieldNow();
+                posix_kill(posix_getpid(), SIGTERM);
+                echo "not reached\n";
+            });
+            PHP);
+
+        self::assertSame("SIGTERM\n", $program->output, $program->errors);
+    }
+
     public function testADeadlockNamesEachTaskItsWaitAndItsLines(): void
     {
         $cleaned = 0;

@@ -7,51 +7,80 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 
 /**
- * Waits for one of several signals.
+ * Signals that have no default effect from the construction of this object on, until the first has been waited for or {@see close()} is called.
+ *
+ * For tasks. Whoever tells others that it may be stopped makes the object first: the signal can come at once.
  *
  * @internal
  */
 final class Signals
 {
+    /** @var array<int> operations, one for each signal */
+    private readonly array $ops;
+    private readonly Scheduler $scheduler;
+    private readonly WaitQueue $arrival;
+    private ?int $arrived = null;
+
+    public function __construct(int ...$signals)
+    {
+        $this->scheduler = Scheduler::task()->scheduler ?? throw new \LogicException('Signals are listened for in tasks: call run() first');
+        $this->arrival = new WaitQueue('one of the signals ' . \implode(', ', $signals));
+        $this->ops = \array_map(Native\signal(...), $signals);
+        foreach ($this->ops as $op) {
+            $this->scheduler->watch($op, $this->arrive(...));
+        }
+        // The first poll installs the handlers.
+        $this->scheduler->poll(0.0);
+    }
+
+    /** The first of the signals, at once if it has come since the construction. Inside of a task it is suspended; elsewhere the process waits. */
     #[WaitsFor('a signal')]
     public static function first(int ...$signals): int
     {
+        if (Scheduler::task() !== null) {
+            return (new self(...$signals))->wait();
+        }
         $ops = \array_map(Native\signal(...), $signals);
-        $scheduler = Scheduler::task()?->scheduler;
         try {
-            $first = $scheduler === null ? Blocking::awaitFirst(...$ops) : self::park($scheduler, $ops, $signals);
+            $first = Blocking::awaitFirst(...$ops);
         } finally {
             foreach ($ops as $op) {
-                if ($op !== ($first ?? null)) {
-                    $scheduler === null ? Native\cancel($op) : $scheduler->unwatch($op);
-                }
+                $op === ($first ?? null) || Native\cancel($op);
             }
         }
 
         return Scheduler::await($first);
     }
 
-    /**
-     * @param array<int> $ops
-     * @param array<int> $signals
-     */
-    private static function park(Scheduler $scheduler, array $ops, array $signals): int
+    /** The first of the signals since the construction. To be called once. */
+    public function wait(): int
     {
-        $arrival = new WaitQueue('one of the signals ' . \implode(', ', $signals));
-        foreach ($ops as $op) {
-            $scheduler->watch($op, static function (int $op) use ($arrival): void {
-                Blocking::$finished[$op] = true;
-                $arrival->wake($op);
-            });
-        }
-        // The first poll installs the handlers, so that a signal that another task raises at once is not missed.
-        $scheduler->poll(0.0);
-        foreach ($ops as $op) {
-            if (isset(Blocking::$finished[$op])) {
-                return $op;
-            }
+        try {
+            $this->arrived === null && $this->arrival->wait();
+        } finally {
+            $this->close();
         }
 
-        return $arrival->wait();
+        return Native\take((int) $this->arrived);
+    }
+
+    /** Gives the signals the effect back that they had, when the event loop looks for work next. */
+    public function close(): void
+    {
+        foreach ($this->ops as $op) {
+            $this->scheduler->unwatch($op);
+        }
+    }
+
+    private function arrive(int $op): void
+    {
+        if ($this->arrived !== null) {
+            // Both came before the loop looked: one is enough.
+            Native\take($op);
+
+            return;
+        }
+        $this->arrived = $op;
+        $this->arrival->wake();
     }
 }
