@@ -14,6 +14,7 @@ use Weft\Tests\Runtime\Subprocess;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\timeout;
+use function Weft\yieldNow;
 
 /** A cancellation comes out of a library as what it is. The calls suspend in callbacks. */
 final class CancelledCallTest extends TestCase
@@ -63,7 +64,7 @@ final class CancelledCallTest extends TestCase
                 return $thrown;
             }
         });
-        delay(0.001);
+        yieldNow();
         $task->cancel();
         $thrown = $task->await();
 

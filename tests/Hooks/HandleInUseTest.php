@@ -356,6 +356,7 @@ final class HandleInUseTest extends TestCase
             $pdo->exec('SELECT pause(0.001)');
             $order[] = 'second';
         });
+        self::waits($second);
         self::end($first);
         $second->await();
 

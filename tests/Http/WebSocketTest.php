@@ -125,8 +125,9 @@ final class WebSocketTest extends HttpTestCase
 
     public function testTasksOfAHandlerEndWithItsWebSocket(): void
     {
-        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { async(static function () { try { delay(60); } finally { fprintf(STDERR, "child ended"); } }); $socket->receive(); });');
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { async(static function () use ($socket) { try { $socket->send("begun"); delay(60); } finally { fprintf(STDERR, "child ended"); } }); $socket->receive(); });');
         $client = WebSocketClient::open($server);
+        self::assertSame([1, 'begun'], $client->read());
 
         $client->text('go');
 

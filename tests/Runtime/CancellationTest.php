@@ -83,16 +83,18 @@ final class CancellationTest extends TestCase
     {
         $log = [];
         run(static function () use (&$log): void {
-            $task = async(static function () use (&$log): void {
-                async(static function () use (&$log): void {
+            $begun = new Channel(1);
+            $task = async(static function () use ($begun, &$log): void {
+                async(static function () use ($begun, &$log): void {
                     try {
+                        $begun->send(true);
                         delay(60);
                     } finally {
                         $log[] = 'child';
                     }
                 });
             });
-            delay(0.001);
+            $begun->receive();
             $task->cancel();
         });
         self::assertSame(['child'], $log);

@@ -411,19 +411,22 @@ final class TaskTest extends TestCase
 
                     public function __destruct()
                     {
+                        $this->log[] = 'begun';
                         delay(0.02);
                         $this->log[] = 'destroyed';
                     }
                 };
             });
-            // It is over while the destructor waits.
+            // Its last delay is over while the destructor waits.
             async(static function () use (&$log): void {
-                delay(0.005);
+                while ($log === []) {
+                    delay(0.001);
+                }
                 $log[] = 'goes on';
             });
         });
 
-        self::assertSame(['destroyed', 'goes on'], $log);
+        self::assertSame(['begun', 'destroyed', 'goes on'], $log);
     }
 
     public function testAnExceptionOfADestructorEndsRun(): void
