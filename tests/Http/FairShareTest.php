@@ -222,7 +222,7 @@ final class FairShareTest extends HttpTestCase
             use Weft\Examples\Users\{GetUserRequest, ImportSummary, ListUserRequest, User, Users};
             use Weft\Grpc\Call;
             use Weft\Http\{BodyWriter, EventWriter, Request, Response, Router, Server, WebSocket};
-            use function Weft\{async, delay, run, shield, signal};
+            use function Weft\{async, delay, run, shield, signal, yieldNow};
             $gate
             final class Service implements Users
             {
@@ -250,11 +250,14 @@ final class FairShareTest extends HttpTestCase
                 \$routes = new Router();
                 $routes
                 \$server = new Server(\$routes);
-                echo \$server->listen('127.0.0.1:0'), "\n";
+                \$address = \$server->listen('127.0.0.1:0');
                 \$grpc = new Weft\Grpc\Server(new Service()$grpc);
                 \$grpc->share(\$server);
                 async(\$server->run(...));
                 async(\$grpc->run(...));
+                // Now both have their share of the fibers, and the limits that follow from it.
+                yieldNow();
+                echo \$address, "\n";
                 signal(SIGTERM);
                 exit(0);
             }, maxFibers: $fibers);
