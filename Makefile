@@ -12,8 +12,15 @@ MESSAGES ?= 20000
 SEED ?= 1
 TRANSPORT ?= rabbitmq
 
-# The Rust that scripts/setup installs comes before an older one of the distribution.
-export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
+# The Rust that scripts/setup installs comes before an older one of the distribution. Each is added once, also where make runs make: build
+# scripts look for PHP on the PATH, so Cargo builds the extension again where that has changed.
+CARGO_BIN := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+ifeq ($(filter $(CARGO_BIN):%,$(PATH)),)
+export PATH := $(CARGO_BIN):$(PATH)
+endif
+ifeq ($(findstring :/usr/local/go/bin:,:$(PATH):),)
+export PATH := $(PATH):/usr/local/go/bin
+endif
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 EXTENSION := $(TARGET)/release/libweft.so
