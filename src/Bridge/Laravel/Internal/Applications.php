@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Foundation\Application;
+use Illuminate\Foundation\Http\HtmlDumper;
 use Weft\Bridge\Laravel\Octane\Instance as OctaneInstance;
 use Psr\Log\LoggerInterface;
 use Weft\Http\ApplicationPool;
@@ -38,6 +39,7 @@ final class Applications
         $own = (array) $config->get('weft.isolate', []);
         Realm::isolate(...\array_values(\array_unique([...Statics::known(), ...Statics::macros(), ...$own])));
         $base ??= $application->basePath();
+        self::dumpIntoResponses($base, (string) $config->get('view.compiled'));
         $pool = new ApplicationPool(
             static fn(): Served => $onOctane ? new OctaneInstance($base) : Instance::boot($base),
             $size,
@@ -49,6 +51,19 @@ final class Applications
         );
 
         return new self($pool, (string) $application->make('path.public'));
+    }
+
+    /**
+     * PHP runs on the command line here, so the application of the console has chosen the dumper of the terminal, from Laravel 9.35 on. Those
+     * of the requests would do the same when they boot: with this variable VarDumper keeps the one it has.
+     */
+    private static function dumpIntoResponses(string $base, string $compiledViews): void
+    {
+        if (isset($_SERVER['VAR_DUMPER_FORMAT'])) {
+            return;
+        }
+        \class_exists(HtmlDumper::class) && HtmlDumper::register($base, $compiledViews);
+        $_SERVER['VAR_DUMPER_FORMAT'] = 'html';
     }
 
     public function __invoke(Request $request): Response
