@@ -42,8 +42,12 @@ final class Worker
     public static function untilStopped(): int
     {
         $signals = new Signals(self::SIGTERM, self::SIGINT);
-        self::ready();
-        $signal = $signals->wait();
+        try {
+            self::ready();
+            $signal = $signals->wait();
+        } finally {
+            $signals->close();
+        }
         self::draining();
 
         return $signal;

@@ -230,6 +230,10 @@ final class SynchronizationTest extends TestCase
         $program = Subprocess::run(<<<'PHP'
             use Weft\Runtime\Internal\Signals;
             run(function () {
+                for ($timer = 0; $timer < 500; $timer++) {
+                    // The event loop begins them when it looks for work next, and not all at once.
+                    Weft\Native\sleep(0.001);
+                }
                 $signals = new Signals(SIGTERM, SIGUSR1);
                 posix_kill(posix_getpid(), SIGTERM);
                 delay(0.01);
@@ -244,6 +248,45 @@ final class SynchronizationTest extends TestCase
             PHP);
 
         self::assertSame("SIGTERM\n", $program->output, $program->errors);
+    }
+
+    public function testASignalThatDoesNotExistIsNamedAndTheOthersHaveTheirEffectAfterwards(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                for ($timer = 0; $timer < 300; $timer++) {
+                    Weft\Native\sleep(0.001);
+                }
+                try {
+                    signal(SIGTERM, 98, 99);
+                } catch (Error $error) {
+                    echo $error->getMessage(), "\n";
+                }
+                delay(0.01);
+                posix_kill(posix_getpid(), SIGTERM);
+                echo "not reached\n";
+            });
+            PHP);
+
+        self::assertStringStartsWith('cannot wait for signal 98: ', $program->output, $program->errors);
+        self::assertStringNotContainsString('not reached', $program->output);
+    }
+
+    public function testASecondSignalHasItsEffectAlsoBeforeTheFirstIsWaitedFor(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $signals = new Weft\Runtime\Internal\Signals(SIGTERM, SIGINT);
+                posix_kill(posix_getpid(), SIGINT);
+                delay(0.01);
+                echo "first\n";
+                delay(0.01);
+                posix_kill(posix_getpid(), SIGTERM);
+                echo "not reached\n";
+            });
+            PHP);
+
+        self::assertSame("first\n", $program->output, $program->errors);
     }
 
     public function testADeadlockNamesEachTaskItsWaitAndItsLines(): void

@@ -138,7 +138,7 @@ pub fn sleep(delay: f64) -> PhpResult<i64> {
 #[php(name = "Weft\\Native\\signal")]
 pub fn signal(number: i64) -> PhpResult<i64> {
     let signals = Process::current()?.signals.clone();
-    start(async move {
+    let arrival = Box::pin(async move {
         let signo = i32::try_from(number)
             .map_err(|_| Failure::new("usage", format!("there is no signal {number}")))?;
         match signals.next(signo).await {
@@ -148,7 +148,9 @@ pub fn signal(number: i64) -> PhpResult<i64> {
                 format!("cannot wait for signal {number}: {error}"),
             )),
         }
-    })
+    });
+    // The handler is in place when this returns: the signal may come at once.
+    start_begun(arrival, |outcome| outcome)
 }
 
 /// Lets a test prove that a panic inside an operation or a call becomes a PHP error.

@@ -7,7 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 
 /**
- * Signals that have no default effect from the construction of this object on, until the first has been waited for or {@see close()} is called.
+ * Signals that have no default effect from the construction of this object on, until the first has come or {@see close()} is called.
  *
  * For tasks. Whoever tells others that it may be stopped makes the object first: the signal can come at once.
  *
@@ -15,22 +15,21 @@ use Weft\Native;
  */
 final class Signals
 {
-    /** @var array<int> operations, one for each signal */
-    private readonly array $ops;
+    /** @var array<int> operations, one for each signal, until the first has come */
+    private array $ops;
     private readonly Scheduler $scheduler;
     private readonly WaitQueue $arrival;
+    /** The operation of the first that has come, until it is waited for. */
     private ?int $arrived = null;
 
     public function __construct(int ...$signals)
     {
-        $this->scheduler = Scheduler::task()->scheduler ?? throw new \LogicException('Signals are listened for in tasks: call run() first');
+        $this->scheduler = Scheduler::task()->scheduler ?? throw new \Error('Waiting for a stop needs a running event loop: call it inside Weft\run()');
         $this->arrival = new WaitQueue('one of the signals ' . \implode(', ', $signals));
         $this->ops = \array_map(Native\signal(...), $signals);
         foreach ($this->ops as $op) {
             $this->scheduler->watch($op, $this->arrive(...));
         }
-        // The first poll installs the handlers.
-        $this->scheduler->poll(0.0);
     }
 
     /** The first of the signals, at once if it has come since the construction. Inside of a task it is suspended; elsewhere the process waits. */
@@ -57,11 +56,12 @@ final class Signals
     {
         try {
             $this->arrived === null && $this->arrival->wait();
+            [$arrived, $this->arrived] = [(int) $this->arrived, null];
         } finally {
             $this->close();
         }
 
-        return Native\take((int) $this->arrived);
+        return Native\take($arrived);
     }
 
     /** Gives the signals the effect back that they had, when the event loop looks for work next. */
@@ -70,16 +70,23 @@ final class Signals
         foreach ($this->ops as $op) {
             $this->scheduler->unwatch($op);
         }
+        $this->ops = [];
+        if ($this->arrived !== null) {
+            Native\cancel($this->arrived);
+            $this->arrived = null;
+        }
     }
 
     private function arrive(int $op): void
     {
         if ($this->arrived !== null) {
             // Both came before the loop looked: one is enough.
-            Native\take($op);
+            Native\cancel($op);
 
             return;
         }
+        // A second signal has its effect, also before the first is waited for.
+        $this->close();
         $this->arrived = $op;
         $this->arrival->wake();
     }
