@@ -95,6 +95,7 @@ final class ServeCommand extends Command
         $logger = StreamLogger::fromEnvironment();
         $size = $this->option('applications') ?? $config->get('weft.applications');
         $applications = Applications::of($application, $size === null ? null : \max(1, (int) $size), $logger, onOctane: (bool) $this->option('octane'));
+        Applications::dumpIntoResponses($application);
         // What the console's application has set is not for the requests.
         \restore_error_handler();
         \restore_exception_handler();

@@ -39,7 +39,6 @@ final class Applications
         $own = (array) $config->get('weft.isolate', []);
         Realm::isolate(...\array_values(\array_unique([...Statics::known(), ...Statics::macros(), ...$own])));
         $base ??= $application->basePath();
-        self::dumpIntoResponses($base, (string) $config->get('view.compiled'));
         $pool = new ApplicationPool(
             static fn(): Served => $onOctane ? new OctaneInstance($base) : Instance::boot($base),
             $size,
@@ -54,15 +53,15 @@ final class Applications
     }
 
     /**
-     * PHP runs on the command line here, so the application of the console has chosen the dumper of the terminal, from Laravel 9.35 on. Those
-     * of the requests would do the same when they boot: with this variable VarDumper keeps the one it has.
+     * For a server, before its applications boot: PHP runs on the command line here, so that of the console has chosen the dumper of the
+     * terminal, from Laravel 9.35 on. Those of the requests would do the same: with this variable VarDumper keeps the one it has.
      */
-    private static function dumpIntoResponses(string $base, string $compiledViews): void
+    public static function dumpIntoResponses(Application $application): void
     {
         if (isset($_SERVER['VAR_DUMPER_FORMAT'])) {
             return;
         }
-        \class_exists(HtmlDumper::class) && HtmlDumper::register($base, $compiledViews);
+        \class_exists(HtmlDumper::class) && HtmlDumper::register($application->basePath(), (string) $application->make('config')->get('view.compiled'));
         $_SERVER['VAR_DUMPER_FORMAT'] = 'html';
     }
 

@@ -32,6 +32,7 @@ if (getenv('SHARED') === '1') {
     /** @var Application $console */
     $console = require __DIR__ . '/bootstrap/app.php';
     $console->make(Illuminate\Contracts\Console\Kernel::class)->bootstrap();
+    Applications::dumpIntoResponses($console);
     restore_error_handler();
     restore_exception_handler();
     $handler = Applications::of($console, 8, StreamLogger::fromEnvironment(), __DIR__);
