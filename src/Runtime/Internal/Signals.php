@@ -9,7 +9,7 @@ use Weft\Native;
 /**
  * Signals that have no default effect from the construction of this object on, until the first has come or {@see close()} is called.
  *
- * For tasks. Whoever tells others that it may be stopped makes the object first: the signal can come at once.
+ * For tasks. A program makes the object before it tells others that they may stop it: the signal can come at once.
  *
  * @internal
  */

@@ -53,8 +53,9 @@ final class Applications
     }
 
     /**
-     * For a server, before its applications boot: PHP runs on the command line here, so that of the console has chosen the dumper of the
-     * terminal, from Laravel 9.35 on. Those of the requests would do the same: with this variable VarDumper keeps the one it has.
+     * A server calls it before its applications boot. PHP runs on the command line here, so the application of the console has chosen the
+     * dumper of the terminal (Laravel 9.35 and newer). Those of the requests would do the same: with this variable VarDumper keeps the one
+     * it has.
      */
     public static function dumpIntoResponses(Application $application): void
     {
