@@ -194,7 +194,7 @@ function shield(callable $section): mixed
     return $task === null ? $section() : $task->shield($section);
 }
 
-/** Waits that long from the call on. Outside `run()` the process sleeps. With 0 the other tasks get a turn, as with {@see yieldNow()}. */
+/** Waits `$seconds` from the call on, at least. Outside `run()` the process sleeps. With 0 the other tasks get a turn, as with {@see yieldNow()}. */
 #[WaitsFor('a delay')]
 function delay(float $seconds): void
 {

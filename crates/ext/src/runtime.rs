@@ -21,7 +21,8 @@ pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> 
     Ok(to_php(Process::current()?.reactor.spawn(future)))
 }
 
-/// The same for an operation that sends something: it begins in this call, unless its caller cannot wait. `finish` makes its outcome.
+/// The same for an operation that sends something or whose event may come at once: it begins in this call, unless its caller cannot wait.
+/// `finish` makes its outcome.
 pub fn start_begun<R: 'static>(
     future: Pin<Box<dyn Future<Output = R>>>,
     finish: impl FnOnce(R) -> Outcome + 'static,
