@@ -35,6 +35,26 @@ final class SwitchTest extends TestCase
         self::assertSame(1, \substr_count($program->errors, 'Libraries block the process instead of suspending the task: '), $program->errors);
     }
 
+    public function testTheCheckSucceedsWithDescriptorsThatSelectDoesNotKnow(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            posix_setrlimit(POSIX_RLIMIT_NOFILE, 4096, 4096);
+            for ($pairs = []; count($pairs) < 600;) {
+                $pairs[] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+            }
+            run(function () use ($pairs) {
+                $tasks = array_map(fn(array $pair) => async(fn() => fread($pair[0], 10)), $pairs);
+                foreach ($pairs as $number => [, $far]) {
+                    fwrite($far, (string) $number);
+                }
+                $read = array_map(fn($task) => (int) $task->await(), $tasks);
+                echo $read === range(0, 599) ? "each has its own\n" : "mixed up\n";
+            });
+            PHP);
+
+        self::assertSame("each has its own\n", $program->output . $program->errors);
+    }
+
     public function testALibraryOfTheUsersChoiceBlocks(): void
     {
         $program = self::with('WEFT_HOOKS_EXCLUDE=sockets.so,libpq', 'run(fn() => 1); echo implode(" ", array_keys(Weft\Native\hookedFunctions()));', ['sockets']);
