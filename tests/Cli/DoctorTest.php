@@ -66,6 +66,6 @@ final class DoctorTest extends TestCase
         }
 
         self::assertSame(0, $doctor->exitCode);
-        self::assertMatchesRegularExpression('/^warn +hooks +do not work: a call of stream_select\(\) in a task has blocked/m', $doctor->output);
+        self::assertMatchesRegularExpression('/^warn +hooks +do not work: a call of fread\(\) in a task has blocked/m', $doctor->output);
     }
 }
