@@ -99,12 +99,12 @@ final class SymfonyHandler
     /** @throws ApplicationPoolExhaustedException 503: no kernel became free in time */
     public function __invoke(Request $request): Response
     {
-        $message = $answer = null;
+        $message = $answer = $failure = null;
         $booted = $this->booted;
 
         return $this->kernels->serve(
             $request,
-            static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer): ?Response {
+            static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer, &$failure): ?Response {
                 if ($kernel instanceof KernelInterface && !isset($booted[$kernel])) {
                     self::boot($kernel);
                     $booted[$kernel] = true;
@@ -115,14 +115,17 @@ final class SymfonyHandler
                 } catch (RequestExceptionInterface $refused) {
                     throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
                 } catch (\Error $error) {
-                    self::answerError($kernel, $message, $error);
+                    $failure = self::answerError($kernel, $message, $error);
 
                     return null;
                 }
 
                 return SymfonyResponses::convert($answer);
             },
-            static function (HttpKernelInterface|\Closure $kernel) use (&$message, &$answer): void {
+            static function (HttpKernelInterface|\Closure $kernel) use (&$message, &$answer, &$failure): void {
+                if ($failure !== null) {
+                    throw $failure;
+                }
                 if ($kernel instanceof TerminableInterface && $answer !== null) {
                     \assert($message !== null);
                     $kernel->terminate($message, $answer);
@@ -143,16 +146,25 @@ final class SymfonyHandler
      * Prints the error page of the application. Kernels that do not handle all throwables leave an `\Error` to the exception handler of the
      * process, which Symfony's ErrorHandler is: it does the same, but for the request with which the kernel has begun.
      *
-     * @throws \Error the same, of a kernel that has no error page
+     * @return \Throwable|null what a listener of `kernel.terminate` has thrown after the page
+     *
+     * @throws \Throwable the same error, of a kernel that has no error page; what the page itself has thrown
      */
-    private static function answerError(HttpKernelInterface|\Closure $kernel, SymfonyRequest $message, \Error $error): void
+    private static function answerError(HttpKernelInterface|\Closure $kernel, SymfonyRequest $message, \Error $error): ?\Throwable
     {
         $container = $kernel instanceof KernelInterface ? $kernel->getContainer() : null;
         $inner = $container?->has('http_kernel') === true ? $container->get('http_kernel') : null;
         if (!$inner instanceof HttpKernel) {
             throw $error;
         }
-        $inner->terminateWithException($error, $message);
+        try {
+            $inner->terminateWithException($error, $message);
+        } catch (\Throwable $thrown) {
+            // It prints before it ends the request.
+            return \ob_get_length() > 0 ? $thrown : throw $thrown;
+        }
+
+        return null;
     }
 
     /** Resets services now and not before the next request: what they keep may be large, or a connection. */

@@ -37,7 +37,7 @@ final class RuntimeTest extends TestCase
         final class Kernel extends Symfony\Component\HttpKernel\Kernel implements Symfony\Component\EventDispatcher\EventSubscriberInterface
         {
             use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
-            public static function getSubscribedEvents(): array { return ['kernel.exception' => 'page']; }
+            public static function getSubscribedEvents(): array { return ['kernel.exception' => 'page', 'kernel.terminate' => 'end']; }
             public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
             public function getProjectDir(): string { return __DIR__; }
             protected function configureContainer($container): void { $container->extension('framework', ['secret' => 's']); }
@@ -47,6 +47,9 @@ final class RuntimeTest extends TestCase
             }
             public function fine(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response('fine'); }
             public function error(): never { undefined_function(); }
+            public function end(Symfony\Component\HttpKernel\Event\TerminateEvent $event): void {
+                !$event->getRequest()->query->has('end') || throw new RuntimeException("the end of {$event->getRequest()->getRequestUri()} has failed");
+            }
             public function page(Symfony\Component\HttpKernel\Event\ExceptionEvent $event): void {
                 $event->setResponse(new Symfony\Component\HttpFoundation\Response("page of {$event->getRequest()->getRequestUri()}: {$event->getThrowable()->getMessage()}"));
             }
@@ -114,6 +117,19 @@ final class RuntimeTest extends TestCase
             self::assertSame([500, "page of $path: Call to undefined function undefined_function()"], [$page->status, $page->body]);
         }
         self::assertSame('fine', $browser->get('/fine')->body);
+    }
+
+    public function testAListenerThatFailsAfterTheResponseDoesNotTakeItAway(): void
+    {
+        $this->write(self::FAILING);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
+        $browser = new Browser($this->address($run));
+
+        foreach (['/error?end=a' => 'page of /error?end=a: Call to undefined function undefined_function()', '/fine?end=b' => 'fine'] as $path => $body) {
+            self::assertSame($body, $browser->get($path)->body);
+            $run->wait("the end of $path has failed");
+            self::assertSame('fine', $browser->get('/fine')->body);
+        }
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void
