@@ -236,6 +236,26 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of 33554432 bytes exhausted~', $server->log());
     }
 
+    public function testMemoryThatTheSystemRefusesEndsTheProcessWithoutACrash(): void
+    {
+        // PHP calls exit() of C then: shutdown functions do not run. No address space has 128 TiB.
+        $server = $this->serve('ini_set("memory_limit", "-1"); $routes->get("/eat", static fn() => Response::text(str_repeat("x", 1 << 47)));');
+
+        $server->get('/eat');
+
+        self::assertTrue($server->awaitLog('Out of memory'));
+        self::assertSame([1, ''], $server->end());
+    }
+
+    public function testTheErrorThatEndsTheProcessIsOnThePageWhileOneDebugs(): void
+    {
+        foreach (['true' => 'failed: Class Broken contains 2 abstract methods', 'false' => "500 Internal Server Error\n"] as $debug => $page) {
+            $server = $this->serve('$routes->get("/broken", static fn() => eval("class Broken implements ArrayAccess { function offsetGet(mixed \$a): mixed {} function offsetSet(mixed \$a, mixed \$b): void {} }"));', app: "debug: $debug");
+            self::assertStringContainsString($page, $server->get('/broken'));
+            $server->end();
+        }
+    }
+
     public function testAHandlerThatIgnoresItsCancellationIsAnswered503AtTheDeadlineAllTheSame(): void
     {
         $server = $this->serve(

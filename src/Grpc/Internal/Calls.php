@@ -244,9 +244,9 @@ final class Calls implements ServerTaskHandler
         $call->finish(Status::Unavailable->value, 'the server is stopping', []);
     }
 
-    public function condemn(object $call, bool $isCulprit): void
+    public function condemn(object $call, ?string $deed): void
     {
-        $isCulprit ? $call->finish(Status::Unknown->value, 'the handler failed', []) : $this->abandon($call);
+        $deed === null ? $this->abandon($call) : $call->finish(Status::Unknown->value, 'the handler failed', []);
     }
 
     public function directories(): array

@@ -73,9 +73,19 @@ final class ErrorPage
 
     public static function withTrace(\Throwable $error): Response
     {
-        $escape = static fn(string $text): string => \htmlspecialchars($text, \ENT_QUOTES | \ENT_SUBSTITUTE);
-        $title = $escape($error::class . ': ' . $error->getMessage());
+        return self::page($error::class . ': ' . $error->getMessage(), (string) $error);
+    }
 
-        return Response::html("<!doctype html><title>$title</title><h1>$title</h1><pre>{$escape((string) $error)}</pre>\n", 500);
+    /** For what has ended the process. */
+    public static function withReason(string $reason): Response
+    {
+        return self::page('The process has ended', $reason);
+    }
+
+    private static function page(string $title, string $text): Response
+    {
+        [$title, $text] = \array_map(static fn(string $text): string => \htmlspecialchars($text, \ENT_QUOTES | \ENT_SUBSTITUTE), [$title, $text]);
+
+        return Response::html("<!doctype html><title>$title</title><h1>$title</h1><pre>$text</pre>\n", 500);
     }
 }

@@ -223,10 +223,14 @@ final class Requests implements ServerTaskHandler
         }
     }
 
-    public function condemn(object $request, bool $isCulprit): void
+    public function condemn(object $request, ?string $deed): void
     {
         if ($request->isOpen()) {
-            $page = $isCulprit ? ErrorPage::plain(500) : ErrorPage::unavailable();
+            $page = match (true) {
+                $deed === null => ErrorPage::unavailable(),
+                $this->debug => ErrorPage::withReason("{$this->describe($request)} $deed"),
+                default => ErrorPage::internalError($request),
+            };
             $request->respond($page->status, $page->headers, \is_string($page->body) ? $page->body : '');
         }
     }

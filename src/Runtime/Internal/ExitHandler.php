@@ -52,16 +52,17 @@ final class ExitHandler
     private function give(?string $fatal): void
     {
         $culprit = $this->culprit();
+        $deed = $fatal === null ? 'called exit()' : "failed: $fatal";
         /** @var ServerTasks|null $server */
         $server = $culprit?->group;
         $name = 'Code outside of any request';
         if ($culprit !== null && $server !== null) {
-            $server->condemn($culprit, true);
+            $server->condemn($culprit, $deed);
             $name = $server->nameOf($culprit);
         }
         ($server ?? $this->servers[0])->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
             'culprit' => $name,
-            'deed' => $fatal === null ? 'called exit()' : "failed: $fatal",
+            'deed' => $deed,
             'others' => \count(self::members($this->servers)),
             'fate' => $fatal === null ? 'finished first' : 'answered 503',
         ]);
@@ -73,7 +74,7 @@ final class ExitHandler
         }
         foreach ($this->servers as $server) {
             foreach ($server->members() as $task) {
-                $server->condemn($task, false);
+                $server->condemn($task, null);
             }
         }
         $this->flush();

@@ -34,8 +34,9 @@ interface ServerTaskHandler
      * Answers a request that cannot be finished because the process ends.
      *
      * @param A $request
+     * @param string|null $deed what its own handler has done to end the process; null: it was another one
      */
-    public function condemn(object $request, bool $isCulprit): void;
+    public function condemn(object $request, ?string $deed): void;
 
     /** @return list<string> directories of `src` with the classes that it needs for any request, refusal and failure */
     public function directories(): array;

@@ -162,8 +162,12 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         }
     }
 
-    /** The task will never continue. */
-    public function condemn(Coroutine $task, bool $isCulprit): void
+    /**
+     * The task will never continue.
+     *
+     * @param string|null $deed what it has done to end the process; null: it was another one
+     */
+    public function condemn(Coroutine $task, ?string $deed): void
     {
         /**
          * @var object $request
@@ -171,7 +175,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
          */
         [$request, $id] = $task->args;
         unset($this->tasks[$id]);
-        $this->handler->condemn($request, $isCulprit);
+        $this->handler->condemn($request, $deed);
     }
 
     public function members(): array
