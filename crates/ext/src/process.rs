@@ -1,6 +1,7 @@
 //! The one runtime of this process: made on first use, refused after a fork, dropped at request shutdown.
 
 use std::cell::{OnceCell, RefCell};
+use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -29,7 +30,9 @@ pub struct Process {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<Process>>> = const { RefCell::new(None) };
+    /// Never dropped with its thread: a library may call `exit()` of C, as PHP does when the system refuses memory, and the runtime cannot
+    /// end without the variables of the thread that are gone by then.
+    static CURRENT: RefCell<Option<ManuallyDrop<Rc<Process>>>> = const { RefCell::new(None) };
 }
 
 /// Pid that made the runtime; 0 while there is none.
@@ -48,7 +51,7 @@ impl Process {
             Some(process) => Ok(Rc::clone(process)),
             None => {
                 let process = Rc::new(Self::start()?);
-                *current = Some(Rc::clone(&process));
+                *current = Some(ManuallyDrop::new(Rc::clone(&process)));
                 Ok(process)
             }
         })
@@ -79,10 +82,7 @@ impl Process {
         if FORKED.load(Ordering::Relaxed) {
             return None;
         }
-        CURRENT
-            .try_with(|current| current.borrow().clone())
-            .ok()
-            .flatten()
+        CURRENT.with_borrow(|current| current.as_deref().map(Rc::clone))
     }
 
     fn start() -> Result<Self, Failure> {
@@ -206,13 +206,12 @@ pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     crate::realms::request_shutdown();
     crate::protobuf::forget();
     crate::output::reset();
-    let current = CURRENT.try_with(|current| current.borrow_mut().take());
+    let current = CURRENT.take();
     if FORKED.load(Ordering::Relaxed) {
         // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.
-        std::mem::forget(current);
         return 0;
     }
-    drop(current);
+    drop(current.map(ManuallyDrop::into_inner));
     // Lets a commit that is under way end; what was answered is on disk already.
     sqlite::shutdown(SHUTDOWN_TIMEOUT);
     0
