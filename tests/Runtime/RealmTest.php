@@ -65,6 +65,7 @@ final class RealmTest extends TestCase
         yield 'setcookie()' => ['setcookie("n", (string) $n)', 'headers_list()', ['Set-Cookie: n=1'], ['Set-Cookie: n=2'], []];
         yield 'http_response_code()' => ['http_response_code(400 + $n)', 'http_response_code()', 401, 402, false];
         yield 'ini_set()' => ['ini_set("precision", (string) (10 + $n))', 'sqrt(2) . ""', '1.4142135624', '1.41421356237', '1.4142135623731'];
+        yield 'ini_set() of open_basedir, which PHP only narrows' => ['ini_set("open_basedir", $n === 1 ? "/tmp:/etc:' . \dirname(__DIR__, 2) . '" : "/var:' . \dirname(__DIR__, 2) . '")', '[(bool) @scandir("/etc"), (bool) @scandir("/var")]', [true, false], [false, true], [true, true]];
         yield 'ini_set() of a session' => ['ini_set("session.cookie_path", "/$n")', 'session_get_cookie_params()["path"]', '/1', '/2', '/'];
         yield 'error_reporting()' => ['error_reporting($n)', 'error_reporting()', 1, 2, \E_ALL];
         yield 'the time zone' => ['date_default_timezone_set($n === 1 ? "Asia/Tokyo" : "Europe/Vienna")', 'date_default_timezone_get()', 'Asia/Tokyo', 'Europe/Vienna', 'UTC'];
@@ -76,6 +77,41 @@ final class RealmTest extends TestCase
         yield 'mb_substitute_character()' => ['mb_substitute_character(0x30 + $n)', 'mb_substitute_character()', 0x31, 0x32, 0x3f];
         yield 'a static property' => ['Weft\Tests\Runtime\Fixtures\Registry::$current .= $n', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'declared1', 'declared2', 'declared'];
         yield 'an inherited static property' => ['Weft\Tests\Runtime\Fixtures\ChildRegistry::$current = "child $n"', 'Weft\Tests\Runtime\Fixtures\Registry::$current', 'child 1', 'child 2', 'declared'];
+    }
+
+    /** While one realm uses more memory than another one may, PHP refuses to lower the limit. */
+    public function testAMemoryLimitThatIsBelowWhatOthersUseIsNotLost(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            ini_set('memory_limit', '64M');
+            $seen = Weft\run(static fn () => Weft\all([
+                static fn () => (new Weft\Runtime\Realm())->run(static function () {
+                    ini_set('memory_limit', '-1');
+                    $large = str_repeat('x', 100 << 20);
+                    Weft\delay(0.02);
+                    unset($large);
+
+                    return ini_get('memory_limit');
+                }),
+                static fn () => (new Weft\Runtime\Realm())->run(static function () {
+                    $seen = [ini_get('memory_limit')];
+                    ini_set('memory_limit', '512M');
+                    Weft\delay(0.001);
+
+                    return [...$seen, ini_get('memory_limit')];
+                }),
+                static function () {
+                    Weft\delay(0.005);
+
+                    return ini_get('memory_limit');
+                },
+            ]));
+            echo json_encode([...$seen, ini_get('memory_limit')]), "\n";
+            str_repeat('x', 100 << 20);
+            PHP);
+
+        self::assertSame('["-1",["64M","512M"],"64M","64M"]', \strstr($ended->output, "\n", true), $ended->errors);
+        self::assertStringContainsString('Allowed memory size of 67108864 bytes exhausted', $ended->output . $ended->errors);
     }
 
     public function testTheBodyIsReadFromPhpInput(): void

@@ -169,7 +169,7 @@ static void ini_reset(const weft_ini_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
-			zend_restore_ini_entry(entry->name, ZEND_INI_STAGE_RUNTIME);
+			zend_restore_ini_entry(entry->name, WEFT_INI_STAGE);
 			continue;
 		}
 		if (entry->value != entry->orig_value) {
@@ -189,7 +189,7 @@ static void ini_apply(const weft_ini_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
-			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, WEFT_INI_STAGE, true);
 			continue;
 		}
 		if (EG(modified_ini_directives) == NULL) {
@@ -202,6 +202,11 @@ static void ini_apply(const weft_ini_list *list)
 		entry->value = zend_string_copy(list->entries[i].value);
 		zend_hash_add_ptr(EG(modified_ini_directives), entry->name, entry);
 	}
+}
+
+void weft_memory_limit_enforce(void)
+{
+	realms.memory_limit_is_due = zend_set_memory_limit(PG(memory_limit)) == FAILURE;
 }
 
 /* --- error_get_last() and what is reported ------------------------------------------------------------------------------------------- */
@@ -390,6 +395,9 @@ void weft_realm_load(weft_realm *realm)
 		weft_reports_resume(&stopped);
 	} else {
 		ini_exchange_strings(&entered->ini);
+	}
+	if (ini_differs || realms.memory_limit_is_due) {
+		weft_memory_limit_enforce();
 	}
 	exchange_locale(left, entered);
 	weft_ini_free(&entered->ini);

@@ -28,6 +28,8 @@ typedef struct {
 	bool is_over;
 	/* header() and its like throw in fibers outside of realms. */
 	bool refuses_headers;
+	/* The limit in force is that of another realm, because more memory is in use than this one may use. */
+	bool memory_limit_is_due;
 } weft_realms;
 
 /* How errors are reported. */
@@ -36,6 +38,12 @@ typedef struct {
 	zval error_handler;
 	weft_last_error last_error;
 } weft_reports;
+
+/*
+ * The stage in which settings are put back. At run time PHP refuses what was in force before: an open_basedir that is wider, a memory_limit below
+ * what is in use, an opcache that is enabled again.
+ */
+#define WEFT_INI_STAGE PHP_INI_STAGE_DEACTIVATE
 
 extern weft_realms realms;
 
@@ -49,6 +57,8 @@ bool weft_switch_startup(void);
 void weft_realm_load(weft_realm *realm);
 zval *weft_superglobal(unsigned index);
 weft_ini_list weft_ini_in_force(void);
+/* Lowers the limit to that of the settings in force as soon as no more is in use. Others may hold that memory: nothing fails until then. */
+void weft_memory_limit_enforce(void);
 bool weft_ini_is_equal(const weft_ini_list *one, const weft_ini_list *other);
 void weft_ini_free(weft_ini_list *list);
 /* Where ext/date keeps what date_default_timezone_set() has set. */
@@ -57,8 +67,8 @@ char **weft_timezone(void);
 zend_string *weft_locale(void);
 void weft_put_locale(const zend_string *locale);
 /*
- * Nothing is reported in between: a setting that cannot be put back, such as a limit of memory below what is in use, must neither fail the next
- * request nor run an error handler in the middle of a switch.
+ * Nothing is reported in between: a setting that PHP warns of must neither fail the next request nor run an error handler in the middle of a
+ * switch.
  */
 weft_reports weft_reports_stop(void);
 void weft_reports_resume(weft_reports *stopped);
