@@ -66,7 +66,7 @@ final class SymfonyHandler
 
     /**
      * Uses a pool of kernels, each with one request at a time: {@see ApplicationPool}. After each request the services of a Symfony kernel
-     * are reset (`services_resetter`).
+     * are reset (`services_resetter`); before it is dropped it is shut down.
      *
      * @param \Closure(): (HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse) $factory makes a new kernel that shares
      *     no request state with others: `fn () => new Kernel('prod', false)`
@@ -83,7 +83,7 @@ final class SymfonyHandler
         Recycling $recycling = new Recycling(),
         ?LoggerInterface $logger = null,
     ): self {
-        return new self(new ApplicationPool(self::fresh($factory), $size, $wait, $recycling, self::reset(...), logger: $logger, name: 'kernels'));
+        return new self(new ApplicationPool(self::fresh($factory), $size, $wait, $recycling, self::reset(...), self::shutDown(...), $logger, 'kernels'));
     }
 
     /**
@@ -171,6 +171,12 @@ final class SymfonyHandler
     private static function reset(HttpKernelInterface|\Closure $kernel): void
     {
         $kernel instanceof KernelInterface && $kernel->boot();
+    }
+
+    /** Bundles take back what they have registered in the process, such as DoctrineBundle its autoloader, which would keep the kernel alive. */
+    private static function shutDown(HttpKernelInterface|\Closure $kernel): void
+    {
+        $kernel instanceof KernelInterface && $kernel->shutdown();
     }
 
     /**

@@ -45,6 +45,10 @@ final class RuntimeTest extends TestCase
                 $routes->add('fine', '/fine')->controller([$this, 'fine']);
                 $routes->add('error', '/error')->controller([$this, 'error']);
             }
+            public function shutdown(): void {
+                $this->booted && file_put_contents(__DIR__ . '/shut-down', '+', FILE_APPEND);
+                parent::shutdown();
+            }
             public function fine(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response('fine'); }
             public function error(): never { undefined_function(); }
             public function end(Symfony\Component\HttpKernel\Event\TerminateEvent $event): void {
@@ -130,6 +134,20 @@ final class RuntimeTest extends TestCase
             $run->wait("the end of $path has failed");
             self::assertSame('fine', $browser->get('/fine')->body);
         }
+    }
+
+    public function testAKernelIsShutDownBeforeItIsDropped(): void
+    {
+        $this->write(self::FAILING);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1', 'WEFT_KERNEL_REQUESTS' => '1']);
+        $browser = new Browser($this->address($run));
+
+        foreach (['/fine' => 'fine', '/fine?end=a' => 'fine'] as $path => $body) {
+            self::assertSame($body, $browser->get($path)->body);
+        }
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertSame('++', \file_get_contents("$this->directory/shut-down"));
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void

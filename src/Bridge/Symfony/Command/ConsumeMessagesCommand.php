@@ -52,7 +52,8 @@ final class ConsumeMessagesCommand extends Command
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
         $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
             $reset = static fn(KernelInterface $kernel) => $kernel->boot();
-            $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $reset, logger: $logger, name: 'kernels');
+            $shutDown = static fn(KernelInterface $kernel) => $kernel->shutdown();
+            $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $reset, $shutDown, $logger, 'kernels');
             $handler = QueueType::handler($queue);
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();
