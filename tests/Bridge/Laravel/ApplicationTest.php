@@ -42,6 +42,23 @@ final class ApplicationTest extends TestCase
         $site->artisan('weft:serve', '--worker', '--port=' . \explode(':', $site->address)[1]);
     }
 
+    public function testAChangedEnvironmentFileIsReadByTheNextWorkers(): void
+    {
+        $directory = $this->directory();
+        $route = '<?php Illuminate\Support\Facades\Route::get("/note", static fn() => env("NOTE") . " " . getenv("NOTE") . " " . config("app.url"));';
+        $this->sites[] = $site = Site::ofCopy($directory, ['.env' => "NOTE=first\nAPP_URL=http://first\n", 'routes/web.php' => $route], ['--watch']);
+        $browser = new Browser($site->address);
+        self::assertSame('first first http://first', $browser->get('/note')->body);
+
+        // As editors save it.
+        \file_put_contents("$directory/saved", "NOTE=second\nAPP_URL=http://second\n");
+        \rename("$directory/saved", Site::copyIn($directory) . '/.env');
+
+        Timing::until(static fn(): bool => \str_contains($site->log(), 'reload finished'), 'the workers are replaced');
+        $browser = new Browser($site->address);
+        self::assertSame('second second http://second', $browser->get('/note')->body);
+    }
+
     /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
     private static function servers(): array
     {

@@ -9,10 +9,12 @@ use Weft\Tests\Bridge\ExampleSite;
 /** `examples/laravel`, with a mail server. */
 final class Site extends ExampleSite
 {
+    private const EXAMPLE = __DIR__ . '/../../../examples/laravel';
+
     /** @param array<string, string> $environment */
-    private function __construct(string $directory, array $environment)
+    private function __construct(string $directory, array $environment, string $example = self::EXAMPLE)
     {
-        parent::__construct(__DIR__ . '/../../../examples/laravel', $directory, \getenv());
+        parent::__construct($example, $directory, \getenv());
         foreach (['sessions', 'cache', 'views', 'logs', 'framework'] as $name) {
             \mkdir("$directory/$name");
         }
@@ -33,6 +35,33 @@ final class Site extends ExampleSite
         $site->serveByWeft('artisan', 'weft:serve');
 
         return $site;
+    }
+
+    /**
+     * A copy of the example, whose files may change.
+     *
+     * @param array<string, string> $files that it has beside those of the example, by path
+     * @param list<string> $options of `weft:serve`
+     */
+    public static function ofCopy(string $directory, array $files, array $options): self
+    {
+        $copy = self::copyIn($directory);
+        \mkdir($copy, recursive: true);
+        // The example finds the library two directories above it.
+        \symlink(\dirname(self::EXAMPLE, 2) . '/autoload.php', "$directory/autoload.php");
+        \exec('cp -r ' . \escapeshellarg(self::EXAMPLE) . '/. ' . \escapeshellarg($copy));
+        foreach ($files as $path => $content) {
+            \file_put_contents("$copy/$path", $content);
+        }
+        $site = new self($directory, ['WEFT_LISTEN' => '127.0.0.1:0'], $copy);
+        $site->serveByWeft('artisan', 'weft:serve', ...$options);
+
+        return $site;
+    }
+
+    public static function copyIn(string $directory): string
+    {
+        return "$directory/examples/laravel";
     }
 
     /** @param array<string, string> $environment */
