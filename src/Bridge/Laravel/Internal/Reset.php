@@ -59,9 +59,16 @@ final class Reset
 
     private readonly string $dates;
 
+    /** @var list<mixed> */
+    private readonly array $settings;
+
+    private readonly ?string $fallback;
+
     public function __construct(private readonly Application $application)
     {
         $this->dates = Carbon::getLocale();
+        $this->settings = Statics::settings();
+        $this->fallback = $application->resolved('translator') ? $application->make('translator')->getFallback() : null;
         // Forced schemes and roots, default parameters, shared variables and composers, callbacks that were added.
         foreach (['url', 'redirect', 'view', 'cookie'] as $name) {
             if ($application->resolved($name)) {
@@ -114,6 +121,8 @@ final class Reset
         if (\is_string($locale) && $application->resolved('translator') && $application->make('translator')->getLocale() !== $locale) {
             $application->setLocale($locale);
         }
+        $this->fallback === null || $application->make('translator')->setFallback($this->fallback);
+        Statics::putBack($this->settings);
         Carbon::getLocale() === $this->dates || Carbon::setLocale($this->dates);
         if ($application->resolved('log')) {
             $this->forgetLogContext();

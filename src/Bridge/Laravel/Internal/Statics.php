@@ -18,9 +18,10 @@ final class Statics
 {
     private const PROPERTIES = [
         'Carbon\AbstractTranslator' => ['singletons'],
-        'Carbon\Carbon' => ['translator', 'testNow', 'weekStartsAt', 'weekEndsAt', 'toStringFormat', 'serializer'],
-        'Carbon\CarbonImmutable' => ['translator', 'testNow', 'weekStartsAt', 'weekEndsAt', 'toStringFormat', 'serializer'],
-        'Carbon\CarbonInterval' => ['translator'],
+        'Carbon\Carbon' => ['translator', 'globalMacros', 'globalGenericMacros'],
+        'Carbon\CarbonImmutable' => ['translator', 'globalMacros', 'globalGenericMacros'],
+        'Carbon\CarbonInterval' => ['translator', 'macros'],
+        'Carbon\CarbonPeriod' => ['macros'],
         'Carbon\FactoryImmutable' => ['currentInstance', 'defaultInstance'],
         'Illuminate\Auth\AuthenticationException' => ['redirectToCallback'],
         'Illuminate\Auth\Middleware\Authenticate' => ['redirectToCallback'],
@@ -33,50 +34,101 @@ final class Statics
         'Illuminate\Database\Eloquent\Builder' => ['macros'],
         'Illuminate\Database\Eloquent\Factories\Factory' => ['factoryNameResolver', 'modelNameResolver'],
         'Illuminate\Database\Eloquent\Model' => [
-            'resolver', 'dispatcher', 'booting', 'booted', 'bootedCallbacks', 'globalScopes', 'traitInitializers', 'ignoreOnTouch', 'isBroadcasting',
-            'modelsShouldPreventLazyLoading', 'lazyLoadingViolationCallback', 'discardedAttributeViolationCallback', 'missingAttributeViolationCallback',
-            'modelsShouldPreventSilentlyDiscardingAttributes', 'modelsShouldPreventAccessingMissingAttributes', 'modelsShouldAutomaticallyEagerLoadRelationships',
-            'unguarded', 'encrypter', 'relationResolvers', 'ignoreTimestampsOn',
+            'resolver', 'dispatcher', 'booting', 'booted', 'bootedCallbacks', 'globalScopes', 'traitInitializers', 'ignoreOnTouch', 'encrypter', 'relationResolvers',
+            'ignoreTimestampsOn',
         ],
-        'Illuminate\Database\Eloquent\Relations\Relation' => ['constraints', 'morphMap', 'requireMorphMap'],
+        'Illuminate\Database\Eloquent\Relations\Relation' => ['constraints'],
         'Illuminate\Foundation\Bootstrap\HandleExceptions' => ['app'],
-        'Illuminate\Foundation\Http\Middleware\ConvertEmptyStringsToNull' => ['skipCallbacks'],
-        'Illuminate\Foundation\Http\Middleware\TrimStrings' => ['skipCallbacks'],
         'Illuminate\Foundation\Support\Providers\RouteServiceProvider' => ['alwaysLoadRoutesUsing', 'alwaysLoadCachedRoutesUsing'],
         'Illuminate\Http\Middleware\TrustHosts' => ['alwaysTrust'],
-        'Illuminate\Http\Resources\Json\JsonResource' => ['wrap', 'forceWrapping'],
-        'Illuminate\Mail\Mailable' => ['viewDataCallback'],
         'Illuminate\Pagination\AbstractCursorPaginator' => ['currentCursorResolver'],
         'Illuminate\Pagination\AbstractPaginator' => [
-            'currentPathResolver', 'currentPageResolver', 'queryStringResolver', 'viewFactoryResolver', 'defaultView', 'defaultSimpleView',
+            'currentPathResolver', 'currentPageResolver', 'queryStringResolver', 'viewFactoryResolver',
         ],
-        'Illuminate\Queue\Queue' => ['createPayloadCallbacks'],
         'Illuminate\Session\Middleware\AuthenticateSession' => ['redirectToCallback'],
-        'Illuminate\Support\DateFactory' => ['callable', 'dateClass', 'factory'],
         'Illuminate\Support\EncodedHtmlString' => ['encodeUsingFactory'],
         'Illuminate\Support\Facades\Facade' => ['app', 'resolvedInstance'],
-        'Illuminate\Support\Number' => ['locale', 'currency'],
         'Illuminate\Support\Once' => ['instance'],
         'Illuminate\Support\Uri' => ['urlGeneratorResolver'],
-        'Illuminate\Validation\Rules\Email' => ['defaultCallback'],
-        'Illuminate\Validation\Rules\File' => ['defaultCallback'],
-        'Illuminate\Validation\Rules\Password' => ['defaultCallback'],
         'Illuminate\View\Component' => ['componentsResolver', 'factory'],
         'Illuminate\View\DynamicComponent' => ['compiler'],
         'Symfony\Component\HttpFoundation\Request' => ['trustedProxies', 'trustedHostPatterns', 'trustedHosts', 'trustedHeaderSet', 'requestFactory'],
     ];
 
+    /** Settings: the boot of an application chooses them, and what a request sets holds for that request. */
+    private const SETTINGS = [
+        'Carbon\Carbon' => self::DATES,
+        'Carbon\CarbonImmutable' => self::DATES,
+        'Carbon\CarbonInterval' => ['cascadeFactors', 'flipCascadeFactors'],
+        'Illuminate\Database\Eloquent\Model' => [
+            'isBroadcasting', 'modelsShouldPreventLazyLoading', 'lazyLoadingViolationCallback', 'discardedAttributeViolationCallback',
+            'missingAttributeViolationCallback', 'modelsShouldPreventSilentlyDiscardingAttributes', 'modelsShouldPreventAccessingMissingAttributes',
+            'modelsShouldAutomaticallyEagerLoadRelationships', 'unguarded', 'snakeAttributes',
+        ],
+        'Illuminate\Database\Eloquent\Relations\Relation' => ['morphMap', 'requireMorphMap'],
+        'Illuminate\Foundation\Http\Middleware\ConvertEmptyStringsToNull' => ['skipCallbacks'],
+        'Illuminate\Foundation\Http\Middleware\TrimStrings' => ['skipCallbacks'],
+        'Illuminate\Http\Resources\Json\JsonResource' => ['wrap', 'forceWrapping'],
+        'Illuminate\Mail\Mailable' => ['viewDataCallback'],
+        'Illuminate\Pagination\AbstractPaginator' => ['defaultView', 'defaultSimpleView'],
+        'Illuminate\Queue\Queue' => ['createPayloadCallbacks'],
+        'Illuminate\Support\DateFactory' => ['callable', 'dateClass', 'factory'],
+        'Illuminate\Support\Number' => ['locale', 'currency'],
+        'Illuminate\Support\Str' => ['uuidFactory', 'ulidFactory', 'randomStringFactory'],
+        'Illuminate\Validation\Rules\Email' => ['defaultCallback'],
+        'Illuminate\Validation\Rules\File' => ['defaultCallback'],
+        'Illuminate\Validation\Rules\Password' => ['defaultCallback'],
+    ];
+
+    private const DATES = [
+        'testNow', 'testDefaultTimezone', 'weekStartsAt', 'weekEndsAt', 'weekendDays', 'midDayAt', 'monthsOverflow', 'yearsOverflow', 'strictModeEnabled',
+        'humanDiffOptions', 'toStringFormat', 'serializer',
+    ];
+
+    /** @var list<\ReflectionProperty>|null */
+    private static ?array $settings = null;
+
     /** @return list<string> those that this version of Laravel has, as {@see \Weft\Runtime\Realm::isolate()} takes them */
     public static function known(): array
     {
-        $names = [];
-        foreach (self::PROPERTIES as $class => $properties) {
-            foreach (\class_exists($class) ? $properties : [] as $property) {
-                \property_exists($class, $property) && (new \ReflectionProperty($class, $property))->isStatic() && $names[] = "$class::$property";
+        return \array_map(
+            static fn(\ReflectionProperty $property): string => "{$property->class}::{$property->name}",
+            [...self::existing(self::PROPERTIES), ...self::existing(self::SETTINGS)],
+        );
+    }
+
+    /** @return list<mixed> the settings of the application that the task is in, for {@see putBack()} */
+    public static function settings(): array
+    {
+        self::$settings ??= self::existing(self::SETTINGS);
+
+        return \array_map(static fn(\ReflectionProperty $property): mixed => $property->getValue(), self::$settings);
+    }
+
+    /** @param list<mixed> $settings */
+    public static function putBack(array $settings): void
+    {
+        foreach (self::$settings ?? [] as $index => $property) {
+            $property->getValue() === $settings[$index] || $property->setValue(null, $settings[$index]);
+        }
+    }
+
+    /**
+     * @param array<string, list<string>> $properties by class
+     *
+     * @return list<\ReflectionProperty>
+     */
+    private static function existing(array $properties): array
+    {
+        $found = [];
+        foreach ($properties as $class => $names) {
+            foreach (\class_exists($class) ? $names : [] as $name) {
+                $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
+                $property?->isStatic() === true && $found[] = $property;
             }
         }
 
-        return $names;
+        return $found;
     }
 
     /**

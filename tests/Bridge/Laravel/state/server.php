@@ -35,7 +35,7 @@ if (getenv('SHARED') === '1') {
     Applications::dumpIntoResponses($console);
     restore_error_handler();
     restore_exception_handler();
-    $handler = Applications::of($console, 8, StreamLogger::fromEnvironment(), __DIR__);
+    $handler = Applications::of($console, (int) (getenv('APPLICATIONS') ?: 8), StreamLogger::fromEnvironment(), __DIR__);
 }
 $server->http((string) getenv('LISTEN'))->fallback($handler);
 $server->run();

@@ -3,12 +3,14 @@
 declare(strict_types=1);
 
 use Illuminate\Support\Facades\Route;
+use Weft\Tests\Bridge\Laravel\SettingsCheck;
 use Weft\Tests\Bridge\Laravel\StateCheck;
 
 /* `examples/laravel` with pages that check what belongs to their requests. */
 $app = require __DIR__ . '/../../../../../examples/laravel/bootstrap/app.php';
 $app->booted(static function (): void {
     Route::middleware('web')->get('/check', StateCheck::class);
+    Route::get('/settings', SettingsCheck::class);
     Route::get('/events', static fn() => response()->stream(static function (): void {
         while (ob_get_level() > 0) {
             ob_end_flush();

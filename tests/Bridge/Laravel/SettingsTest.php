@@ -1,0 +1,101 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bridge\Laravel;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Cli\Supervised;
+use Weft\Tests\Timing;
+
+/** Settings that Laravel and Carbon keep in static properties belong to the request that changes them. */
+final class SettingsTest extends TestCase
+{
+    use RequiresLaravel;
+
+    private string $directory;
+    private Supervised $server;
+    private string $address;
+
+    private function serve(int $applications): void
+    {
+        $this->requireLaravel();
+        $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->directory);
+        $this->server = new Supervised(__DIR__ . '/state/server.php', [], [
+            'LISTEN' => '127.0.0.1:0',
+            'APPLICATIONS' => (string) $applications,
+            'APP_VAR' => $this->directory,
+            'APP_SERVICES_CACHE' => "$this->directory/services.php",
+            'APP_PACKAGES_CACHE' => "$this->directory/packages.php",
+        ]);
+        \preg_match('/\d+\.\d+\.\d+\.\d+:\d+/', (string) $this->server->wait('listening on')['message'], $address);
+        $this->address = $address[0];
+    }
+
+    protected function tearDown(): void
+    {
+        if (!isset($this->server)) {
+            return;
+        }
+        $this->server->signal(\SIGTERM);
+        $this->server->end();
+        \exec('rm -rf ' . \escapeshellarg($this->directory));
+    }
+
+    public function testWhatARequestSetsIsNotSeenByOneThatRunsMeanwhile(): void
+    {
+        $this->serve(applications: 2);
+        $before = self::settingsIn($this->send('/settings'));
+        $changing = $this->send('/settings?change=1');
+        Timing::until(fn(): bool => \is_file("$this->directory/changed"), 'the settings to change');
+
+        self::assertSame($before, self::settingsIn($this->send('/settings')));
+        \touch("$this->directory/released");
+        self::assertNoneIsTheSame($before, self::settingsIn($changing));
+    }
+
+    public function testWhatARequestSetsIsPutBackForTheNextOneOfItsApplication(): void
+    {
+        $this->serve(applications: 1);
+        \touch("$this->directory/released");
+        $before = self::settingsIn($this->send('/settings'));
+        self::assertNoneIsTheSame($before, self::settingsIn($this->send('/settings?change=1')));
+
+        // A macro is code, and stays.
+        self::assertSame(\array_replace($before, ['macro' => true]), self::settingsIn($this->send('/settings')));
+    }
+
+    /**
+     * @param array<string, mixed> $before
+     * @param array<string, mixed> $changed
+     */
+    private static function assertNoneIsTheSame(array $before, array $changed): void
+    {
+        self::assertSame([], \array_keys(\array_filter($before, static fn(mixed $value, string $name): bool => $value === $changed[$name], \ARRAY_FILTER_USE_BOTH)));
+    }
+
+    /** @return resource */
+    private function send(string $path)
+    {
+        $socket = \stream_socket_client("tcp://$this->address", $code, $message, Timing::DEADLINE) ?: throw new \RuntimeException($message);
+        \stream_set_timeout($socket, (int) Timing::DEADLINE);
+        \fwrite($socket, "GET $path HTTP/1.1\r\nHost: $this->address\r\nConnection: close\r\n\r\n");
+
+        return $socket;
+    }
+
+    /**
+     * @param resource $socket
+     *
+     * @return array<string, mixed>
+     */
+    private static function settingsIn($socket): array
+    {
+        $answer = (string) \stream_get_contents($socket);
+        $settings = \json_decode(\explode("\r\n\r\n", $answer, 2)[1] ?? '', true);
+        self::assertIsArray($settings, $answer);
+
+        return $settings;
+    }
+}
