@@ -14,6 +14,7 @@ use Illuminate\Http\Resources\Json\JsonResource;
 use Illuminate\Pagination\Paginator;
 use Illuminate\Support\Facades\Date;
 use Illuminate\Support\Facades\Lang;
+use Illuminate\Support\Facades\Log;
 use Illuminate\Support\Str;
 
 /** Says what Laravel's and Carbon's settings are; with `?change=1` it changes all of them first, and waits. */
@@ -54,6 +55,7 @@ final class SettingsCheck
         JsonResource::withoutWrapping();
         Paginator::useBootstrap();
         Lang::setFallback('fr');
+        Log::setDefaultDriver('null');
     }
 
     /** @return array<string, mixed> */
@@ -77,6 +79,7 @@ final class SettingsCheck
             'wrap' => JsonResource::$wrap,
             'pages' => Paginator::$defaultView,
             'fallback' => Lang::getFallback(),
+            'log' => Log::getDefaultDriver(),
         ];
     }
 }

@@ -13,6 +13,7 @@ use Illuminate\Contracts\Pipeline\Hub;
 use Illuminate\Container\Container;
 use Illuminate\Database\Connection;
 use Illuminate\Foundation\Application;
+use Illuminate\Log\LogManager;
 use Illuminate\Notifications\ChannelManager;
 use Illuminate\Pagination\PaginationState;
 use Illuminate\Routing\RouteUrlGenerator;
@@ -35,6 +36,7 @@ final class Reset
         'cache' => ['setApplication'],
         'db' => ['setApplication'],
         'filesystem' => ['setApplication'],
+        'log' => ['setApplication'],
         'queue' => ['setApplication'],
         'router' => ['setContainer'],
         'session' => ['setContainer'],
@@ -99,6 +101,10 @@ final class Reset
             foreach ($methods as $method) {
                 \method_exists($service, $method) && $service->{$method}(...(\str_starts_with($method, 'set') ? [$clone] : []));
             }
+        }
+        if ($clone->resolved('log') && ($log = $clone->make('log')) instanceof LogManager && !\method_exists($log, 'setApplication')) {
+            // Laravel 8 has no method for it: `Log::setDefaultDriver()` would change the configuration that all requests begin with.
+            (fn() => $this->app = $clone)->bindTo($log, LogManager::class)();
         }
         if ($clone->resolved('session')) {
             $store = $clone->make('session')->driver();
