@@ -41,7 +41,7 @@ final class SymfonyHandler
     /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
     private readonly ApplicationPool $kernels;
 
-    /** @var \WeakMap<KernelInterface, true> kernels that have handled a request */
+    /** @var \WeakMap<KernelInterface, list<mixed>> Symfony's static properties when the kernel had booted, of kernels that have handled a request */
     private readonly \WeakMap $booted;
 
     /** @var array<string, string> `$_SERVER` variables of each request, beside its own and those of the environment */
@@ -105,9 +105,8 @@ final class SymfonyHandler
         return $this->kernels->serve(
             $request,
             static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer, &$failure): ?Response {
-                if ($kernel instanceof KernelInterface && !isset($booted[$kernel])) {
-                    self::boot($kernel);
-                    $booted[$kernel] = true;
+                if ($kernel instanceof KernelInterface) {
+                    isset($booted[$kernel]) ? SymfonyStatics::putBack($booted[$kernel]) : $booted[$kernel] = self::boot($kernel);
                 }
                 $message = self::message($request);
                 try {
@@ -135,11 +134,17 @@ final class SymfonyHandler
         );
     }
 
-    /** Bundles may choose a time zone, for example: that is of the application, and not of its first request. */
-    private static function boot(KernelInterface $kernel): void
+    /**
+     * Bundles may choose a time zone, for example: that is of the application, and not of its first request.
+     *
+     * @return list<mixed> Symfony's static properties, which each request of the kernel begins with
+     */
+    private static function boot(KernelInterface $kernel): array
     {
         $kernel->boot();
         Realm::keepSettings();
+
+        return SymfonyStatics::settings();
     }
 
     /**

@@ -104,18 +104,27 @@ final class SymfonyHandlerTest extends HttpTestCase
             Weft\Http\SymfonyHandler::pool(static fn() => new class("test", false) extends Symfony\Component\HttpKernel\Kernel {
                 public function registerBundles(): iterable { return []; }
                 public function registerContainerConfiguration(Symfony\Component\Config\Loader\LoaderInterface $loader): void {}
-                public function boot(): void { $this->booted || date_default_timezone_set("Asia/Tokyo"); $this->booted = true; }
+                public function boot(): void {
+                    if (!$this->booted) {
+                        date_default_timezone_set("Asia/Tokyo");
+                        Symfony\Component\HttpFoundation\Request::setTrustedProxies(["192.0.2.1"], Symfony\Component\HttpFoundation\Request::HEADER_X_FORWARDED_FOR);
+                    }
+                    $this->booted = true;
+                }
                 public function terminate($request, $response): void {}
                 public function handle($request, int $type = self::MAIN_REQUEST, bool $catch = true): Symfony\Component\HttpFoundation\Response {
-                    $zone = date_default_timezone_get();
+                    $seen = [date_default_timezone_get(), implode($request::getTrustedProxies()), $request::getHttpMethodParameterOverride() ? "override" : "none", $request->getFormat("x/y") ?? "none"];
                     date_default_timezone_set("Europe/Vienna");
-                    return new Symfony\Component\HttpFoundation\Response($zone);
+                    $request::setTrustedProxies(["192.0.2.2"], $request::HEADER_X_FORWARDED_FOR);
+                    $request::enableHttpMethodParameterOverride();
+                    $request->setFormat("y", "x/y");
+                    return new Symfony\Component\HttpFoundation\Response(implode(" ", $seen));
                 }
             }, 1)
             PHP);
 
         foreach ([1, 2, 3] as $_) {
-            self::assertStringEndsWith("\r\n\r\nAsia/Tokyo", $server->get('/'));
+            self::assertStringEndsWith("\r\n\r\nAsia/Tokyo 192.0.2.1 none none", $server->get('/'));
         }
     }
 

@@ -36,28 +36,52 @@ final class SymfonyStatics
         'Monolog\Handler\FirePHPHandler' => ['initialized', 'messageIndex'],
     ];
 
+    /** @var list<\ReflectionProperty>|null */
+    private static ?array $settings = null;
+
     /** Before the first realm is made. Classes that are not installed are left out, and properties that a version does not have. */
     public static function isolate(): void
     {
         if (!\class_exists(\Weft\Native\Realm::class, false)) {
             return;
         }
-        Realm::inherit(...self::existing(self::INHERITED));
-        Realm::isolate(...self::existing(self::DECLARED));
+        Realm::inherit(...\array_map(self::name(...), self::existing(self::INHERITED)));
+        Realm::isolate(...\array_map(self::name(...), self::existing(self::DECLARED)));
+    }
+
+    /** @return list<mixed> what the program and the boot of a kernel have set, for {@see putBack()} */
+    public static function settings(): array
+    {
+        self::$settings ??= self::existing(self::INHERITED);
+
+        return \array_map(static fn(\ReflectionProperty $property): mixed => $property->getValue(), self::$settings);
+    }
+
+    /** @param list<mixed> $settings */
+    public static function putBack(array $settings): void
+    {
+        foreach (self::$settings ?? [] as $index => $property) {
+            $property->getValue() === $settings[$index] || $property->setValue(null, $settings[$index]);
+        }
+    }
+
+    private static function name(\ReflectionProperty $property): string
+    {
+        return "{$property->class}::{$property->name}";
     }
 
     /**
      * @param array<string, list<string>> $properties by class
      *
-     * @return list<string>
+     * @return list<\ReflectionProperty>
      */
     private static function existing(array $properties): array
     {
         $found = [];
         foreach ($properties as $class => $names) {
-            if (\class_exists($class)) {
-                $names = \array_filter($names, static fn(string $name): bool => \property_exists($class, $name) && (new \ReflectionProperty($class, $name))->isStatic());
-                $found = [...$found, ...\array_map(static fn(string $name): string => "$class::$name", \array_values($names))];
+            foreach (\class_exists($class) ? $names : [] as $name) {
+                $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
+                $property?->isStatic() === true && $found[] = $property;
             }
         }
 
