@@ -106,7 +106,12 @@ final class SymfonyHandler
             $request,
             static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer, &$failure): ?Response {
                 if ($kernel instanceof KernelInterface) {
-                    isset($booted[$kernel]) ? SymfonyStatics::putBack($booted[$kernel]) : $booted[$kernel] = self::boot($kernel);
+                    if (isset($booted[$kernel])) {
+                        SymfonyStatics::putBack($booted[$kernel]);
+                        self::trustPeer($kernel);
+                    } else {
+                        $booted[$kernel] = self::boot($kernel);
+                    }
                 }
                 $message = self::message($request);
                 try {
@@ -145,6 +150,21 @@ final class SymfonyHandler
         Realm::keepSettings();
 
         return SymfonyStatics::settings();
+    }
+
+    /** A kernel reads its trusted proxies when it boots, and `REMOTE_ADDR` among them would be the peer of its first request for all others. */
+    private static function trustPeer(KernelInterface $kernel): void
+    {
+        try {
+            $container = $kernel->getContainer();
+        } catch (\LogicException) {
+            return;
+        }
+        $proxies = $container->hasParameter('kernel.trusted_proxies') ? $container->getParameter('kernel.trusted_proxies') : [];
+        $proxies = \is_array($proxies) ? $proxies : \array_map(\trim(...), \explode(',', (string) $proxies));
+        if (\in_array('REMOTE_ADDR', $proxies, true)) {
+            SymfonyRequest::setTrustedProxies($proxies, SymfonyRequest::getTrustedHeaderSet());
+        }
     }
 
     /**

@@ -60,6 +60,23 @@ final class RuntimeTest extends TestCase
         }
         PHP;
 
+    /** A kernel that trusts whoever connects, as behind a balancer whose addresses change. */
+    private const BEHIND_A_BALANCER = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void {
+                $container->extension('framework', ['secret' => 's', 'trusted_proxies' => 'REMOTE_ADDR', 'trusted_headers' => ['x-forwarded-for', 'x-forwarded-proto']]);
+            }
+            protected function configureRoutes($routes): void { $routes->add('client', '/client')->controller([$this, 'client']); }
+            public function client(Symfony\Component\HttpFoundation\Request $request): Symfony\Component\HttpFoundation\Response {
+                return new Symfony\Component\HttpFoundation\Response("{$request->getScheme()} {$request->getClientIp()}");
+            }
+        }
+        PHP;
+
     private string $directory;
 
     protected function setUp(): void
@@ -148,6 +165,18 @@ final class RuntimeTest extends TestCase
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end());
         self::assertSame('++', \file_get_contents("$this->directory/shut-down"));
+    }
+
+    public function testTheTrustedProxyRemoteAddrIsThePeerOfEachRequest(): void
+    {
+        $this->write(self::BEHIND_A_BALANCER);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
+        $address = $this->address($run);
+
+        foreach (['127.0.0.1', '127.0.0.2', '127.0.0.3'] as $balancer) {
+            $context = \stream_context_create(['socket' => ['bindto' => "$balancer:0"], 'http' => ['header' => "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https"]]);
+            self::assertSame('https 192.0.2.7', \file_get_contents("http://$address/client", false, $context), "by $balancer");
+        }
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void
