@@ -10,6 +10,7 @@ use Symfony\Component\Console\Input\ArrayInput;
 use Symfony\Component\Console\Output\BufferedOutput;
 use Symfony\Component\Messenger\MessageBusInterface;
 use Weft\Bus\Bus;
+use Weft\Bus\DeadLetter;
 
 require_once __DIR__ . '/autoload.php';
 
@@ -69,7 +70,8 @@ final class MessengerTest extends TestCase
         self::assertSame(['note 1'], JobHandler::$handled);
         $bus = $this->kernel->getContainer()->get(Bus::class);
         self::assertInstanceOf(Bus::class, $bus);
-        self::assertSame(1, $bus->queue('jobs')->deadLetters()->count());
+        $dead = $bus->queue('jobs')->deadLetters()->peek();
+        self::assertSame(['no retry helps'], \array_map(static fn(DeadLetter $letter): string => $letter->errorMessage(), $dead));
     }
 
     private function messages(): MessageBusInterface

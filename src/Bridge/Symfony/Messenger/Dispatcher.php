@@ -21,6 +21,18 @@ final class Dispatcher
     public function dispatch(Packed $packed, string $transport): void
     {
         $envelope = $this->serializer->decode(['body' => $packed->body, 'headers' => $packed->headers]);
-        $this->bus->dispatch($envelope->with(new ReceivedStamp($transport), new ConsumedByWorkerStamp()));
+        try {
+            $this->bus->dispatch($envelope->with(new ReceivedStamp($transport), new ConsumedByWorkerStamp()));
+        } catch (HandlerFailedException $failed) {
+            $failures = \array_values(self::failures($failed));
+            throw \count($failures) === 1 ? $failures[0] : $failed;
+        }
+    }
+
+    /** @return array<array-key, \Throwable> what the handlers have thrown */
+    public static function failures(HandlerFailedException $failed): array
+    {
+        // Symfony 6.4 has renamed it.
+        return \method_exists($failed, 'getWrappedExceptions') ? $failed->getWrappedExceptions() : $failed->getNestedExceptions();
     }
 }

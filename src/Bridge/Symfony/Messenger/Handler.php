@@ -44,9 +44,7 @@ abstract class Handler
         if (!$thrown instanceof HandlerFailedException) {
             return $thrown instanceof UnrecoverableExceptionInterface || $thrown instanceof MessageDecodingFailedException;
         }
-        // Symfony 6.4 has renamed it.
-        $failures = \method_exists($thrown, 'getWrappedExceptions') ? $thrown->getWrappedExceptions() : $thrown->getNestedExceptions();
-        $others = \array_filter($failures, static fn(\Throwable $failure): bool => !$failure instanceof UnrecoverableExceptionInterface);
+        $others = \array_filter(Dispatcher::failures($thrown), static fn(\Throwable $failure): bool => !$failure instanceof UnrecoverableExceptionInterface);
 
         return $others === [];
     }
