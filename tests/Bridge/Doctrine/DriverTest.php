@@ -362,6 +362,31 @@ final class DriverTest extends TestCase
         DriverManager::getConnection(['driver' => 'pdo_pgsql', 'driverClass' => Driver::class, 'host' => '127.0.0.1', 'port' => 1, 'user' => 'nobody', 'dbname' => 'none'])->fetchOne('SELECT 1');
     }
 
+    /** @dataProvider fileNames */
+    #[DataProvider('fileNames')]
+    public function testTheFileOfSqliteHasTheNameThatTheParametersSay(string $name): void
+    {
+        $directory = \sys_get_temp_dir() . '/weft-doctrine-' . \bin2hex(\random_bytes(6));
+        \mkdir($directory);
+        try {
+            $connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'path' => "$directory/$name", 'driverClass' => Driver::class]);
+            $connection->executeStatement('CREATE TABLE t (id INTEGER)');
+
+            self::assertFileExists("$directory/$name");
+        } finally {
+            \array_map(\unlink(...), \glob("$directory/*") ?: []);
+            \rmdir($directory);
+        }
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function fileNames(): iterable
+    {
+        foreach (['a%41.db', 'a?readers=2', 'a#b c+d.db'] as $name) {
+            yield $name => [$name];
+        }
+    }
+
     public function testAnotherCharacterSetThanUtf8IsRefused(): void
     {
         $this->expectException(UsageError::class);

@@ -44,12 +44,18 @@ final class Databases
         return match ($params['driver'] ?? null) {
             'pdo_pgsql', 'pgsql' => self::server('postgres', $params, ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache']),
             'pdo_mysql', 'mysqli' => self::server('mysql', $params, ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache']),
-            'pdo_sqlite', 'sqlite3' => isset($params['path']) ? "sqlite:{$params['path']}" : 'sqlite::memory:',
+            'pdo_sqlite', 'sqlite3' => isset($params['path']) ? self::file((string) $params['path']) : 'sqlite::memory:',
             default => throw new UsageError(\sprintf(
                 'The parameters of the connection name no database that Weft knows: "driver" is %s, it must be pdo_pgsql, pgsql, pdo_mysql, mysqli, pdo_sqlite or sqlite3',
                 isset($params['driver']) ? "\"{$params['driver']}\"" : 'missing',
             )),
         };
+    }
+
+    /** In a DSN `%` begins a code, and `?` the options. */
+    private static function file(string $path): string
+    {
+        return $path === ':memory:' ? 'sqlite::memory:' : 'sqlite:' . \strtr($path, ['%' => '%25', '?' => '%3F']);
     }
 
     /**
