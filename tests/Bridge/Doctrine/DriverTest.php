@@ -387,6 +387,22 @@ final class DriverTest extends TestCase
         }
     }
 
+    public function testNumbersOfAPoolMayBeTextAndAnUnknownOptionIsNamed(): void
+    {
+        $connect = static fn(array $pool): mixed => DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true, 'driverClass' => Driver::class, 'driverOptions' => ['pool' => $pool]])
+            ->fetchOne('SELECT 1');
+
+        self::assertEquals(1, $connect(['size' => '3', 'minimumIdle' => '0']));
+        foreach (['has the option "max", and no pool has that' => ['max' => 3], '"size" in "pool" in the driverOptions of the connection is "many": it must be an integer' => ['size' => 'many']] as $message => $pool) {
+            try {
+                $connect($pool);
+                self::fail("connected: $message");
+            } catch (UsageError $refused) {
+                self::assertStringContainsString($message, $refused->getMessage());
+            }
+        }
+    }
+
     public function testAnotherCharacterSetThanUtf8IsRefused(): void
     {
         $this->expectException(UsageError::class);

@@ -367,6 +367,15 @@ final class EloquentTest extends TestCase
         $this->fresh(['driver' => 'sqlite', 'database' => '/nowhere/app.db'])->select('select 1');
     }
 
+    public function testTheSizeOfAPoolMayBeTextAsOfTheEnvironment(): void
+    {
+        self::assertEquals(1, $this->fresh(['driver' => 'sqlite', 'database' => ':memory:', 'pool' => ['size' => '3']])->selectOne('select 1 as one')->one);
+
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessageMatches('/^"pool" of the connection .*has the option "max", and no pool has that: there are size, sizeTotal, minimumIdle, name$/');
+        $this->fresh(['driver' => 'sqlite', 'database' => ':memory:', 'pool' => ['max' => 3]])->getPdo();
+    }
+
     public function testAnotherCharacterSetThanUtf8IsRefused(): void
     {
         $this->expectException(UsageError::class);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Doctrine\Internal;
 
-use Weft\Pool\PoolOptions;
+use Weft\Bridge\Internal\Setting;
 use Weft\Sql\Database;
 use Weft\UsageError;
 
@@ -28,8 +28,7 @@ final class Databases
             return $database;
         }
         $dsn = self::dsn($params);
-        $pool = $options['pool'] ?? [];
-        $pool = $pool instanceof PoolOptions ? $pool : new PoolOptions(...$pool);
+        $pool = Setting::pool('"pool" in the driverOptions of the connection', $options['pool'] ?? []);
         if ($dsn === 'sqlite::memory:') {
             // Each connection is a database of its own, as with PDO.
             return Database::connect($dsn, $pool);

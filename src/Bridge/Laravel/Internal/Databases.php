@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Database\SQLiteDatabaseDoesNotExistException;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Laravel\Database\DatabaseException;
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolException;
@@ -37,9 +38,7 @@ final class Databases
             'weft' => [null, (string) ($config['dsn'] ?? throw new UsageError('A connection with the driver "weft" needs a "dsn", such as postgres://user:password@localhost/app')), []],
             default => throw new UsageError(\sprintf('The driver of a connection is "%s": Weft knows pgsql, mysql, mariadb, sqlite and weft', (string) ($config['driver'] ?? ''))),
         };
-        /** @var PoolOptions|array<string, mixed> $pool */
-        $pool = $config['pool'] ?? [];
-        $pool = $pool instanceof PoolOptions ? $pool : new PoolOptions(...$pool);
+        $pool = Setting::pool(isset($config['name']) ? "\"pool\" of the connection \"{$config['name']}\"" : '"pool" of the connection', $config['pool'] ?? []);
         $hooks = $settings === [] ? new Hooks() : new Hooks(created: static function (Session $session) use ($settings): void {
             foreach ($settings as $statement) {
                 $session->execute($statement);

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bridge\Internal;
+
+use Weft\Pool\PoolOptions;
+use Weft\UsageError;
+
+/**
+ * Reads the configuration of a framework, where values that come from the environment are strings.
+ *
+ * @internal
+ */
+final class Setting
+{
+    private const UNITS = ['' => 1, 'K' => 1024, 'M' => 1024 ** 2, 'G' => 1024 ** 3];
+
+    /** The options of a pool that a configuration can say, and those that are objects. */
+    private const POOL = ['size', 'sizeTotal', 'minimumIdle', 'name'];
+    private const POOL_OBJECTS = ['timeouts', 'lifetime', 'validation', 'creation', 'leases'];
+
+    /**
+     * @param string $name of the setting, as its owner knows it
+     *
+     * @throws UsageError
+     */
+    public static function integer(string $name, mixed $value, int $least): int
+    {
+        $number = \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_INT, ['options' => ['min_range' => $least]]) : false;
+
+        return $number === false ? throw self::refusal($name, $value, "an integer of at least $least") : $number;
+    }
+
+    /** @throws UsageError */
+    public static function seconds(string $name, mixed $value): float
+    {
+        $isNumber = \is_int($value) || \is_float($value) || \is_string($value) && \is_numeric($value);
+
+        return $isNumber && (float) $value >= 0.0 ? (float) $value : throw self::refusal($name, $value, 'a number of seconds, at least 0');
+    }
+
+    /** @throws UsageError */
+    public static function bytes(string $name, mixed $value): int
+    {
+        if (!\is_int($value) && !\is_string($value) || \preg_match('/^(\d{1,12})([KMG]?)$/iD', (string) $value, $parts) !== 1) {
+            throw self::refusal($name, $value, 'a number of bytes, optionally with K, M or G, such as 256M');
+        }
+
+        return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
+    }
+
+    /**
+     * @param string $name of the setting, such as `"pool" of the connection`
+     *
+     * @throws UsageError
+     */
+    public static function pool(string $name, mixed $value): PoolOptions
+    {
+        if ($value instanceof PoolOptions) {
+            return $value;
+        }
+        if (!\is_array($value)) {
+            throw self::refusal($name, $value, 'an array, such as ["size" => 20], or an object of ' . PoolOptions::class);
+        }
+        $options = [];
+        foreach ($value as $option => $given) {
+            $options[(string) $option] = match (true) {
+                \in_array($option, self::POOL_OBJECTS, true) => $given,
+                !\in_array($option, self::POOL, true) => throw new UsageError("$name has the option \"$option\", and no pool has that: there are " . \implode(', ', self::POOL)),
+                $option === 'name' => (string) $given,
+                $option === 'sizeTotal' && $given === null => null,
+                default => self::integer("\"$option\" in $name", $given, $option === 'minimumIdle' ? 0 : 1),
+            };
+        }
+
+        return new PoolOptions(...$options);
+    }
+
+    private static function refusal(string $name, mixed $value, string $wanted): UsageError
+    {
+        $given = \is_string($value) ? "\"$value\"" : (\is_scalar($value) ? \var_export($value, true) : \get_debug_type($value));
+
+        return new UsageError("$name is $given: it must be $wanted");
+    }
+}
