@@ -59,6 +59,14 @@ final class ApplicationTest extends TestCase
         self::assertSame('second second http://second', $browser->get('/note')->body);
     }
 
+    public function testANumberOfTheConfigurationThatIsNoneIsNamed(): void
+    {
+        $this->sites[] = $site = Site::onPhp($this->directory(), ['WEFT_APPLICATION_MEMORY' => 'lots']);
+
+        $this->expectExceptionMessage('"application_memory" in config/weft.php is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M');
+        $site->artisan('weft:serve', '--worker', '--port=0');
+    }
+
     /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
     private static function servers(): array
     {

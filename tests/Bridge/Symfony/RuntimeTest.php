@@ -127,6 +127,30 @@ final class RuntimeTest extends TestCase
         self::assertSame('', $run->other);
     }
 
+    public function testAnOptionThatIsNoNumberIsNamedInOneLineOfTheLog(): void
+    {
+        $refusals = [
+            'WEFT_KERNELS' => ['auto', 'WEFT_KERNELS is "auto": it must be an integer of at least 1'],
+            'WEFT_KERNEL_WAIT' => ['5s', 'WEFT_KERNEL_WAIT is "5s": it must be a number of seconds, at least 0'],
+            'WEFT_KERNEL_MEMORY' => ['lots', 'WEFT_KERNEL_MEMORY is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M'],
+        ];
+        foreach ($refusals as $variable => [$value, $message]) {
+            $run = $this->serve([$variable => $value]);
+
+            self::assertSame($message, $run->wait("$variable is")['message']);
+            $run->wait('ended with exit code');
+            self::assertSame('', $run->other);
+        }
+    }
+
+    public function testTheMemoryOfAKernelMayHaveAUnit(): void
+    {
+        $this->write(self::FAILING);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNEL_MEMORY' => '1G']);
+
+        self::assertSame('fine', (new Browser($this->address($run)))->get('/fine')->body);
+    }
+
     public function testAnErrorOfAControllerIsAnsweredByTheApplicationsErrorPageForItsRequest(): void
     {
         $this->write(self::FAILING);

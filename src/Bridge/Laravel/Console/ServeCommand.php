@@ -7,6 +7,7 @@ namespace Weft\Bridge\Laravel\Console;
 use Illuminate\Console\Command;
 use Illuminate\Foundation\Application;
 use Weft\App;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Cli\Internal\Interpreter;
 use Weft\Http\BodyLimits;
@@ -14,6 +15,7 @@ use Weft\Http\Internal\PublicDirectory;
 use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Log\StreamLogger;
+use Weft\UsageError;
 
 /**
  * `artisan weft:serve`: serves the application in supervised worker processes, each of which handles many requests at once.
@@ -93,8 +95,15 @@ final class ServeCommand extends Command
     {
         $config = $application->make('config');
         $logger = StreamLogger::fromEnvironment();
-        $size = $this->option('applications') ?? $config->get('weft.applications');
-        $applications = Applications::of($application, $size === null ? null : \max(1, (int) $size), $logger, onOctane: (bool) $this->option('octane'));
+        try {
+            $size = $this->option('applications') ?? $config->get('weft.applications');
+            $size = $size === null ? null : Setting::integer('--applications, or "applications" in config/weft.php,', $size, 1);
+            $applications = Applications::of($application, $size, $logger, onOctane: (bool) $this->option('octane'));
+        } catch (UsageError $refused) {
+            $logger->critical($refused->getMessage());
+
+            return self::FAILURE;
+        }
         Applications::dumpIntoResponses($application);
         // What the console's application has set is not for the requests.
         \restore_error_handler();

@@ -6,13 +6,15 @@ namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Foundation\Application;
 use Illuminate\Foundation\Http\HtmlDumper;
-use Weft\Bridge\Laravel\Octane\Instance as OctaneInstance;
 use Psr\Log\LoggerInterface;
+use Weft\Bridge\Internal\Setting;
+use Weft\Bridge\Laravel\Octane\Instance as OctaneInstance;
 use Weft\Http\ApplicationPool;
 use Weft\Http\Recycling;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Runtime\Realm;
+use Weft\UsageError;
 
 /**
  * The applications of a worker process, each in a realm of its own and with one request at a time.
@@ -31,6 +33,8 @@ final class Applications
      * @param int<1, max>|null $size null: by memory
      * @param string|null $base the directory with `bootstrap/app.php`; null: that of the application
      * @param bool $onOctane whether Octane's worker prepares the applications
+     *
+     * @throws UsageError for a number in the configuration that is none
      */
     public static function of(Application $application, ?int $size, LoggerInterface $logger, ?string $base = null, bool $onOctane = false): self
     {
@@ -42,8 +46,12 @@ final class Applications
         $pool = new ApplicationPool(
             static fn(): Served => $onOctane ? new OctaneInstance($base) : Instance::boot($base),
             $size,
-            (float) $config->get('weft.application_wait', 5.0),
-            new Recycling((int) $config->get('weft.application_requests'), (float) $config->get('weft.application_age'), (int) $config->get('weft.application_memory')),
+            Setting::seconds('"application_wait" in config/weft.php', $config->get('weft.application_wait') ?? 5.0),
+            new Recycling(
+                Setting::integer('"application_requests" in config/weft.php', $config->get('weft.application_requests') ?? 0, 0),
+                Setting::seconds('"application_age" in config/weft.php', $config->get('weft.application_age') ?? 0.0),
+                Setting::bytes('"application_memory" in config/weft.php', $config->get('weft.application_memory') ?? 0),
+            ),
             static fn(Served $instance) => $instance->reset(),
             logger: $logger,
             name: 'applications',

@@ -24,7 +24,7 @@ return [
     'application_wait' => env('WEFT_APPLICATION_WAIT', 5.0),
 
     /*
-     * An application is replaced after so many requests, seconds, or while PHP uses so many bytes; 0: never.
+     * An application is replaced after so many requests, seconds, or while PHP uses so many bytes, such as 256M; 0: never.
      */
     'application_requests' => env('WEFT_APPLICATION_REQUESTS', 0),
     'application_age' => env('WEFT_APPLICATION_AGE', 0),

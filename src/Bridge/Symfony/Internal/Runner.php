@@ -8,6 +8,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 use Weft\App;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Symfony\WeftBundle;
 use Weft\Http\ApplicationPool;
 use Weft\Http\BodyLimits;
@@ -18,6 +19,7 @@ use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;
 use Weft\Runtime\Realm;
+use Weft\UsageError;
 
 /**
  * Serves an application until the process receives a signal to stop.
@@ -38,10 +40,21 @@ final class Runner implements RunnerInterface
     public function run(): int
     {
         $logger = StreamLogger::fromEnvironment();
-        $kernels = $this->option('kernels');
+        try {
+            $kernels = $this->option('kernels') === null ? null : $this->integer('kernels', 1);
+            $wait = Setting::seconds($this->name('kernel_wait'), $this->option('kernel_wait') ?? 5.0);
+            $recycling = new Recycling(
+                $this->integer('kernel_requests', 0),
+                Setting::seconds($this->name('kernel_age'), $this->option('kernel_age') ?? 0.0),
+                Setting::bytes($this->name('kernel_memory'), $this->option('kernel_memory') ?? 0),
+            );
+        } catch (UsageError $refused) {
+            $logger->critical($refused->getMessage());
+
+            return 1;
+        }
         Realm::isolate(...$this->isolated());
-        $recycling = new Recycling((int) $this->option('kernel_requests'), (float) $this->option('kernel_age'), (int) $this->option('kernel_memory'));
-        $handler = SymfonyHandler::pool($this->kernel(...), $kernels === null ? null : (int) $kernels, (float) ($this->option('kernel_wait') ?? 5.0), $recycling, $logger);
+        $handler = SymfonyHandler::pool($this->kernel(...), $kernels, $wait, $recycling, $logger);
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
         $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
@@ -103,11 +116,27 @@ final class Runner implements RunnerInterface
         return \is_array($properties) ? \array_values(\array_map(\strval(...), $properties)) : \array_values(\array_filter(\explode(',', (string) $properties)));
     }
 
+    private function integer(string $option, int $least): int
+    {
+        return Setting::integer($this->name($option), $this->option($option) ?? 0, $least);
+    }
+
     private function option(string $name): mixed
     {
-        $variable = 'WEFT_' . \strtoupper($name);
+        return self::variable($name) ?? $this->options[$name] ?? null;
+    }
+
+    /** Where an option has its value from, for messages. */
+    private function name(string $option): string
+    {
+        return self::variable($option) === null ? "\"$option\" in extra.runtime of composer.json" : 'WEFT_' . \strtoupper($option);
+    }
+
+    private static function variable(string $option): mixed
+    {
+        $variable = 'WEFT_' . \strtoupper($option);
         $given = $_SERVER[$variable] ?? $_ENV[$variable] ?? \getenv($variable);
 
-        return $given === false ? $this->options[$name] ?? null : $given;
+        return $given === false ? null : $given;
     }
 }
