@@ -77,6 +77,24 @@ final class RuntimeTest extends TestCase
         }
         PHP;
 
+    /** A kernel whose sessions note their use every two minutes. */
+    private const WITH_SESSIONS = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle(), new Weft\Bridge\Symfony\WeftBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void {
+                $container->extension('framework', ['secret' => 's', 'session' => ['storage_factory_id' => 'session.storage.factory.native', 'metadata_update_threshold' => 120]]);
+            }
+            protected function configureRoutes($routes): void { $routes->add('threshold', '/threshold')->controller([$this, 'threshold']); }
+            public function threshold(Symfony\Component\HttpFoundation\Request $request): Symfony\Component\HttpFoundation\Response {
+                $metadata = $request->getSession()->getMetadataBag();
+                return new Symfony\Component\HttpFoundation\Response((new ReflectionProperty($metadata, 'updateThreshold'))->getValue($metadata));
+            }
+        }
+        PHP;
+
     private string $directory;
 
     protected function setUp(): void
@@ -201,6 +219,14 @@ final class RuntimeTest extends TestCase
             $context = \stream_context_create(['socket' => ['bindto' => "$balancer:0"], 'http' => ['header' => "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https"]]);
             self::assertSame('https 192.0.2.7', \file_get_contents("http://$address/client", false, $context), "by $balancer");
         }
+    }
+
+    public function testTheThresholdOfTheMetadataOfASessionIsThatOfTheConfiguration(): void
+    {
+        $this->write(self::WITH_SESSIONS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
+
+        self::assertSame('120', (new Browser($this->address($run)))->get('/threshold')->body);
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void

@@ -37,6 +37,8 @@ final class SessionPass implements CompilerPassInterface
             new Reference('weft.session.storage.factory.inner'),
             new Reference($handler),
             $options,
+            // With `framework.session.metadata_update_threshold`.
+            $container->getDefinition(self::NATIVE)->getArguments()[2] ?? null,
         ]))->setDecoratedService(self::NATIVE)->addTag('kernel.reset', ['method' => 'reset']);
     }
 }
