@@ -7,12 +7,14 @@ namespace Weft\Tests\Bridge\Laravel;
 use Carbon\Carbon;
 use Carbon\CarbonImmutable;
 use Carbon\CarbonInterval;
+use Illuminate\Database\Connection;
 use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Eloquent\Relations\Relation;
 use Illuminate\Http\Request;
 use Illuminate\Http\Resources\Json\JsonResource;
 use Illuminate\Pagination\Paginator;
 use Illuminate\Support\Facades\Date;
+use Illuminate\Support\Facades\DB;
 use Illuminate\Support\Facades\Lang;
 use Illuminate\Support\Facades\Log;
 use Illuminate\Support\Str;
@@ -56,6 +58,15 @@ final class SettingsCheck
         Paginator::useBootstrap();
         Lang::setFallback('fr');
         Log::setDefaultDriver('null');
+        self::connection()->setTablePrefix('other_');
+        self::connection()->enableQueryLog();
+    }
+
+    private static function connection(): Connection
+    {
+        \config(['database.connections.settings' => ['driver' => 'sqlite', 'database' => ':memory:', 'prefix' => 'own_']]);
+
+        return DB::connection('settings');
     }
 
     /** @return array<string, mixed> */
@@ -80,6 +91,8 @@ final class SettingsCheck
             'pages' => Paginator::$defaultView,
             'fallback' => Lang::getFallback(),
             'log' => Log::getDefaultDriver(),
+            'prefix' => self::connection()->getTablePrefix(),
+            'query log' => self::connection()->logging(),
         ];
     }
 }

@@ -66,11 +66,18 @@ final class Reset
 
     private readonly ?string $fallback;
 
+    /** @var \WeakMap<Connection, array{string, bool}> the prefix of tables, and whether queries are logged, of those that the boot has opened */
+    private readonly \WeakMap $connections;
+
     public function __construct(private readonly Application $application)
     {
         $this->dates = Carbon::getLocale();
         $this->settings = Statics::settings();
         $this->fallback = $application->resolved('translator') ? $application->make('translator')->getFallback() : null;
+        $this->connections = new \WeakMap();
+        foreach (self::connections($application) as $connection) {
+            $this->connections[$connection] = [$connection->getTablePrefix(), $connection->logging()];
+        }
         // Forced schemes and roots, default parameters, shared variables and composers, callbacks that were added.
         foreach (['url', 'redirect', 'view', 'cookie'] as $name) {
             if ($application->resolved($name)) {
@@ -120,6 +127,11 @@ final class Reset
     {
         $application = $this->application;
         self::release($application);
+        foreach (self::connections($application) as $connection) {
+            [$prefix, $isLogging] = $this->connections[$connection] ?? [(string) $connection->getConfig('prefix'), false];
+            $connection->getTablePrefix() === $prefix || $connection->setTablePrefix($prefix);
+            $isLogging ? $connection->enableQueryLog() : $connection->disableQueryLog();
+        }
         foreach ($this->booted as [$service, $properties]) {
             self::restore($service, $properties);
         }
@@ -151,9 +163,15 @@ final class Reset
     /** Ends transactions that were left open, and gives back the connections of the pools. */
     public static function release(Application $application): void
     {
-        foreach ($application->resolved('db') ? $application->make('db')->getConnections() : [] as $connection) {
+        foreach (self::connections($application) as $connection) {
             self::releaseConnection($connection);
         }
+    }
+
+    /** @return array<string, Connection> that are open */
+    private static function connections(Application $application): array
+    {
+        return $application->resolved('db') ? $application->make('db')->getConnections() : [];
     }
 
     private static function releaseConnection(Connection $connection): void
