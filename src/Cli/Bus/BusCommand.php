@@ -69,12 +69,21 @@ abstract class BusCommand extends Command
         }
         $returned = (static fn(): mixed => require $file)();
 
-        return $returned instanceof \Closure ? $returned() : $returned;
+        return $returned instanceof \Closure && !self::takesArguments($returned) ? $returned() : $returned;
     }
 
     public static function describe(mixed $returned): string
     {
-        return $returned === 1 ? 'nothing' : \get_debug_type($returned);
+        return match (true) {
+            $returned === 1 => 'nothing',
+            $returned instanceof \Closure && self::takesArguments($returned) => 'a closure that takes arguments',
+            default => \get_debug_type($returned),
+        };
+    }
+
+    private static function takesArguments(\Closure $closure): bool
+    {
+        return (new \ReflectionFunction($closure))->getNumberOfRequiredParameters() > 0;
     }
 
     private static function load(string $file): Bus

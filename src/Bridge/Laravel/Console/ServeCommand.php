@@ -12,6 +12,7 @@ use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Cli\Internal\Interpreter;
 use Weft\Http\BodyLimits;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\InvalidAddressError;
 use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Log\StreamLogger;
@@ -116,6 +117,10 @@ final class ServeCommand extends Command
             $app->run();
         } catch (ListenException $refused) {
             $logger->critical('{reason}. --host and --port, or WEFT_LISTEN, name another address; `weft explain http-listen` says more', ['reason' => $refused->getMessage()]);
+
+            return self::FAILURE;
+        } catch (InvalidAddressError $refused) {
+            $logger->critical('--host and --port, or WEFT_LISTEN: {reason}', ['reason' => $refused->getMessage()]);
 
             return self::FAILURE;
         }

@@ -13,6 +13,7 @@ use Weft\Bridge\Symfony\WeftBundle;
 use Weft\Http\ApplicationPool;
 use Weft\Http\BodyLimits;
 use Weft\Http\Internal\PublicDirectory;
+use Weft\Http\InvalidAddressError;
 use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Http\Recycling;
@@ -48,18 +49,18 @@ final class Runner implements RunnerInterface
                 Setting::seconds($this->name('kernel_age'), $this->option('kernel_age') ?? 0.0),
                 Setting::bytes($this->name('kernel_memory'), $this->option('kernel_memory') ?? 0),
             );
+            $this->use('isolate', fn() => Realm::isolate(...$this->isolated()));
+            $handler = SymfonyHandler::pool($this->kernel(...), $kernels, $wait, $recycling, $logger);
+            $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
+            $site = $directory === '' ? $handler : $this->use('public_dir', static fn() => new PublicDirectory($directory, $handler));
         } catch (UsageError $refused) {
             $logger->critical($refused->getMessage());
 
             return 1;
         }
-        Realm::isolate(...$this->isolated());
-        $handler = SymfonyHandler::pool($this->kernel(...), $kernels, $wait, $recycling, $logger);
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
-        $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
-        $router = $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()));
-        $router->fallback($directory === '' ? $handler : new PublicDirectory($directory, $handler));
+        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()))->fallback($site);
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {
             $logger->info(
@@ -72,6 +73,10 @@ final class Runner implements RunnerInterface
             $app->run();
         } catch (ListenException $refused) {
             $logger->critical('{reason}. WEFT_LISTEN, or "listen" in extra.runtime of composer.json, names another address; `weft explain http-listen` says more', ['reason' => $refused->getMessage()]);
+
+            return 1;
+        } catch (InvalidAddressError $refused) {
+            $logger->critical('{option}: {reason}', ['option' => $this->name('listen'), 'reason' => $refused->getMessage()]);
 
             return 1;
         }
@@ -119,6 +124,24 @@ final class Runner implements RunnerInterface
     private function integer(string $option, int $least): int
     {
         return Setting::integer($this->name($option), $this->option($option) ?? 0, $least);
+    }
+
+    /**
+     * @template R
+     *
+     * @param \Closure(): R $use uses the option
+     *
+     * @return R
+     *
+     * @throws UsageError that names the option
+     */
+    private function use(string $option, \Closure $use): mixed
+    {
+        try {
+            return $use();
+        } catch (\Error $refused) {
+            throw new UsageError("{$this->name($option)}: {$refused->getMessage()}", previous: $refused);
+        }
     }
 
     private function option(string $name): mixed
