@@ -200,6 +200,7 @@ final class BusCommandsTest extends TestCase
     {
         yield 'something else' => ['return 7;', 'int'];
         yield 'nothing' => ['', 'nothing'];
+        yield 'the front controller of a framework' => ['return static fn(array $context): int => 7;', 'aclosurethattakesarguments'];
     }
 
     /**
