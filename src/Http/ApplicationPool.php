@@ -354,13 +354,15 @@ final class ApplicationPool
         $stats = $this->instances->stats();
         $holders = $this->holders();
         $others = \max(0, \count($holders) - self::HOLDERS_NAMED);
+        $named = \implode('; ', \array_slice($holders, 0, self::HOLDERS_NAMED)) . ($others === 0 ? '' : "; and $others more");
         $this->logger->warning('Pool "{pool}" is exhausted: {in_use} of {size} {pool} in use, {waiting} waiting, timed out after {wait} s. Longest holders: {holders}', [
             'pool' => $this->name,
             'in_use' => (int) $stats['in_use'],
             'size' => $this->size,
             'waiting' => (int) $stats['waiting'],
             'wait' => $this->wait,
-            'holders' => \implode('; ', \array_slice($holders, 0, self::HOLDERS_NAMED)) . ($others === 0 ? '' : "; and $others more"),
+            // On a busy machine they may have returned theirs by now.
+            'holders' => $named === '' ? 'none any more' : $named,
         ]);
 
         return new ApplicationPoolExhaustedException(
