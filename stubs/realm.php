@@ -68,7 +68,7 @@ final class Realm
     }
 
     /**
-     * The status, 0 where none was set, and the header lines; both are forgotten.
+     * The status and the header lines; both are forgotten.
      *
      * @return array{int, list<string>}
      *

@@ -281,6 +281,18 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame('text/css', self::field($response, 'content-type'));
     }
 
+    /** As under PHP-FPM, in each request. */
+    public function testTheStatusIs200BeforeOneIsSet(): void
+    {
+        $server = $this->serve('$routes->fallback(new Weft\Http\RealmHandler(static fn() => static function () { echo json_encode([http_response_code(), http_response_code(404)]); }, 1));');
+
+        foreach (['/first', '/second'] as $path) {
+            $response = $server->get($path);
+            self::assertStatus(404, $response);
+            self::assertSame('[200,200]', self::bodyOf($response));
+        }
+    }
+
     public function testAStreamedBodyIsMadeInTheRealmAndItsFailureReplacesTheInstance(): void
     {
         $server = $this->serve(<<<'PHP'

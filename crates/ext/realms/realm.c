@@ -551,7 +551,7 @@ static void forget_session(void)
 	session->session_status = php_session_none;
 }
 
-static void forget_headers(void)
+static void begin_headers(int status)
 {
 	zend_llist_clean(&SG(sapi_headers).headers);
 	if (SG(sapi_headers).mimetype != NULL) {
@@ -562,7 +562,7 @@ static void forget_headers(void)
 		efree(SG(sapi_headers).http_status_line);
 		SG(sapi_headers).http_status_line = NULL;
 	}
-	SG(sapi_headers).http_response_code = 0;
+	SG(sapi_headers).http_response_code = status;
 	SG(sapi_headers).send_default_content_type = 1;
 	SG(headers_sent) = 0;
 }
@@ -618,7 +618,7 @@ static ZEND_METHOD(Realm, begin)
 	set_superglobal(WEFT_REQUEST, -1, request);
 	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
 	set_boot_functions_aside(realm);
-	forget_headers();
+	begin_headers(200);
 	forget_session();
 	if (realm->booted.are_kept) {
 		weft_settings_restore(&realm->booted);
@@ -662,7 +662,7 @@ static ZEND_METHOD(Realm, begin)
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, IS_ARRAY, 0)
 ZEND_END_ARG_INFO()
 
-/* array{int, list<string>}: status, 0 where none was set, and header lines. */
+/* array{int, list<string>}: status and header lines. */
 static ZEND_METHOD(Realm, finish)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -680,7 +680,7 @@ static ZEND_METHOD(Realm, finish)
 	array_init_size(return_value, 2);
 	add_next_index_long(return_value, SG(sapi_headers).http_response_code);
 	add_next_index_zval(return_value, &lines);
-	forget_headers();
+	begin_headers(0);
 }
 
 static ZEND_METHOD(Realm, keepSettings)

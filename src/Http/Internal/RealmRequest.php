@@ -158,7 +158,7 @@ final class RealmRequest
                 $fields['content-type'] = [self::contentType()];
             }
 
-            return new Response($status === 0 ? 200 : $status, $fields, $output);
+            return new Response($status, $fields, $output);
         }
         if ($fields === [] && $output === '') {
             return $response;
