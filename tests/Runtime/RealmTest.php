@@ -311,6 +311,8 @@ final class RealmTest extends TestCase
     {
         yield 'exit' => ['exit(3)', 'exit() was called in a realm', 255];
         yield 'an exception' => ['throw new RuntimeException("on purpose")', 'on purpose', 255];
+        // Counted from the last wait, in which other realms have run.
+        yield 'a time limit' => ['set_time_limit(1); Weft\\delay(0.01); while (true) { sqrt(2.0); }', 'Maximum execution time of 1 second exceeded', 255];
         yield 'a fatal error' => ['ini_set("memory_limit", "20M"); str_repeat("x", 50_000_000)', 'Allowed memory size', 255];
     }
 

@@ -64,7 +64,7 @@ static void alter(const weft_ini *kept)
 	if (weft_has_sessions()) {
 		weft_sessions()->set_handler = true;
 	}
-	zend_alter_ini_entry_ex(kept->entry->name, kept->value, PHP_INI_USER, WEFT_INI_STAGE, true);
+	zend_alter_ini_entry_ex(kept->entry->name, kept->value, PHP_INI_USER, weft_ini_stage(kept->entry), true);
 	if (weft_has_sessions()) {
 		weft_sessions()->set_handler = false;
 	}
@@ -79,7 +79,7 @@ static void restore_ini(const weft_ini_list *kept)
 		for (size_t i = 0; i < in_force.count; i++) {
 			zend_ini_entry *entry = in_force.entries[i].entry;
 			if (value_in(kept, entry) == NULL && is_changeable(entry)) {
-				zend_restore_ini_entry(entry->name, WEFT_INI_STAGE);
+				zend_restore_ini_entry(entry->name, weft_ini_stage(entry));
 			}
 		}
 		for (size_t i = 0; i < kept->count; i++) {

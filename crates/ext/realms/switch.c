@@ -169,7 +169,7 @@ static void ini_reset(const weft_ini_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
-			zend_restore_ini_entry(entry->name, WEFT_INI_STAGE);
+			zend_restore_ini_entry(entry->name, weft_ini_stage(entry));
 			continue;
 		}
 		if (entry->value != entry->orig_value) {
@@ -189,7 +189,7 @@ static void ini_apply(const weft_ini_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
-			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, WEFT_INI_STAGE, true);
+			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, weft_ini_stage(entry), true);
 			continue;
 		}
 		if (EG(modified_ini_directives) == NULL) {

@@ -40,10 +40,13 @@ typedef struct {
 } weft_reports;
 
 /*
- * The stage in which settings are put back. At run time PHP refuses what was in force before: an open_basedir that is wider, a memory_limit below
- * what is in use, an opcache that is enabled again.
+ * The stage in which a setting is put back. At run time PHP refuses what was in force before: an open_basedir that is wider, a memory_limit below
+ * what is in use. At the end of a request it refuses nothing, but starts no timer.
  */
-#define WEFT_INI_STAGE PHP_INI_STAGE_DEACTIVATE
+static inline int weft_ini_stage(const zend_ini_entry *entry)
+{
+	return zend_string_equals_literal(entry->name, "max_execution_time") ? PHP_INI_STAGE_RUNTIME : PHP_INI_STAGE_DEACTIVATE;
+}
 
 extern weft_realms realms;
 
