@@ -5,15 +5,18 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
+use Symfony\Component\EventDispatcher\EventDispatcherInterface;
 use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpKernel\HttpKernel;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelEvents;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
+use Weft\Http\Internal\KeptStatics;
 use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\ServerParameters;
 use Weft\Http\Internal\SymfonyResponses;
@@ -41,7 +44,7 @@ final class SymfonyHandler
     /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
     private readonly ApplicationPool $kernels;
 
-    /** @var \WeakMap<KernelInterface, list<mixed>> Symfony's static properties when the kernel had booted, of kernels that have handled a request */
+    /** @var \WeakMap<KernelInterface, KeptStatics> Symfony's static properties when the kernel had booted, of kernels that have handled a request */
     private readonly \WeakMap $booted;
 
     /** @var array<string, string> `$_SERVER` variables of each request, beside its own and those of the environment */
@@ -107,11 +110,11 @@ final class SymfonyHandler
             static function (HttpKernelInterface|\Closure $kernel) use ($request, $booted, &$message, &$answer, &$failure): ?Response {
                 if ($kernel instanceof KernelInterface) {
                     if (isset($booted[$kernel])) {
-                        SymfonyStatics::putBack($booted[$kernel]);
-                        self::trustPeer($kernel);
+                        $booted[$kernel]->putBack();
                     } else {
                         $booted[$kernel] = self::boot($kernel);
                     }
+                    self::trustPeer($kernel);
                 }
                 $message = self::message($request);
                 try {
@@ -142,9 +145,9 @@ final class SymfonyHandler
     /**
      * Bundles may choose a time zone, for example: that is of the application, and not of its first request.
      *
-     * @return list<mixed> Symfony's static properties, which each request of the kernel begins with
+     * @return KeptStatics Symfony's static properties, which each request of the kernel begins with
      */
-    private static function boot(KernelInterface $kernel): array
+    private static function boot(KernelInterface $kernel): KeptStatics
     {
         $kernel->boot();
         Realm::keepSettings();
@@ -182,11 +185,18 @@ final class SymfonyHandler
         if (!$inner instanceof HttpKernel) {
             throw $error;
         }
+        $isPrinted = false;
+        $dispatcher = $container->has('event_dispatcher') ? $container->get('event_dispatcher') : null;
+        $listener = static function () use (&$isPrinted): void {
+            $isPrinted = true;
+        };
+        $dispatcher instanceof EventDispatcherInterface && $dispatcher->addListener(KernelEvents::TERMINATE, $listener, \PHP_INT_MAX);
         try {
             $inner->terminateWithException($error, $message);
         } catch (\Throwable $thrown) {
-            // It prints before it ends the request.
-            return \ob_get_length() > 0 ? $thrown : throw $thrown;
+            return $isPrinted ? $thrown : throw $thrown;
+        } finally {
+            $dispatcher instanceof EventDispatcherInterface && $dispatcher->removeListener(KernelEvents::TERMINATE, $listener);
         }
 
         return null;

@@ -49,20 +49,12 @@ final class SymfonyStatics
         Realm::isolate(...\array_map(self::name(...), self::existing(self::DECLARED)));
     }
 
-    /** @return list<mixed> what the program and the boot of a kernel have set, for {@see putBack()} */
-    public static function settings(): array
+    /** What the program and the boot of a kernel have set. */
+    public static function settings(): KeptStatics
     {
         self::$settings ??= self::existing(self::INHERITED);
 
-        return \array_map(static fn(\ReflectionProperty $property): mixed => $property->getValue(), self::$settings);
-    }
-
-    /** @param list<mixed> $settings */
-    public static function putBack(array $settings): void
-    {
-        foreach (self::$settings ?? [] as $index => $property) {
-            $property->getValue() === $settings[$index] || $property->setValue(null, $settings[$index]);
-        }
+        return new KeptStatics(self::$settings);
     }
 
     private static function name(\ReflectionProperty $property): string

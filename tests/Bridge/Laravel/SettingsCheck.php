@@ -9,7 +9,6 @@ use Carbon\CarbonImmutable;
 use Carbon\CarbonInterval;
 use Illuminate\Database\Connection;
 use Illuminate\Database\Eloquent\Model;
-use Illuminate\Database\Eloquent\Relations\Relation;
 use Illuminate\Http\Request;
 use Illuminate\Http\Resources\Json\JsonResource;
 use Illuminate\Pagination\Paginator;
@@ -53,11 +52,12 @@ final class SettingsCheck
         Model::unguard();
         Model::preventLazyLoading();
         Model::$snakeAttributes = false;
-        Relation::morphMap(['tag' => Model::class]);
         JsonResource::withoutWrapping();
         Paginator::useBootstrap();
         Lang::setFallback('fr');
         Log::setDefaultDriver('null');
+        \config(['logging.channels.own' => ['driver' => 'errorlog']]);
+        Log::channel('own');
         self::connection()->setTablePrefix('other_');
         self::connection()->enableQueryLog();
     }
@@ -86,11 +86,11 @@ final class SettingsCheck
             'unguarded' => Model::isUnguarded(),
             'lazy loading' => Model::preventsLazyLoading(),
             'attributes' => Model::$snakeAttributes,
-            'morph map' => Relation::morphMap(),
             'wrap' => JsonResource::$wrap,
             'pages' => Paginator::$defaultView,
             'fallback' => Lang::getFallback(),
             'log' => Log::getDefaultDriver(),
+            'channels' => \array_keys(Log::getChannels()),
             'prefix' => self::connection()->getTablePrefix(),
             'query log' => self::connection()->logging(),
         ];

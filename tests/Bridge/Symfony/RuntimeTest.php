@@ -50,11 +50,15 @@ final class RuntimeTest extends TestCase
                 parent::shutdown();
             }
             public function fine(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response('fine'); }
-            public function error(): never { undefined_function(); }
+            public function error(Symfony\Component\HttpFoundation\Request $request): never {
+                echo $request->query->get('printed', '');
+                undefined_function();
+            }
             public function end(Symfony\Component\HttpKernel\Event\TerminateEvent $event): void {
                 !$event->getRequest()->query->has('end') || throw new RuntimeException("the end of {$event->getRequest()->getRequestUri()} has failed");
             }
             public function page(Symfony\Component\HttpKernel\Event\ExceptionEvent $event): void {
+                !$event->getRequest()->query->has('broken') || throw new LogicException('the page is broken');
                 $event->setResponse(new Symfony\Component\HttpFoundation\Response("page of {$event->getRequest()->getRequestUri()}: {$event->getThrowable()->getMessage()}"));
             }
         }
@@ -189,13 +193,27 @@ final class RuntimeTest extends TestCase
     {
         $this->write(self::FAILING);
         $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
-        $browser = new Browser($this->address($run));
+        $address = $this->address($run);
+        $browser = new Browser($address);
 
         foreach (['/error?end=a' => 'page of /error?end=a: Call to undefined function undefined_function()', '/fine?end=b' => 'fine'] as $path => $body) {
             self::assertSame($body, $browser->get($path)->body);
             $run->wait("the end of $path has failed");
             self::assertSame('fine', $browser->get('/fine')->body);
         }
+        $context = \stream_context_create(['http' => ['method' => 'HEAD', 'ignore_errors' => true]]);
+        \file_get_contents("http://$address/error?end=c", false, $context);
+        self::assertStringContainsString('text/html', \implode("\n", $http_response_header));
+    }
+
+    public function testAnErrorPageThatFailsIsA500EvenIfTheControllerHasPrintedSomething(): void
+    {
+        $this->write(self::FAILING);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
+
+        $page = (new Browser($this->address($run)))->get('/error?printed=partial&broken');
+
+        self::assertSame([500, "500 Internal Server Error\n"], [$page->status, $page->body]);
     }
 
     public function testAKernelIsShutDownBeforeItIsDropped(): void

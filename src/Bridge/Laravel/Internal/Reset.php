@@ -6,6 +6,7 @@ namespace Weft\Bridge\Laravel\Internal;
 
 use Carbon\Carbon;
 use Illuminate\Auth\Access\Gate;
+use Illuminate\Config\Repository;
 use Illuminate\Broadcasting\BroadcastManager;
 use Illuminate\Contracts\Auth\Access\Gate as GateContract;
 use Illuminate\Contracts\Http\Kernel;
@@ -20,7 +21,9 @@ use Illuminate\Routing\RouteUrlGenerator;
 use Illuminate\Support\Facades\Facade;
 use Illuminate\Support\Once;
 use Illuminate\Support\Str;
+use Illuminate\Translation\Translator;
 use Weft\Bridge\Laravel\Database\Pdo;
+use Weft\Http\Internal\KeptStatics;
 
 /**
  * What the services that an application has resolved while it booted need before a request and after it, so that nothing of one request
@@ -61,10 +64,12 @@ final class Reset
 
     private readonly string $dates;
 
-    /** @var list<mixed> */
-    private readonly array $settings;
+    private readonly KeptStatics $settings;
 
     private readonly ?string $fallback;
+
+    /** The configuration of the request. */
+    private ?Repository $config = null;
 
     /** @var \WeakMap<Connection, array{string, bool}> the prefix of tables, and whether queries are logged, of those that the boot has opened */
     private readonly \WeakMap $connections;
@@ -73,7 +78,8 @@ final class Reset
     {
         $this->dates = Carbon::getLocale();
         $this->settings = Statics::settings();
-        $this->fallback = $application->resolved('translator') ? $application->make('translator')->getFallback() : null;
+        $translator = $application->resolved('translator') ? $application->make('translator') : null;
+        $this->fallback = $translator instanceof Translator ? $translator->getFallback() : null;
         $this->connections = new \WeakMap();
         foreach (self::connections($application) as $connection) {
             $this->connections[$connection] = [$connection->getTablePrefix(), $connection->logging()];
@@ -99,7 +105,7 @@ final class Reset
 
     public function before(Application $clone): void
     {
-        $clone->instance('config', clone $this->application->make('config'));
+        $clone->instance('config', $this->config = clone $this->application->make('config'));
         foreach (self::MANAGERS as $name => $methods) {
             if (!$clone->resolved($name)) {
                 continue;
@@ -140,11 +146,13 @@ final class Reset
             $application->setLocale($locale);
         }
         $this->fallback === null || $application->make('translator')->setFallback($this->fallback);
-        Statics::putBack($this->settings);
+        $this->settings->putBack();
         Carbon::getLocale() === $this->dates || Carbon::setLocale($this->dates);
         if ($application->resolved('log')) {
             $this->forgetLogContext();
+            $this->forgetLogChannels();
         }
+        $this->config = null;
         $application->forgetInstance('auth.driver');
         $application->resolved('auth') && $application->make('auth')->forgetGuards();
         $application->make('config')->get('cache.stores.array') !== null && $application->make('cache')->store('array')->flush();
@@ -186,6 +194,15 @@ final class Reset
         $connection->forgetRecordModificationState();
         foreach (['resetTotalQueryDuration', 'allowQueryDurationHandlersToRunAgain'] as $method) {
             \method_exists($connection, $method) && $connection->{$method}();
+        }
+    }
+
+    /** Channels that were made while the request had another configuration of logs. */
+    private function forgetLogChannels(): void
+    {
+        $log = $this->application->make('log');
+        if ($log instanceof LogManager && $this->config !== null && $this->config->get('logging') !== $this->application->make('config')->get('logging')) {
+            (fn() => $this->channels = [])->bindTo($log, LogManager::class)();
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Support\Traits\Macroable;
+use Weft\Http\Internal\KeptStatics;
 
 /**
  * The static properties of Laravel, Symfony and Carbon that hold an application, one of its services, or what an application sets for
@@ -22,7 +23,6 @@ final class Statics
         'Carbon\CarbonImmutable' => ['translator', 'globalMacros', 'globalGenericMacros'],
         'Carbon\CarbonInterval' => ['translator', 'macros'],
         'Carbon\CarbonPeriod' => ['macros'],
-        'Carbon\FactoryImmutable' => ['currentInstance', 'defaultInstance'],
         'Illuminate\Auth\AuthenticationException' => ['redirectToCallback'],
         'Illuminate\Auth\Middleware\Authenticate' => ['redirectToCallback'],
         'Illuminate\Auth\Middleware\RedirectIfAuthenticated' => ['redirectToCallback'],
@@ -37,14 +37,16 @@ final class Statics
             'resolver', 'dispatcher', 'booting', 'booted', 'bootedCallbacks', 'globalScopes', 'traitInitializers', 'ignoreOnTouch', 'encrypter', 'relationResolvers',
             'ignoreTimestampsOn',
         ],
-        'Illuminate\Database\Eloquent\Relations\Relation' => ['constraints'],
+        'Illuminate\Database\Eloquent\Relations\Relation' => ['constraints', 'morphMap', 'requireMorphMap'],
         'Illuminate\Foundation\Bootstrap\HandleExceptions' => ['app'],
         'Illuminate\Foundation\Support\Providers\RouteServiceProvider' => ['alwaysLoadRoutesUsing', 'alwaysLoadCachedRoutesUsing'],
         'Illuminate\Http\Middleware\TrustHosts' => ['alwaysTrust'],
+        'Illuminate\Mail\Mailable' => ['viewDataCallback'],
         'Illuminate\Pagination\AbstractCursorPaginator' => ['currentCursorResolver'],
         'Illuminate\Pagination\AbstractPaginator' => [
             'currentPathResolver', 'currentPageResolver', 'queryStringResolver', 'viewFactoryResolver',
         ],
+        'Illuminate\Queue\Queue' => ['createPayloadCallbacks'],
         'Illuminate\Session\Middleware\AuthenticateSession' => ['redirectToCallback'],
         'Illuminate\Support\EncodedHtmlString' => ['encodeUsingFactory'],
         'Illuminate\Support\Facades\Facade' => ['app', 'resolvedInstance'],
@@ -60,18 +62,16 @@ final class Statics
         'Carbon\Carbon' => self::DATES,
         'Carbon\CarbonImmutable' => self::DATES,
         'Carbon\CarbonInterval' => ['cascadeFactors', 'flipCascadeFactors'],
+        self::CLOCK => ['currentClock', 'currentInstance', 'defaultInstance'],
         'Illuminate\Database\Eloquent\Model' => [
             'isBroadcasting', 'modelsShouldPreventLazyLoading', 'lazyLoadingViolationCallback', 'discardedAttributeViolationCallback',
             'missingAttributeViolationCallback', 'modelsShouldPreventSilentlyDiscardingAttributes', 'modelsShouldPreventAccessingMissingAttributes',
             'modelsShouldAutomaticallyEagerLoadRelationships', 'unguarded', 'snakeAttributes',
         ],
-        'Illuminate\Database\Eloquent\Relations\Relation' => ['morphMap', 'requireMorphMap'],
         'Illuminate\Foundation\Http\Middleware\ConvertEmptyStringsToNull' => ['skipCallbacks'],
         'Illuminate\Foundation\Http\Middleware\TrimStrings' => ['skipCallbacks'],
         'Illuminate\Http\Resources\Json\JsonResource' => ['wrap', 'forceWrapping'],
-        'Illuminate\Mail\Mailable' => ['viewDataCallback'],
         'Illuminate\Pagination\AbstractPaginator' => ['defaultView', 'defaultSimpleView'],
-        'Illuminate\Queue\Queue' => ['createPayloadCallbacks'],
         'Illuminate\Support\DateFactory' => ['callable', 'dateClass', 'factory'],
         'Illuminate\Support\Number' => ['locale', 'currency'],
         'Illuminate\Support\Str' => ['uuidFactory', 'ulidFactory', 'randomStringFactory'],
@@ -79,6 +79,9 @@ final class Statics
         'Illuminate\Validation\Rules\File' => ['defaultCallback'],
         'Illuminate\Validation\Rules\Password' => ['defaultCallback'],
     ];
+
+    /** Carbon 3 keeps the test time in an object of it. */
+    private const CLOCK = 'Carbon\FactoryImmutable';
 
     private const DATES = [
         'testNow', 'testDefaultTimezone', 'weekStartsAt', 'weekEndsAt', 'weekendDays', 'midDayAt', 'monthsOverflow', 'yearsOverflow', 'strictModeEnabled',
@@ -97,20 +100,12 @@ final class Statics
         );
     }
 
-    /** @return list<mixed> the settings of the application that the task is in, for {@see putBack()} */
-    public static function settings(): array
+    /** The settings of the application that the task is in. */
+    public static function settings(): KeptStatics
     {
         self::$settings ??= self::existing(self::SETTINGS);
 
-        return \array_map(static fn(\ReflectionProperty $property): mixed => $property->getValue(), self::$settings);
-    }
-
-    /** @param list<mixed> $settings */
-    public static function putBack(array $settings): void
-    {
-        foreach (self::$settings ?? [] as $index => $property) {
-            $property->getValue() === $settings[$index] || $property->setValue(null, $settings[$index]);
-        }
+        return new KeptStatics(self::$settings, [self::CLOCK]);
     }
 
     /**
