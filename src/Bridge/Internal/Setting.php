@@ -20,6 +20,12 @@ final class Setting
     private const POOL = ['size', 'sizeTotal', 'minimumIdle', 'name'];
     private const POOL_OBJECTS = ['timeouts', 'lifetime', 'validation', 'creation', 'leases'];
 
+    /** An empty variable of the environment is one that is not set. */
+    public static function given(mixed $value): mixed
+    {
+        return $value === '' ? null : $value;
+    }
+
     /**
      * @param string $name of the setting, as its owner knows it
      *
@@ -47,7 +53,9 @@ final class Setting
             throw self::refusal($name, $value, 'a number of bytes, optionally with K, M or G, such as 256M');
         }
 
-        return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
+        $bytes = (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
+
+        return \is_int($bytes) ? $bytes : throw self::refusal($name, $value, 'less');
     }
 
     /**
@@ -68,13 +76,17 @@ final class Setting
             $options[(string) $option] = match (true) {
                 \in_array($option, self::POOL_OBJECTS, true) => $given,
                 !\in_array($option, self::POOL, true) => throw new UsageError("$name has the option \"$option\", and no pool has that: there are " . \implode(', ', self::POOL)),
-                $option === 'name' => (string) $given,
+                $option === 'name' => \is_string($given) ? $given : throw self::refusal("\"name\" in $name", $given, 'a string'),
                 $option === 'sizeTotal' && $given === null => null,
                 default => self::integer("\"$option\" in $name", $given, $option === 'minimumIdle' ? 0 : 1),
             };
         }
 
-        return new PoolOptions(...$options);
+        try {
+            return new PoolOptions(...$options);
+        } catch (\TypeError | \ValueError $refused) {
+            throw new UsageError("$name: {$refused->getMessage()}", previous: $refused);
+        }
     }
 
     private static function refusal(string $name, mixed $value, string $wanted): UsageError

@@ -97,7 +97,7 @@ final class ServeCommand extends Command
         $config = $application->make('config');
         $logger = StreamLogger::fromEnvironment();
         try {
-            $size = $this->option('applications') ?? $config->get('weft.applications');
+            $size = $this->option('applications') ?? Setting::given($config->get('weft.applications'));
             $size = $size === null ? null : Setting::integer('--applications, or "applications" in config/weft.php,', $size, 1);
             $applications = Applications::of($application, $size, $logger, onOctane: (bool) $this->option('octane'));
         } catch (UsageError $refused) {

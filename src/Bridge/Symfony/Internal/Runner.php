@@ -160,6 +160,7 @@ final class Runner implements RunnerInterface
         $variable = 'WEFT_' . \strtoupper($option);
         $given = $_SERVER[$variable] ?? $_ENV[$variable] ?? \getenv($variable);
 
-        return $given === false ? null : $given;
+        // An empty directory serves no files; of all others it is the default.
+        return $given === false || $given === '' && $option !== 'public_dir' ? null : $given;
     }
 }

@@ -9,6 +9,7 @@ use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Stamp\ConsumedByWorkerStamp;
 use Symfony\Component\Messenger\Stamp\ReceivedStamp;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
+use Weft\Runtime\CancelledException;
 
 /** Hands a received message to the handlers of one kernel. */
 final class Dispatcher
@@ -25,7 +26,8 @@ final class Dispatcher
             $this->bus->dispatch($envelope->with(new ReceivedStamp($transport), new ConsumedByWorkerStamp()));
         } catch (HandlerFailedException $failed) {
             $failures = \array_values(self::failures($failed));
-            throw \count($failures) === 1 ? $failures[0] : $failed;
+            // The task of the consumer is not cancelled by what a handler has cancelled.
+            throw \count($failures) === 1 && !$failures[0] instanceof CancelledException ? $failures[0] : $failed;
         }
     }
 
