@@ -597,10 +597,14 @@ final class FlowTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $database = $this->database(50);
-            $slow = false;
+            $pause = 0.005;
+            $taken = $calls = 0;
             $bus = Bus::connect('memory:', $database, new BusOptions(retry: new Retry()));
-            $bus->handlers(self::storing(static function () use ($database, &$slow): void {
-                $database->execute('SELECT pg_sleep(?)', [$slow ? 0.05 : 0.005]);
+            $bus->handlers(self::storing(static function () use ($database, &$pause, &$taken, &$calls): void {
+                $begun = \hrtime(true);
+                $database->execute('SELECT pg_sleep(?)', [$pause]);
+                $taken += (\hrtime(true) - $begun) / 1e9;
+                $calls++;
             }));
             $bus->queue(self::QUEUE)->declare();
             $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
@@ -623,7 +627,8 @@ final class FlowTest extends BusTestCase
             for ($usual = 0.0; $usual <= 10.0;) {
                 $usual = $inFlight(0.5);
             }
-            $slow = true;
+            // Ten times slower than it was on this machine, which may be busy.
+            $pause = \max(0.05, 10 * $taken / \max(1, $calls));
             for ($reduced = \INF, $looks = 0; $reduced >= 0.7 * $usual && $looks < 60; $looks++) {
                 $reduced = $inFlight(0.5);
             }
