@@ -38,6 +38,32 @@ final class KeptStatics
         }
     }
 
+    /**
+     * Leaves out classes that are not installed, and properties that a version does not have.
+     *
+     * @param array<string, list<string>> $properties by class
+     *
+     * @return list<\ReflectionProperty>
+     */
+    public static function installed(array $properties): array
+    {
+        $found = [];
+        foreach ($properties as $class => $names) {
+            foreach (\class_exists($class) ? $names : [] as $name) {
+                $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
+                $property?->isStatic() === true && $found[] = $property;
+            }
+        }
+
+        return $found;
+    }
+
+    /** As {@see \Weft\Runtime\Realm::isolate()} takes it. */
+    public static function name(\ReflectionProperty $property): string
+    {
+        return "{$property->class}::{$property->name}";
+    }
+
     private function copy(\ReflectionProperty $property, mixed $value): mixed
     {
         return \is_object($value) && \in_array($property->class, $this->mutable, true) ? clone $value : $value;

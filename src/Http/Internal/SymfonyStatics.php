@@ -45,38 +45,15 @@ final class SymfonyStatics
         if (!\class_exists(\Weft\Native\Realm::class, false)) {
             return;
         }
-        Realm::inherit(...\array_map(self::name(...), self::existing(self::INHERITED)));
-        Realm::isolate(...\array_map(self::name(...), self::existing(self::DECLARED)));
+        Realm::inherit(...\array_map(KeptStatics::name(...), KeptStatics::installed(self::INHERITED)));
+        Realm::isolate(...\array_map(KeptStatics::name(...), KeptStatics::installed(self::DECLARED)));
     }
 
     /** What the program and the boot of a kernel have set. */
     public static function settings(): KeptStatics
     {
-        self::$settings ??= self::existing(self::INHERITED);
+        self::$settings ??= KeptStatics::installed(self::INHERITED);
 
         return new KeptStatics(self::$settings);
-    }
-
-    private static function name(\ReflectionProperty $property): string
-    {
-        return "{$property->class}::{$property->name}";
-    }
-
-    /**
-     * @param array<string, list<string>> $properties by class
-     *
-     * @return list<\ReflectionProperty>
-     */
-    private static function existing(array $properties): array
-    {
-        $found = [];
-        foreach ($properties as $class => $names) {
-            foreach (\class_exists($class) ? $names : [] as $name) {
-                $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
-                $property?->isStatic() === true && $found[] = $property;
-            }
-        }
-
-        return $found;
     }
 }

@@ -64,7 +64,7 @@ final class RuntimeTest extends TestCase
         }
         PHP;
 
-    /** A kernel that trusts whoever connects, as behind a balancer whose addresses change. */
+    /** A kernel that trusts every peer, as behind a balancer whose addresses change. */
     private const BEHIND_A_BALANCER = <<<'PHP'
         final class Kernel extends Symfony\Component\HttpKernel\Kernel
         {

@@ -71,7 +71,7 @@ final class Reset
     /** The configuration of the request. */
     private ?Repository $config = null;
 
-    /** @var \WeakMap<Connection, array{string, bool}> the prefix of tables, and whether queries are logged, of those that the boot has opened */
+    /** @var \WeakMap<Connection, array{string, bool}> connections that the boot has opened: the prefix of their tables, and whether their queries are logged */
     private readonly \WeakMap $connections;
 
     public function __construct(private readonly Application $application)

@@ -94,36 +94,15 @@ final class Statics
     /** @return list<string> those that this version of Laravel has, as {@see \Weft\Runtime\Realm::isolate()} takes them */
     public static function known(): array
     {
-        return \array_map(
-            static fn(\ReflectionProperty $property): string => "{$property->class}::{$property->name}",
-            [...self::existing(self::PROPERTIES), ...self::existing(self::SETTINGS)],
-        );
+        return \array_map(KeptStatics::name(...), [...KeptStatics::installed(self::PROPERTIES), ...KeptStatics::installed(self::SETTINGS)]);
     }
 
     /** The settings of the application that the task is in. */
     public static function settings(): KeptStatics
     {
-        self::$settings ??= self::existing(self::SETTINGS);
+        self::$settings ??= KeptStatics::installed(self::SETTINGS);
 
         return new KeptStatics(self::$settings, [self::CLOCK]);
-    }
-
-    /**
-     * @param array<string, list<string>> $properties by class
-     *
-     * @return list<\ReflectionProperty>
-     */
-    private static function existing(array $properties): array
-    {
-        $found = [];
-        foreach ($properties as $class => $names) {
-            foreach (\class_exists($class) ? $names : [] as $name) {
-                $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
-                $property?->isStatic() === true && $found[] = $property;
-            }
-        }
-
-        return $found;
     }
 
     /**
