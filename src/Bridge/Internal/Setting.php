@@ -52,10 +52,9 @@ final class Setting
         if (!\is_int($value) && !\is_string($value) || \preg_match('/^(\d{1,12})([KMG]?)$/iD', (string) $value, $parts) !== 1) {
             throw self::refusal($name, $value, 'a number of bytes, optionally with K, M or G, such as 256M');
         }
-
         $bytes = (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
 
-        return \is_int($bytes) ? $bytes : throw self::refusal($name, $value, 'less');
+        return \is_int($bytes) ? $bytes : throw self::refusal($name, $value, 'at most ' . \PHP_INT_MAX . ' bytes');
     }
 
     /**
@@ -81,7 +80,6 @@ final class Setting
                 default => self::integer("\"$option\" in $name", $given, $option === 'minimumIdle' ? 0 : 1),
             };
         }
-
         try {
             return new PoolOptions(...$options);
         } catch (\TypeError | \ValueError $refused) {

@@ -5,41 +5,18 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Laravel;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Timing;
 
 /** Streamed responses of a Laravel application, and what it prints beside them. */
 final class StreamTest extends TestCase
 {
     use RequiresLaravel;
-
-    private string $directory;
-    private Supervised $server;
-    private string $address;
+    use ServesState;
 
     protected function setUp(): void
     {
         $this->requireLaravel();
-        $this->directory = \sys_get_temp_dir() . '/weft-laravel-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->directory);
-        $this->server = new Supervised(__DIR__ . '/state/server.php', [], [
-            'LISTEN' => '127.0.0.1:0',
-            'APP_VAR' => $this->directory,
-            'APP_SERVICES_CACHE' => "$this->directory/services.php",
-            'APP_PACKAGES_CACHE' => "$this->directory/packages.php",
-        ]);
-        \preg_match('/\d+\.\d+\.\d+\.\d+:\d+/', (string) $this->server->wait('listening on')['message'], $address);
-        $this->address = $address[0];
-    }
-
-    protected function tearDown(): void
-    {
-        if (!isset($this->server)) {
-            return;
-        }
-        $this->server->signal(\SIGTERM);
-        $this->server->end();
-        \exec('rm -rf ' . \escapeshellarg($this->directory));
+        $this->serveState();
     }
 
     public function testServerSentEventsArriveOneByOneThoughTheApplicationClosesAllBuffers(): void
