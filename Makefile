@@ -25,6 +25,8 @@ endif
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 EXTENSION := $(TARGET)/release/libweft.so
 DEBUG_EXTENSION := $(TARGET)/debug/libweft.so
+# What scripts/pgo has trained.
+PROFILE := $(wildcard $(abspath $(or $(WEFT_VAR),var))/weft.profdata)
 # SHORT=1 makes a benchmark show the shape of its result quickly.
 SHORT_FLAG := $(if $(filter-out 0,$(SHORT)),--short)
 DEMO_TIERS := demo $(if $(filter rabbitmq,$(BROKER)),services)
@@ -40,7 +42,12 @@ setup: ## install what the demo needs and this machine lacks (BROKER=rabbitmq: t
 
 .PHONY: build
 build: ## build the extension with optimisations: target/release/libweft.so
-	@cargo build --locked --release --package weft-ext
+	@$(if $(PROFILE),RUSTFLAGS="$${RUSTFLAGS:-} -Cprofile-use=$(PROFILE)") cargo build --locked --release --package weft-ext
+
+.PHONY: pgo
+pgo: ## train a profile that `make build` and `make release` use from then on: var/weft.profdata (a quarter of an hour)
+	@scripts/setup demo services bench
+	@scripts/pgo
 
 .PHONY: install
 install: ## put the extension and its ini file beside those of the PHP on the PATH (needs root; DESTDIR=directory)
@@ -55,10 +62,16 @@ uninstall: ## take them away again
 
 .PHONY: release
 release: ## build archives, Debian package, checksums and SBOM for the PHP here and in the chroots of test-matrix: var/release
+	@[[ -n '$(PROFILE)' ]] || $(MAKE) pgo
 	@scripts/release
 	@for system in $$(scripts/chroot --list | cut -d ' ' -f 1); do \
-		[[ ! -d "$${WEFT_VAR:-var}/chroots/$$system" ]] || { scripts/chroot "$$system" scripts/release && cp -n "$${WEFT_VAR:-var}/chroots/$$system/weft/var/release"/* "$${WEFT_VAR:-var}/release/"; }; done
+		[[ ! -d "$${WEFT_VAR:-var}/chroots/$$system" ]] || { scripts/chroot "$$system" sh -c 'mkdir -p var && cat >var/weft.profdata && scripts/release' <"$${WEFT_VAR:-var}/weft.profdata" && cp -n "$${WEFT_VAR:-var}/chroots/$$system/weft/var/release"/* "$${WEFT_VAR:-var}/release/"; }; done
 	@cd "$${WEFT_VAR:-var}/release" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum -- >SHA256SUMS && cat SHA256SUMS
+
+.PHONY: release-arm64
+release-arm64: ## build archives and Debian package for 64-bit ARM with a cross compiler, QEMU runs its PHP (ROWS="bookworm trixie", needs root)
+	@scripts/setup demo arm64
+	@for row in $(or $(ROWS),bookworm); do scripts/release --system="$$(scripts/chroot --bare "$$row.arm64")" || exit 1; done
 
 .PHONY: test-install
 test-install: ## install what `make release` built in bare chroots, by archive, package and `make install`, and serve a request (ROWS="trixie", needs root)

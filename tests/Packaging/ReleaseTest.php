@@ -127,6 +127,16 @@ final class ReleaseTest extends TestCase
         self::assertSame("release: the tag \"v$version\" is not the version \"$version\": PIE would look for php_weft-v{$version}_… and find no archive", self::refusal(["--tag=v$version"]));
     }
 
+    public function testAnotherSystemIsBuiltForOnlyWithACompilerAndHeadersForItsProcessor(): void
+    {
+        if (\posix_geteuid() !== 0 || \php_uname('m') === 'aarch64') {
+            self::markTestSkipped('only root enters another system, and a compiler for 64-bit ARM is no cross compiler on it');
+        }
+        $machine = \php_uname('m');
+
+        self::assertSame("release: the system at / is for $machine: only aarch64 is built for another system", self::refusal(['--system=/', '--extension=' . Weft::library(), self::$directory . '/other']));
+    }
+
     public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
     {
         $place = self::$directory . '/opt';
