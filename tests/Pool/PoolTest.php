@@ -430,6 +430,47 @@ final class PoolTest extends TestCase
         run($scenario);
     }
 
+    public function testACheckThatTakesTooLongIsCancelledBeforeItsResourceIsClosed(): void
+    {
+        $log = [];
+        \set_error_handler(static function (int $level, string $message) use (&$log): bool {
+            $log[] = $message;
+
+            return true;
+        });
+        try {
+            run(function () use (&$log): void {
+                $check = static function () use (&$log): bool {
+                    $log[] = 'check begins';
+                    try {
+                        delay(3600.0);
+                    } finally {
+                        delay(0.001);
+                        $log[] = 'check ends';
+                    }
+
+                    return true;
+                };
+                $close = static function () use (&$log): void {
+                    $log[] = 'close';
+                };
+                $pool = $this->pool(new PoolOptions(size: 1, validation: new Validation(after: 0.001, timeout: 0.01)), check: $check, close: $close);
+                $pool->with(static fn (\stdClass $resource): null => null);
+                delay(0.01);
+                $pool->with(static fn (\stdClass $resource): null => null);
+                while (!\in_array('close', $log, true)) {
+                    delay(0.001);
+                }
+            });
+        } finally {
+            \restore_error_handler();
+        }
+
+        self::assertCount(4, $log);
+        self::assertSame(['check begins', 'check ends', 'close'], [$log[0], $log[1], $log[3]]);
+        self::assertStringContainsString('check of resource #1 threw Weft\Runtime\CancelledException', $log[2]);
+    }
+
     public function testAResourceThatWasSilentIsCheckedBeforeItIsLentAndACheckThatThrowsEndsIt(): void
     {
         $warnings = [];

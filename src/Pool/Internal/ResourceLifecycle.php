@@ -8,6 +8,7 @@ use Weft\Native;
 use Weft\Pool\FactoryException;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
@@ -25,6 +26,8 @@ final class ResourceLifecycle implements WorkHandler
 
     /** @var array<int, Coroutine> running factories, by request */
     private array $creating = [];
+    /** @var array<int, Coroutine> running checks and resets, by resource */
+    private array $verifying = [];
     /** @var array<int, Task> tasks that close resources, by resource */
     private array $closing = [];
     private int $lastId = 0;
@@ -65,6 +68,8 @@ final class ResourceLifecycle implements WorkHandler
                     $this->creating[$subject] = $task;
                 } elseif ($kind === 'close') {
                     $this->closing[$subject] = $task;
+                } else {
+                    $this->verifying[$subject] = $task;
                 }
             }
         }
@@ -128,6 +133,7 @@ final class ResourceLifecycle implements WorkHandler
         if ($resource === null) {
             return;
         }
+        $this->endVerification($id);
         foreach ([$this->close, $this->hooks->closed] as $closure) {
             try {
                 if ($closure !== null) {
@@ -140,6 +146,19 @@ final class ResourceLifecycle implements WorkHandler
         unset($this->closing[$id]);
     }
 
+    /** A check or reset that took too long still uses the resource. */
+    private function endVerification(int $id): void
+    {
+        $task = $this->verifying[$id] ?? null;
+        unset($this->verifying[$id]);
+        try {
+            $task?->cancel('the pool no longer waits for it and closes the resource');
+            $task?->await();
+        } catch (CancelledException) {
+            // It had not begun; or this task ends with its run(), and the resource is closed all the same.
+        }
+    }
+
     /** Whether a check succeeds. The resource is closed after `false` or an exception. */
     private function passes(?\Closure $closure, string $step, int $id): bool
     {
@@ -149,6 +168,8 @@ final class ResourceLifecycle implements WorkHandler
             $this->warn($step, $id, $thrown);
 
             return false;
+        } finally {
+            unset($this->verifying[$id]);
         }
     }
 
