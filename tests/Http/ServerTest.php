@@ -44,6 +44,45 @@ final class ServerTest extends HttpTestCase
         self::assertSame('1.1abc', self::bodyOf($server->get('/', '-d', 'abc')));
     }
 
+    /** RFC 9110 §6.4.1: neither status has a body. */
+    public function testABodyThatAHandlerGivesToAStatusWithoutOneIsNotSentOverEitherProtocol(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get('/204', static fn() => new Response(204, ['content-length' => '4'], 'text'));
+            $routes->get('/304', static fn() => new Response(304, ['etag' => '"a"'], 'text'));
+            $routes->get('/length', static fn() => new Response(304, ['content-length' => '7']));
+            PHP);
+
+        foreach (['--http1.1', '--http2-prior-knowledge'] as $protocol) {
+            foreach (['/204', '/304'] as $path) {
+                foreach ([[], ['--head']] as $head) {
+                    [$code, $response] = $server->curl($path, '-i', $protocol, ...$head);
+                    self::assertSame(0, $code, "$protocol $path $response");
+                    self::assertStatus((int) \substr($path, 1), $response);
+                    self::assertSame('', self::bodyOf($response));
+                    self::assertStringNotContainsString('content-length', $response, "$protocol $path");
+                }
+            }
+            self::assertStringContainsString('content-length: 7', $server->curl('/length', '-i', $protocol, '--head')[1], 'that of the representation');
+        }
+    }
+
+    public function testHeaderFieldsInAListAreRefusedByName(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => new Response(200, ["x-foo: bar"]));');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('header fields are [name => value], got the number 0 as a name'));
+    }
+
+    public function testAPeerOfASocketForBothVersionsOfIpHasItsIpv4Address(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(Request $request) => Response::text($request->clientAddress() ?? ""));', address: '[::]:0');
+
+        $port = \substr((string) \strrchr($server->address, ':'), 1);
+        self::assertSame('127.0.0.1', \file_get_contents("http://127.0.0.1:$port/"));
+    }
+
     public function testPipelinedRequestsAreAnsweredInOrderOnOneConnection(): void
     {
         $server = $this->serve('$routes->get("/{n}", static function (string $n) { delay($n === "1" ? 0.05 : 0.0); return Response::text("<$n>"); });');

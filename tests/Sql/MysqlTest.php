@@ -528,6 +528,21 @@ class MysqlTest extends ServerConformance
         self::assertSame([], $this->names());
     }
 
+    public function testAStatementThatWouldCommitItsTransactionIsNotRunEvenAsTheFirst(): void
+    {
+        $this->items();
+        foreach (['CREATE TABLE never (a INT)', 'ALTER TABLE items ADD never INT', 'TRUNCATE items', 'DROP TABLE items'] as $statement) {
+            $error = self::thrown(UsageError::class, fn () => $this->db->transaction(static function (Transaction $tx) use ($statement): void {
+                $tx->execute($statement);
+                $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            }));
+            self::assertStringContainsString("would commit its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: $statement", $error->getMessage());
+        }
+
+        self::assertSame([], $this->names());
+        self::assertSame(0, $this->db->execute("SELECT count(*) FROM information_schema.columns WHERE table_schema = database() AND 'never' IN (table_name, column_name)")->value());
+    }
+
     public function testTheIsolationLevelIsSetByTheFirstStatement(): void
     {
         $this->items();

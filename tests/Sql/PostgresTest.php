@@ -53,6 +53,12 @@ class PostgresTest extends ServerConformance
         self::assertIsString($row['indkey']);
     }
 
+    /** Their elements have commas inside and a semicolon between them. */
+    public function testAnArrayOfBoxesIsItsText(): void
+    {
+        self::assertSame('{(1,1),(0,0);(3,3),(2,2)}', $this->db->execute("SELECT ARRAY[box '(1,1),(0,0)', box '(3,3),(2,2)']")->value());
+    }
+
     protected function running(int $session): string
     {
         return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session} AND query LIKE '%pg_sleep%' AND state = 'active'";

@@ -1,10 +1,12 @@
 //! Operations of the bus for every message that would be slower in PHP.
 
+use ext_php_rs::binary::Binary;
 use ext_php_rs::prelude::*;
 
 use weft_core::ids;
 
 use crate::process::Process;
+use crate::text::Text;
 
 #[php_function]
 #[php(name = "Weft\\Native\\messageId")]
@@ -13,17 +15,22 @@ pub fn message_id() -> PhpResult<String> {
     Ok(ids::message_id())
 }
 
+// What a client or a foreign publisher has sent may be any bytes: such a parent means a new trace (W3C Trace Context §4.3), and such an id is
+// no UUID.
+
 #[php_function]
 #[php(name = "Weft\\Native\\traceparent")]
-pub fn traceparent(parent: Option<&str>) -> PhpResult<String> {
+pub fn traceparent(parent: Option<Text>) -> PhpResult<String> {
     refuse_after_fork()?;
-    Ok(ids::traceparent(parent))
+    Ok(ids::traceparent(parent.and_then(|parent| parent.utf8().ok())))
 }
 
 #[php_function]
 #[php(name = "Weft\\Native\\conversationTraceparent")]
-pub fn conversation_traceparent(conversation: &str, message: &str) -> PhpResult<String> {
-    if let Some(derived) = ids::conversation_traceparent(conversation, message) {
+pub fn conversation_traceparent(conversation: Text, message: Text) -> PhpResult<String> {
+    if let (Ok(conversation), Ok(message)) = (conversation.utf8(), message.utf8())
+        && let Some(derived) = ids::conversation_traceparent(conversation, message)
+    {
         return Ok(derived);
     }
     traceparent(None)
@@ -31,14 +38,19 @@ pub fn conversation_traceparent(conversation: &str, message: &str) -> PhpResult<
 
 #[php_function]
 #[php(name = "Weft\\Native\\shortId")]
-pub fn short_id(id: &str) -> String {
-    ids::to_base32(id).unwrap_or_else(|| id.to_owned())
+pub fn short_id(id: Text) -> Binary<u8> {
+    converted(id, ids::to_base32)
 }
 
 #[php_function]
 #[php(name = "Weft\\Native\\longId")]
-pub fn long_id(id: &str) -> String {
-    ids::from_base32(id).unwrap_or_else(|| id.to_owned())
+pub fn long_id(id: Text) -> Binary<u8> {
+    converted(id, ids::from_base32)
+}
+
+fn converted(id: Text, convert: fn(&str) -> Option<String>) -> Binary<u8> {
+    let converted = id.utf8().ok().and_then(convert);
+    Binary::from(converted.map_or_else(|| id.bytes().to_vec(), String::into_bytes))
 }
 
 /// A forked child would draw the random numbers its parent draws.

@@ -32,6 +32,10 @@ impl<'a> Text<'a> {
         })
     }
 
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// For messages: what cannot be read is replaced.
     pub fn lossy(self) -> String {
         String::from_utf8_lossy(self.0).into_owned()

@@ -106,7 +106,7 @@ fn date(request: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
     parse_date(only.as_bytes())
 }
 
-fn parse_date(field: &[u8]) -> Option<SystemTime> {
+pub(super) fn parse_date(field: &[u8]) -> Option<SystemTime> {
     httpdate::parse_http_date(std::str::from_utf8(field).ok()?).ok()
 }
 

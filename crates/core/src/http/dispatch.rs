@@ -157,15 +157,16 @@ impl Future for Dispatch {
 /// Removes framing fields that a handler has set (RFC 9112 §6): with a wrong length the client would take the rest of the body for the
 /// next response. A response to HEAD may have the length of a body that was not made.
 fn frame(response: &mut Response<Body>, is_head: bool) {
-    let length = match response.status() {
-        StatusCode::RESET_CONTENT => {
-            // RFC 9110 §15.3.6
-            *response.body_mut() = Body::Empty;
-            Some(0)
-        }
-        _ => response.body().size_hint().exact(),
-    };
+    let status = response.status();
+    if status == StatusCode::RESET_CONTENT || has_no_length(status) {
+        // RFC 9110 §6.4.1 and §15.3.6. hyper would send it on HTTP/2.
+        *response.body_mut() = Body::Empty;
+    }
+    let length = response.body().size_hint().exact();
     let headers = response.headers_mut();
+    if status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     // One pass: looking up each field by its name would cost several times as much.
     let says_so =
         |name: &HeaderName| *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING;
@@ -173,16 +174,24 @@ fn frame(response: &mut Response<Body>, is_head: bool) {
         return;
     }
     headers.remove(header::TRANSFER_ENCODING);
-    if length.is_some_and(|length| length > 0 || !is_head) {
+    // That of a 304 is the length of the representation that the client has (§15.4.5).
+    if status != StatusCode::NOT_MODIFIED && length.is_some_and(|length| length > 0 || !is_head) {
         // hyper writes the correct one.
         headers.remove(header::CONTENT_LENGTH);
     }
 }
 
+/// Whether a response with that status has no length of its own (§8.6).
+fn has_no_length(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
 /// Removes the body of a response to HEAD, which hyper would send on HTTP/2.
 fn without_body(response: &mut Response<Body>) {
     let body = std::mem::replace(response.body_mut(), Body::Empty);
-    if let Some(length) = body.size_hint().exact() {
+    if let Some(length) = body.size_hint().exact()
+        && !has_no_length(response.status())
+    {
         let headers = response.headers_mut();
         headers
             .entry(header::CONTENT_LENGTH)

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use super::body::Body;
-use super::conditional::{Validators, Verdict, whole_seconds};
+use super::conditional::{Validators, Verdict, parse_date, whole_seconds};
 use super::file_body::{FileBody, Segment};
 use super::media_type::media_type;
 use super::range::{Wanted, wanted};
@@ -144,9 +144,12 @@ impl SendableFile {
         let unit = HeaderValue::from_static("bytes");
         headers.entry(header::ACCEPT_RANGES).or_insert(unit);
         let tag = headers.get(header::ETAG).map(HeaderValue::as_bytes);
+        // A handler may have set another date than the file's.
+        let modified = headers.get(header::LAST_MODIFIED);
+        let modified = modified.and_then(|date| parse_date(date.as_bytes()));
         let state = Validators {
             tag: tag.unwrap_or_default(),
-            modified: self.modified,
+            modified: modified.unwrap_or(self.modified),
         };
         match state.evaluate(&request.headers) {
             Verdict::NotModified => return without_contents(response, StatusCode::NOT_MODIFIED),

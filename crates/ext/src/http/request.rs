@@ -95,7 +95,8 @@ impl HttpRequest {
     pub fn client_address(&self) -> Option<String> {
         let address = match self.call.client() {
             Some(client) => client.address,
-            None => self.call.peer().address.map(|address| address.ip()),
+            // A socket for both versions of IP has the peer's IPv4 address as one of IPv6.
+            None => self.call.peer().address.map(|address| address.ip().to_canonical()),
         };
         address.map(|address| address.to_string())
     }

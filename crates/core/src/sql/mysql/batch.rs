@@ -9,6 +9,14 @@ use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement};
 
+fn usage(deed: &str, statement: &Statement) -> Error {
+    let text = excerpt(&statement.source);
+    let message = format!(
+        "the statement {deed} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
+    );
+    Error::Usage { message }
+}
+
 /// The results of statements that were flushed together.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -39,15 +47,14 @@ impl Connection {
         statement: &Statement,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
+        if StatementKind::of(&statement.sql).commits {
+            outcome.failure = Some(usage("would commit", statement));
+            return Ok(());
+        }
         let was_open = self.in_transaction();
         match self.run_one(statement).await? {
             Ok(_) if was_open && !self.in_transaction() => {
-                outcome.failure = Some(Error::Usage {
-                    message: format!(
-                        "the statement committed its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {}]",
-                        excerpt(&statement.source)
-                    ),
-                });
+                outcome.failure = Some(usage("committed", statement));
             }
             Ok(result) => outcome.results.push(result),
             Err(error) => outcome.failure = Some(error),

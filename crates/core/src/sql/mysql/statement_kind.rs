@@ -42,6 +42,11 @@ const BATCHABLE: [&str; 7] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES",
 ];
 
+/// First words of statements that commit an open transaction before they do anything else, unless they are for a temporary table.
+const COMMITS: [&str; 9] = [
+    "CREATE", "DROP", "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "OPTIMIZE", "REPAIR",
+];
+
 /// The properties of a statement, by its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StatementKind {
@@ -51,6 +56,8 @@ pub(super) struct StatementKind {
     pub(super) is_batchable: bool,
     /// It sets, releases or rolls back to a savepoint.
     pub(super) is_savepoint: bool,
+    /// It commits an open transaction. Others do so, too, which only the server's answer shows.
+    pub(super) commits: bool,
     /// It begins or ends a transaction, which only the transaction object may do.
     pub(super) controls_transaction: bool,
 }
@@ -66,6 +73,7 @@ impl StatementKind {
             changes_session: !KEEPS_SESSION.into_iter().any(is) || mentions_session(sql),
             is_batchable: is_savepoint || BATCHABLE.into_iter().any(is),
             is_savepoint,
+            commits: COMMITS.into_iter().any(is) && !has_word(sql, "TEMPORARY"),
             controls_transaction: is("BEGIN") && !has_word(rest(), "NOT")
                 || ["COMMIT", "END", "ABORT"].into_iter().any(is)
                 || is("XA")
@@ -135,6 +143,25 @@ mod tests {
             "SAVEPOINT a",
         ] {
             assert!(!StatementKind::of(sql).changes_session, "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_commit_are_known_but_for_those_about_temporary_tables() {
+        for sql in [
+            "CREATE TABLE t (a INT)",
+            "/* x */ alter table t add b INT",
+            "truncate t",
+        ] {
+            assert!(StatementKind::of(sql).commits, "{sql}");
+        }
+        for sql in [
+            "INSERT INTO t VALUES ('CREATE')",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "DROP TEMPORARY TABLE t",
+            "SELECT 1",
+        ] {
+            assert!(!StatementKind::of(sql).commits, "{sql}");
         }
     }
 

@@ -110,7 +110,8 @@ impl Connection {
         }
         let list = unknown.iter().map(|&oid| Value::Int(oid.into())).collect();
         let lookup = Statement::new(
-            "SELECT oid, typname, CASE WHEN typcategory = 'A' THEN typelem ELSE 0::oid END \
+            // Arrays of boxes, which have another delimiter, stay text.
+            "SELECT oid, typname, CASE WHEN typcategory = 'A' AND typdelim = ',' THEN typelem ELSE 0::oid END \
              FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])",
             vec![Value::List(list)],
         );
