@@ -26,7 +26,8 @@ final class Process
     public function __construct(array $command, string $output, array $environment = [], ?string $workingDirectory = null)
     {
         $this->mark = \bin2hex(\random_bytes(8));
-        $environment = [self::MARK => $this->mark] + $environment + \getenv();
+        // From version 22 on, programs of Node leave a cache in the temporary directory.
+        $environment = [self::MARK => $this->mark, 'NODE_DISABLE_COMPILE_CACHE' => '1'] + $environment + \getenv();
         $files = [['file', '/dev/null', 'r'], ['file', $output, 'w'], ['redirect', 1]];
         $handle = \proc_open(['setsid', ...$command], $files, $pipes, $workingDirectory, $environment);
         $this->handle = $handle ?: throw new \RuntimeException("cannot start {$command[0]}");

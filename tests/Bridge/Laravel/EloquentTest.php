@@ -344,6 +344,24 @@ final class EloquentTest extends TestCase
         }
     }
 
+    /** From Laravel 12 on, with PHP 8.4, SQLiteConnection begins so. */
+    public function testATransactionOfSqliteBegunByAStatementIsATransaction(): void
+    {
+        $connection = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:']);
+        $pdo = $connection->getPdo();
+        $connection->statement('create table notes (text varchar)');
+
+        $pdo->exec('BEGIN DEFERRED TRANSACTION');
+        self::assertTrue($pdo->inTransaction());
+        $connection->insert("insert into notes values ('one')");
+        $pdo->rollBack();
+        $pdo->exec('BEGIN IMMEDIATE TRANSACTION');
+        $connection->insert("insert into notes values ('two')");
+        $pdo->commit();
+
+        self::assertSame(['two'], $connection->table('notes')->pluck('text')->all());
+    }
+
     public function testForeignKeysOfSqliteAreCheckedWhereTheConnectionSaysSo(): void
     {
         foreach ([true, false, null] as $checked) {

@@ -11,6 +11,10 @@ use Illuminate\Foundation\Exceptions\Handler;
 use Illuminate\Foundation\Http\Kernel as HttpKernel;
 
 $app = new Application(dirname(__DIR__));
+// From Laravel 11 on the files in config/ add to those of the framework, which Debian's package lacks.
+if (method_exists($app, 'dontMergeFrameworkConfiguration')) {
+    $app->dontMergeFrameworkConfiguration();
+}
 $app->useStoragePath(getenv('FRAMEWORKS_VAR') . '/laravel');
 $app->singleton(HttpContract::class, HttpKernel::class);
 $app->singleton(ConsoleContract::class, ConsoleKernel::class);

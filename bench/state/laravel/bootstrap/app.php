@@ -14,6 +14,10 @@ use Weft\Bench\State\Laravel\Kernel;
 use Weft\Bench\State\Laravel\StateController;
 
 $app = new Application(dirname(__DIR__));
+// From Laravel 11 on the files in config/ add to those of the framework, which Debian's package lacks.
+if (method_exists($app, 'dontMergeFrameworkConfiguration')) {
+    $app->dontMergeFrameworkConfiguration();
+}
 $app->useStoragePath((string) getenv('STATE_VAR'));
 $app->singleton(HttpContract::class, Kernel::class);
 $app->singleton(ConsoleContract::class, ConsoleKernel::class);

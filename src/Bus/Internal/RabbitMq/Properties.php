@@ -41,6 +41,7 @@ final class Properties
     private const BROKER_HEADERS = [
         'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
         'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
+        'x-acquired-count' => true,
     ];
 
     /** Those of the {@see NAMES} that contain an id. */
