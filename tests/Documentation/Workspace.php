@@ -172,7 +172,9 @@ final class Workspace
             PHP);
         $this->put('vendor/bin/weft', "#!/usr/bin/env php\n<?php\n\n\$_composer_autoload_path = __DIR__ . '/../autoload.php';\ninclude " . \var_export("$root/bin/weft", true) . ';');
         $phpunit = \is_file("$root/vendor/bin/phpunit") ? "$root/vendor/bin/phpunit" : \trim((string) \shell_exec('command -v phpunit'));
-        $this->put('vendor/bin/phpunit', "#!/bin/sh\nexec php " . \escapeshellarg($phpunit) . " --bootstrap vendor/autoload.php --do-not-cache-result \"\$@\"\n");
+        // PHPUnit 13 deprecates the option, and shows that in its summary.
+        $cache = \version_compare(\PHPUnit\Runner\Version::id(), '13', '<') ? ' --do-not-cache-result' : '';
+        $this->put('vendor/bin/phpunit', "#!/bin/sh\nexec php " . \escapeshellarg($phpunit) . " --bootstrap vendor/autoload.php$cache \"\$@\"\n");
         \symlink("{$this->directory}/vendor/bin/weft", "{$this->directory}/.tools/weft");
     }
 

@@ -31,7 +31,8 @@ final class Counters
     {
         if (!$this->asked && $this->connect()) {
             $host = parse_url($this->url, PHP_URL_HOST);
-            $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.1\r\nHost: $host\r\n\r\n") !== false;
+            // Over HTTP/1.1, RabbitMQ 4.3 sends the answer in chunks.
+            $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.0\r\nHost: $host\r\n\r\n") !== false;
         }
 
         return $this->asked;
@@ -44,18 +45,14 @@ final class Counters
             return null;
         }
         $this->answer .= stream_get_contents($this->connection);
-        $body = strpos($this->answer, "\r\n\r\n");
-        $length = preg_match('/^content-length: (\d+)/mi', $this->answer, $match) ? (int) $match[1] : PHP_INT_MAX;
-        if ($body !== false && strlen($this->answer) - $body - 4 >= $length) {
-            $counts = array_map($this->sum(...), self::NAMES);
-            $this->asked = false;
-            $this->answer = '';
-
-            return $counts;
+        if (!feof($this->connection)) {
+            return null;
         }
-        feof($this->connection) && $this->close();
+        $isWhole = preg_match('{^HTTP/\S+ 200 .*?\r\n\r\n}s', $this->answer) === 1;
+        $counts = $isWhole ? array_map($this->sum(...), self::NAMES) : null;
+        $this->close();
 
-        return null;
+        return $counts;
     }
 
     public function close(): void

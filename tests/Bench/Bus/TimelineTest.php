@@ -101,12 +101,11 @@ final class TimelineTest extends TestCase
         $code = <<<'PHP'
             $server = stream_socket_server('tcp://127.0.0.1:0');
             echo stream_socket_get_name($server, false), "\n";
-            $client = stream_socket_accept($server, 30);
-            for ($n = 0; ($line = fgets($client)) !== false;) {
-                if (trim($line) === '') {
-                    $body = sprintf("rabbitmq_global_messages_received_total{protocol=\"amqp091\"} %d\n", ++$n);
-                    fwrite($client, "HTTP/1.1 200 OK\r\ncontent-length: " . strlen($body) . "\r\n\r\n$body");
+            for ($n = 1; $client = stream_socket_accept($server, 30); ++$n) {
+                while (trim((string) fgets($client)) !== '') {
                 }
+                fwrite($client, sprintf("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nrabbitmq_global_messages_received_total{protocol=\"amqp091\"} %d\n", $n));
+                fclose($client);
             }
             PHP;
         $this->server = proc_open([PHP_BINARY, '-n', '-r', $code], [['file', '/dev/null', 'r'], ['pipe', 'w'], STDERR], $pipes);
