@@ -7,6 +7,7 @@ namespace Weft\Tests\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Body;
 use Weft\Http\Header;
+use Weft\Http\Internal\Handlers\BodyArgument;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Path;
 use Weft\Http\Query;
@@ -250,6 +251,16 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
     }
 
+    public function testAFileThatAMethodIncludesKeepsItsImportsAndIsNotValidatedAsTheMethodsClass(): void
+    {
+        $plan = (new Router())->post('/', Including::load(__DIR__ . '/Fixtures/handler.php'))->routes()[0]->plan;
+
+        self::assertInstanceOf(BodyArgument::class, $plan->arguments[0]);
+        self::assertStringContainsString(Nested::class, $plan->arguments[0]->type->name());
+        self::assertNull($plan->validation);
+        self::assertNotNull((new Router())->post('/', Including::handler())->routes()[0]->plan->validation);
+    }
+
     public function testAStatusThatIsNoSuccessIsRefused(): void
     {
         $this->expectException(\ValueError::class);
@@ -282,5 +293,19 @@ final class Nested
 {
     public function __construct(public readonly ?Nested $nested = null)
     {
+    }
+}
+
+#[Validate]
+final class Including
+{
+    public static function load(string $file): \Closure
+    {
+        return require $file;
+    }
+
+    public static function handler(): \Closure
+    {
+        return static fn(#[Body] Nested $nested): Nested => $nested;
     }
 }
