@@ -251,7 +251,7 @@ final class Document
     /** @return list<int> */
     private static function failures(HandlerPlan $plan): array
     {
-        $failures = [];
+        $failures = $plan->validation === null ? [] : [422];
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
                 $argument instanceof BodyArgument => [400, 415, 422],
