@@ -135,6 +135,16 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame(['filter.name', 'a b'], array_column(self::problem(400, $server->get('/?filter_name=ada&a%20b=x'))['errors'], 'name'));
     }
 
+    public function testAHandlerGetsTheValuesOfWhichAPathWasBuilt(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            $routes->get("/{open}/{currency}", static fn(bool $open, Currency $currency, #[Weft\Http\Query] bool $all, #[Weft\Http\Query] bool $none, #[Weft\Http\Query("c")] Currency $other): array => [$open, $currency, $all, $none, $other])->named("it");
+            $routes->get("/url", static fn() => Response::text($routes->url("it", ["open" => true, "currency" => Currency::Euro, "all" => true, "none" => false, "c" => Currency::Dollar])));
+            PHP);
+
+        self::assertSame('[true,"eur",true,false,"usd"]', self::bodyOf($server->get(self::bodyOf($server->get('/url')))));
+    }
+
     public function testTextThatIsNoUtf8IsRefused(): void
     {
         $server = $this->serve('$routes->get("/{name}", static fn(string $name, #[Weft\Http\Header] ?string $tenant, #[Weft\Http\Query] ?string $q): array => [$name, $tenant, $q])->get("/untyped/{name}", static fn(string $name) => [$name]);');
