@@ -21,7 +21,7 @@ final class QueryObjectArgument implements Argument
     /** @var list<Field> */
     public readonly array $fields;
 
-    public function __construct(private readonly ClassCodec $class)
+    public function __construct(public readonly ClassCodec $class)
     {
         $this->fields = $class->fields();
     }

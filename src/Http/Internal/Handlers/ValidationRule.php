@@ -20,7 +20,7 @@ final class ValidationRule
      * @param list<string> $groups
      * @param int $index of the argument
      */
-    public function __construct(public readonly array $groups, private readonly int $index, private readonly bool $isBody)
+    public function __construct(public readonly array $groups, public readonly int $index, private readonly bool $isBody)
     {
     }
 
