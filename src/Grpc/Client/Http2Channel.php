@@ -121,6 +121,10 @@ final class Http2Channel implements Channel
         }
     }
 
+    /**
+     * Inside `Weft\run()` a task of the caller's scope sends the requests, and is cancelled when the call ends. Outside of it a call whose
+     * deadline passes while the iterable computes ends when the next request comes.
+     */
     public function clientStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): object
     {
         $attempts = $this->attempts($method, $timeout);
