@@ -8,6 +8,12 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\App;
 use Weft\Bus\Transport\RabbitMqQueue;
+use Weft\Grpc\Client\ChannelOptions;
+use Weft\Grpc\Client\Http2Channel;
+use Weft\Grpc\Client\MethodConfig;
+use Weft\Grpc\Client\RetryPolicy;
+use Weft\Grpc\Client\RetryThrottling;
+use Weft\Grpc\Status;
 use Weft\Http\ApplicationPool;
 use Weft\Http\Response;
 use Weft\Http\Sessions;
@@ -99,6 +105,12 @@ final class NotANumberTest extends TestCase
         yield 'Sessions' => [static fn() => new Sessions(new FileStore(\sys_get_temp_dir()), idle: \NAN)];
         yield 'ApplicationPool' => [static fn() => new ApplicationPool(static fn() => new \stdClass(), wait: \NAN)];
         yield 'events' => [static fn() => Response::events([], \NAN)];
+        yield 'RetryPolicy' => [static fn() => new RetryPolicy([Status::Unavailable], initialBackoff: \NAN)];
+        yield 'RetryThrottling $maxTokens' => [static fn() => new RetryThrottling(\NAN, 1.0)];
+        yield 'RetryThrottling $tokenRatio' => [static fn() => new RetryThrottling(1.0, \NAN)];
+        yield 'MethodConfig' => [static fn() => new MethodConfig(timeout: \NAN)];
+        yield 'ChannelOptions' => [static fn() => new ChannelOptions(timeout: \NAN)];
+        yield 'a call of gRPC' => [static fn() => Http2Channel::connect('localhost:1')->clientStreaming('/a.B/C', [], \stdClass::class, \NAN, [])];
         yield 'a stream' => [static fn() => RabbitMqQueue::stream(maxAge: \NAN)];
     }
 

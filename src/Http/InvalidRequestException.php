@@ -7,7 +7,7 @@ namespace Weft\Http;
 /**
  * The values of a request do not match the parameters of its handler, or violate their constraints. It becomes problem details
  * (RFC 9457) whose `errors` lists every fault: 400 if the request cannot be read (malformed JSON, a query parameter or header field that is
- * missing or of another type), 422 if only its body is invalid.
+ * missing or of another type), 422 if it can, but its body does not match its class or a constraint is violated.
  */
 final class InvalidRequestException extends HttpException
 {

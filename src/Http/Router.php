@@ -49,6 +49,7 @@ final class Router
     private ?self $parent = null;
     /** The prefix of its paths within the parent. */
     private string $prefix = '';
+    /** Its routes while it is the outermost. */
     private RouteList $routes;
     private ?Route $last = null;
     private ?OpenApi $info = null;
@@ -120,7 +121,7 @@ final class Router
      */
     public function named(string $name): self
     {
-        $this->routes->name($this->last ?? throw new InvalidRouteError("No route to name \"$name\": add one first"), $name);
+        $this->list()->name($this->last ?? throw new InvalidRouteError("No route to name \"$name\": add one first"), $name);
 
         return $this;
     }
@@ -129,13 +130,14 @@ final class Router
      * The path of a named route, of this router or any group of it: `$router->url('person', ['id' => 7, 'tab' => 'books'])` is
      * `/people/7?tab=books`.
      *
-     * @param array<string, mixed> $parameters scalars, backed enums or Stringable; those that the path does not have become the query
+     * @param array<string, mixed> $parameters scalars (`true` is 1, `false` is 0), backed enums or Stringable; those that the path does not have
+     *     become the query
      *
      * @throws \ValueError no route has the name, a parameter is missing, or its value does not match the path
      */
     public function url(string $name, array $parameters = []): string
     {
-        return $this->routes->named($name)->pattern->build($parameters);
+        return $this->list()->named($name)->pattern->build($parameters);
     }
 
     /**
@@ -204,7 +206,7 @@ final class Router
     /** @internal */
     public function openApiDocument(): string
     {
-        return Document::json($this->info ?? new OpenApi('API'), $this->routes->routes);
+        return Document::json($this->info ?? new OpenApi('API'), $this->list()->routes);
     }
 
     /**
@@ -229,16 +231,15 @@ final class Router
      */
     public function mount(string $prefix, self $router, callable ...$middleware): self
     {
-        if ($router->parent !== null || $router === $this) {
-            throw new InvalidRouteError("The router to mount at \"$prefix\" is mounted or is a group already: make a router for each place");
+        if ($router->parent !== null || $router === $this->outermost()) {
+            throw new InvalidRouteError("The router to mount at \"$prefix\" is mounted or is a group already, or is around this router: make a router for each place");
         }
         $group = new self();
         $group->attach($this, $prefix);
         $group->use(...$middleware);
-        $routes = $router->routes->routes;
         $router->attach($group, '');
-        foreach ($routes as $route) {
-            $this->routes->add($route->below($this->prefix() . $prefix));
+        foreach ($router->routes->routes as $route) {
+            $this->list()->add($route->moveBelow($group->prefix()));
         }
 
         return $this;
@@ -262,10 +263,10 @@ final class Router
         $table = new RouteTable();
         $fallback = $this->fallback === null ? null : HandlerCompiler::compile($this->fallback, '', [])->closure($this->validator, $this->middleware === []);
         $dispatcher = new Dispatcher($table, $fallback);
-        foreach ($this->routes->routes as $route) {
+        foreach ($this->list()->routes as $route) {
             $table->add($route->pattern, $this->handlersOf($route));
         }
-        foreach ($this->routes->routes as $route) {
+        foreach ($this->list()->routes as $route) {
             $outer = $route->owner->middlewareWithin($this);
             if ($outer !== []) {
                 $table->add($route->pattern, ['OPTIONS' => Pipeline::of($outer, $dispatcher->answerOptions(...))]);
@@ -282,7 +283,7 @@ final class Router
      */
     public function routes(): array
     {
-        return $this->routes->routes;
+        return $this->list()->routes;
     }
 
     /** @return array<string, \Closure(Request): mixed> by method */
@@ -315,13 +316,22 @@ final class Router
         if ($methods === []) {
             throw new InvalidRouteError("The route \"$path\" has no methods");
         }
-        $this->last = $this->routes->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
+        $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
     }
 
     private function attach(self $parent, string $prefix): void
     {
         [$this->parent, $this->prefix] = [$parent, $prefix];
-        $this->routes = $parent->routes;
+    }
+
+    private function outermost(): self
+    {
+        return $this->parent?->outermost() ?? $this;
+    }
+
+    private function list(): RouteList
+    {
+        return $this->outermost()->routes;
     }
 
     private function prefix(): string

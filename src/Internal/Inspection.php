@@ -41,7 +41,9 @@ final class Inspection
         }
         [self::$isActive, self::$app] = [true, null];
         try {
-            $returned = (static fn(): mixed => require $file)();
+            // Without a class: the program's closures have the scope that they have when it runs.
+            $load = \Closure::bind(static fn(string $file): mixed => require $file, null, null);
+            $returned = $load($file);
         } finally {
             self::$isActive = false;
         }

@@ -52,6 +52,23 @@ final class RoutesTest extends TestCase
         self::assertSame(['/b'], array_keys($document['paths']));
     }
 
+    public function testNamesInCommentsAreThoseOfTheProgram(): void
+    {
+        $item = $this->directory->write('Item.php', "<?php\n\nnamespace Shop;\n\nfinal class Item { public function __construct(public readonly string \$sku) {} }\n");
+        $file = $this->program(<<<PHP
+            use Shop\\Item;
+            require '{$item}';
+            \$app = new Weft\\App();
+            \$app->http('127.0.0.1:1')->post('/items', /** @param list<Item> \$items */ static fn(#[Weft\\Http\\Body] array \$items): array => \$items);
+            \$app->run();
+            PHP);
+
+        $weft = Weft::run(['openapi', $file]);
+
+        self::assertSame(0, $weft->exitCode, $weft->errors);
+        self::assertArrayHasKey('Item', json_decode($weft->output, true, flags: JSON_THROW_ON_ERROR)['components']['schemas']);
+    }
+
     public function testAFileWithoutRoutesIsRefused(): void
     {
         foreach (['routes', 'openapi'] as $command) {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Examples\Users\GetUserRequest;
 use Weft\Examples\Users\ListUserRequest;
 use Weft\Examples\Users\User;
@@ -23,6 +24,7 @@ use Weft\Runtime\Internal\Blocking;
 use Weft\Tests\Timing;
 
 use function Weft\all;
+use function Weft\delay;
 use function Weft\run;
 
 require_once __DIR__ . '/../../examples/users/autoload.php';
@@ -250,6 +252,55 @@ final class ClientTest extends GrpcTestCase
         posix_kill($server->pid(), SIGCONT);
         self::assertSame(Status::Unavailable, $failure->status);
         self::assertLessThan(150.0, microtime(true) - $start, 'half of what the call takes');
+    }
+
+    /** @dataProvider ends */
+    #[DataProvider('ends')]
+    public function testACallEndsWhileItsRequestsWait(Status $status, string $import, float $timeout): void
+    {
+        $client = $this->client($this->serve($import)->address);
+
+        run(static function () use ($client, $status, $timeout): void {
+            $isOver = false;
+            $requests = static function () use (&$isOver): \Generator {
+                try {
+                    yield new User(1);
+                    delay(Timing::DEADLINE);
+                    self::fail('the requests were read on');
+                } finally {
+                    $isOver = true;
+                }
+            };
+            self::assertSame($status, self::failure(static fn() => $client->import($requests(), timeout: $timeout))->status);
+            Timing::until(static function () use (&$isOver): bool {
+                delay(0.0);
+
+                return $isOver;
+            }, 'the requests are left');
+        });
+    }
+
+    /** @return iterable<string, array{Status, string, float}> */
+    public static function ends(): iterable
+    {
+        yield 'by its deadline' => [Status::DeadlineExceeded, '', 0.2];
+        yield 'by its server' => [Status::PermissionDenied, '"import" => static fn() => throw new StatusException(Status::PermissionDenied, "no")', Timing::DEADLINE];
+    }
+
+    public function testOutsideRunNoRequestIsReadAfterTheDeadline(): void
+    {
+        $client = $this->client($this->serve()->address);
+        $read = 0;
+        $requests = static function () use (&$read): \Generator {
+            while (true) {
+                $read++;
+                yield new User(1);
+                usleep(150_000);
+            }
+        };
+
+        self::assertSame(Status::DeadlineExceeded, self::failure(static fn() => $client->import($requests(), timeout: 0.2))->status);
+        self::assertLessThanOrEqual(3, $read);
     }
 
     public function testCallsOutsideRunLeaveNothingBehind(): void

@@ -6,11 +6,15 @@ namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Grpc\Internal\Json\Binding;
+use Weft\Grpc\Internal\Json\Messages;
 use Weft\Grpc\InvalidServiceError;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
 use Weft\Grpc\Server;
 use Weft\Tests\Grpc\Library\Shelves;
+use Weft\Tests\Protobuf\Generated\Everything\Everything;
+use Weft\Tests\Protobuf\Generated\Everything\EverythingFile;
 
 /** Methods with `google.api.http` are called by curl, as anybody would; curl speaks HTTP/1.1 and HTTP/2. */
 final class JsonTest extends TestCase
@@ -101,6 +105,29 @@ final class JsonTest extends TestCase
             'leastRating' => 1.5, 'order' => 'ORDER_NEWEST', 'since' => '2026-01-02T03:04:05Z', 'signed' => false, 'cursor' => 'AAE=', 'years' => [1, 2],
         ], json_decode($found[0]['title'], true));
         self::assertStringContainsString('ORDER_NEWEST', self::ask('GET', '/v1/search?order=1')->body);
+    }
+
+    /** @dataProvider unsetFields */
+    #[DataProvider('unsetFields')]
+    public function testAResponseBodyThatIsNotSetIsTheDefaultOfItsType(string $field, string $json): void
+    {
+        $binding = new Binding('GET', '/', '', $field, Everything::class, new Messages([EverythingFile::class]));
+
+        self::assertSame($json, $binding->response(new Everything()));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function unsetFields(): iterable
+    {
+        $defaults = [
+            'numbers' => '[]', 'children' => '[]', 'by_name' => '{}', 'by_truth' => '{}', 'bool' => 'false', 'string' => '""', 'bytes' => '""',
+            'int32' => '0', 'double' => '0', 'int64' => '"0"', 'fixed64' => '"0"', 'colour' => '"COLOUR_UNSPECIFIED"',
+            // Fields with presence.
+            'child' => 'null', 'maybe_number' => 'null', 'chosen_text' => 'null', 'wrapped_bool' => 'null', 'at' => 'null',
+        ];
+        foreach ($defaults as $field => $json) {
+            yield $field => [$field, $json];
+        }
     }
 
     public function testAMethodThatStreamsAnswersInLines(): void

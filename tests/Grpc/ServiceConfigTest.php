@@ -7,6 +7,8 @@ namespace Weft\Tests\Grpc;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Grpc\Client\Balancing;
+use Weft\Grpc\Client\ChannelOptions;
+use Weft\Grpc\Client\MethodConfig;
 use Weft\Grpc\Client\ServiceConfig;
 use Weft\Grpc\Status;
 
@@ -41,6 +43,21 @@ final class ServiceConfigTest extends TestCase
         self::assertEquals(new ServiceConfig(), ServiceConfig::fromJson('{}'));
     }
 
+    public function testATimeoutThatWouldEndEveryCallIsRefused(): void
+    {
+        foreach ([0.0, -1.0] as $timeout) {
+            try {
+                new MethodConfig(timeout: $timeout);
+                self::fail("$timeout was taken");
+            } catch (\ValueError $error) {
+                self::assertSame("timeout must be greater than 0, got $timeout", $error->getMessage());
+            }
+        }
+        self::assertSame(0.0, (new ChannelOptions(timeout: 0.0))->timeout);
+        $this->expectExceptionMessage('timeout must be at least 0, got -5');
+        new ChannelOptions(timeout: -5.0);
+    }
+
     /** @dataProvider wrong */
     #[DataProvider('wrong')]
     public function testAnInvalidServiceConfigIsRefusedWithTheReason(string $json, string $message): void
@@ -63,7 +80,11 @@ final class ServiceConfigTest extends TestCase
         yield 'a name that is none' => ['{"methodConfig": [{"name": ["api.Users"]}]}', 'methodConfig[0].name must have a service'];
         yield 'one attempt' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}', 'methodConfig[0].retryPolicy.maxAttempts must be at least 2, got 1'];
         yield 'an unknown status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": [\"OOPS\"]}}]}", 'methodConfig[0].retryPolicy.retryableStatusCodes has no status "OOPS"'];
-        yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'A retry policy needs at least one status'];
+        yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'methodConfig[0].retryPolicy: a retry policy needs at least one status'];
+        yield 'a backoff of nothing' => ['{"methodConfig": [{"name": [{}]}, {"name": [{}], "retryPolicy": {' . \str_replace('"maxBackoff": "1s"', '"maxBackoff": "0s"', $retry) . ', "retryableStatusCodes": [14]}}]}', 'The service config is wrong: methodConfig[1].retryPolicy: maxBackoff must be greater than 0, got 0'];
+        yield 'a multiplier below 0' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {' . \str_replace('"backoffMultiplier": 2', '"backoffMultiplier": -2', $retry) . ', "retryableStatusCodes": [14]}}]}', 'methodConfig[0].retryPolicy: multiplier must be greater than 0, got -2'];
+        yield 'a timeout of nothing' => ['{"methodConfig": [{"name": [{}], "timeout": "0s"}]}', 'The service config is wrong: methodConfig[0]: timeout must be greater than 0, got 0'];
+        yield 'too many tokens' => ['{"retryThrottling": {"maxTokens": 2000, "tokenRatio": 1}}', 'The service config is wrong: retryThrottling: maxTokens must be above 0'];
         yield 'a list that is none' => ['{"methodConfig": {"a": 1}}', 'methodConfig must be a list'];
     }
 }

@@ -58,6 +58,23 @@ final class OpenApiTest extends TestCase
         self::assertSame([], $schemas['Stay']['properties']['extra']);
     }
 
+    public function testTheParametersOfAQueryObjectHaveItsConstraintsAndWords(): void
+    {
+        $router = (new Router())
+            ->get('/checked', #[Validate] static fn(#[Query] Page $page): Page => $page)
+            ->get('/unchecked', static fn(#[Query] Page $page): Page => $page);
+        $paths = self::document($router)['paths'];
+
+        self::assertSame([
+            ['name' => 'size', 'in' => 'query', 'required' => true, 'schema' => ['type' => 'integer', 'format' => 'int64', 'minimum' => 1, 'maximum' => 100], 'description' => 'How many at most.'],
+            ['name' => 'q', 'in' => 'query', 'schema' => ['type' => 'string', 'maxLength' => 3, 'default' => 'a'], 'description' => 'what to look for'],
+            ['name' => 'tags', 'in' => 'query', 'schema' => ['type' => 'array', 'items' => ['type' => 'string'], 'maxItems' => 2, 'default' => []], 'style' => 'form', 'explode' => true],
+        ], $paths['/checked']['get']['parameters']);
+        self::assertSame(['200', '400', '422', 'default'], array_map(strval(...), array_keys($paths['/checked']['get']['responses'])));
+        self::assertSame(['type' => 'integer', 'format' => 'int64'], $paths['/unchecked']['get']['parameters'][0]['schema']);
+        self::assertSame(['200', '400', 'default'], array_map(strval(...), array_keys($paths['/unchecked']['get']['responses'])));
+    }
+
     public function testRoutesWithoutTypesAreThereAndFilesAreNot(): void
     {
         $paths = self::document(self::router())['paths'];
@@ -145,5 +162,25 @@ final class Stay
         public readonly array $rates = [],
         public readonly mixed $extra = null,
     ) {
+    }
+}
+
+final class Page
+{
+    /** How many at most. */
+    #[Assert\Range(min: 1, max: 100)]
+    public readonly int $size;
+
+    /**
+     * @param string $q what to look for
+     * @param list<string> $tags
+     */
+    public function __construct(
+        #[Assert\Length(max: 3)]
+        public readonly ?string $q = 'a',
+        #[Assert\Count(max: 2)]
+        public readonly array $tags = [],
+    ) {
+        $this->size = 1;
     }
 }

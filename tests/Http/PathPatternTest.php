@@ -57,6 +57,51 @@ final class PathPatternTest extends TestCase
         yield [false, '/{kind:a|b}/{id}', '/c/{id}'];
     }
 
+    /** @dataProvider expressions */
+    #[DataProvider('expressions')]
+    public function testGroupsOfAnExpressionAreNoParametersAndClassesAreNotGroups(string $expression, string $matches, string $matchesNot): void
+    {
+        $table = new RouteTable();
+        $table->add(PathPattern::of("/{x:$expression}/{last}"), ['GET' => static fn() => null]);
+
+        self::assertSame(['x' => $matches, 'last' => 'z'], $table->find("/$matches/z")[1]);
+        self::assertSame([], $table->find("/$matchesNot/z")[0]);
+    }
+
+    /** @return iterable<array{string, string, string}> */
+    public static function expressions(): iterable
+    {
+        yield ['(a|b)c', 'bc', 'b'];
+        yield ['[(]\d+', '(5', ':5'];
+        yield ['[^](]+(x)', 'ax', '(x'];
+        yield ['[]()]+', ')(]', '?'];
+        yield ['[[:digit:](]+', '1(', ':'];
+        yield ['\[(a)]', '[a]', 'a'];
+        yield ['\(a\)', '(a)', 'a'];
+        yield ['[\](]', '(', ':'];
+        yield ['(?:a)(?=b)b', 'ab', 'a'];
+        yield ['(?<y>\d)(?P<z>\d)', '12', '1'];
+        yield ['~\~[~]', '~~~', '~'];
+    }
+
+    public function testValuesOfEveryKindAreTextInPathAndQuery(): void
+    {
+        $pattern = PathPattern::of('/p/{id}');
+        $text = new class implements \Stringable {
+            public function __toString(): string
+            {
+                return 'a b';
+            }
+        };
+        $values = ['board' => Meal::Half, 'text' => $text, 'yes' => true, 'no' => false, 'rate' => 1.5, 'nothing' => null];
+
+        self::assertSame('/p/7?board=half&text=a%20b&yes=1&no=0&rate=1.5', $pattern->build(['id' => 7] + $values));
+        self::assertSame('/p/7?l%5B0%5D=half&l%5B1%5D=a%20b', $pattern->build(['id' => 7, 'l' => [Meal::Half, $text]]));
+        self::assertSame(['/p/half', '/p/a%20b', '/p/1', '/p/0', '/p/1.5'], \array_map(static fn(mixed $value): string => $pattern->build(['id' => $value]), \array_values(\array_filter($values, static fn(mixed $value): bool => $value !== null))));
+        $this->expectExceptionMessage('The path "/p/{id}" cannot have the query parameter "when", got DateTimeImmutable');
+        $pattern->build(['id' => 7, 'when' => new \DateTimeImmutable()]);
+    }
+
     public function testAPathIsBuiltOfValuesThatItWouldMatch(): void
     {
         self::assertSame('/people/Zo%C3%AB%20%2F', PathPattern::of('/people/{name}')->build(['name' => 'Zoë /']));
@@ -71,4 +116,9 @@ final class PathPatternTest extends TestCase
             }
         }
     }
+}
+
+enum Meal: string
+{
+    case Half = 'half';
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Http\Internal\Routing\Route;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Router;
 
@@ -103,6 +104,53 @@ final class RouterTest extends HttpTestCase
         self::assertSame('v1(api(deep(deeper)))', self::bodyOf($server->get('/v1/deep/er')));
         self::assertSame('v1(api(late))', self::bodyOf($server->get('/v1/late')));
         self::assertStatus(404, $server->get('/people/7'));
+    }
+
+    public function testRoutesAddedLaterReachTheOutermostRouterThroughMountsAndGroups(): void
+    {
+        $group = null;
+        $books = (new Router())->get('/{id}', static fn(int $id) => null)->named('book');
+        $books->group('/old', static function (Router $old) use (&$group): void {
+            $group = $old->get('/', static fn() => null);
+        });
+        $shop = (new Router())->mount('/books', $books);
+        $root = (new Router())->mount('/shop', $shop);
+        $group->named('old');
+        $group->get('/later', static fn() => null)->named('older');
+        $books->get('/new/later', static fn() => null)->named('later');
+
+        $paths = ['/shop/books/{id}', '/shop/books/old/', '/shop/books/old/later', '/shop/books/new/later'];
+        self::assertSame($paths, \array_map(static fn(Route $route): string => $route->pattern->path, $root->routes()));
+        foreach ([$root, $shop, $books, $group] as $router) {
+            self::assertSame('/shop/books/7', $router->url('book', ['id' => 7]));
+            self::assertSame('/shop/books/old/', $router->url('old'));
+            self::assertSame('/shop/books/old/later', $router->url('older'));
+            self::assertSame('/shop/books/new/later', $router->url('later'));
+        }
+    }
+
+    public function testARouterIsNotMountedInItself(): void
+    {
+        $outer = new Router();
+        $inner = new Router();
+        $outer->mount('/inner', $inner);
+
+        $this->expectException(InvalidRouteError::class);
+
+        $inner->mount('/outer', $outer);
+    }
+
+    public function testTheRouteOfARequestIsNullWhereItsPathHasNoParameters(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $answer = static fn(Request $request) => (new Response(200, [], ""))->withHeader("x-route", $request->route ?? "none");
+            $routes->get("/fixed", $answer)->get("/people/{id}", $answer)->get("/people/me", $answer);
+            PHP);
+
+        foreach (['/fixed' => 'none', '/people/me' => 'none', '/people/7' => '/people/{id}'] as $path => $route) {
+            self::assertSame($route, self::field($server->get($path), 'x-route'));
+            self::assertSame($route, self::field($server->get($path, '--head'), 'x-route'));
+        }
     }
 
     public function testTheMiddlewareOfAGroupIsAroundItsAnswerToOptions(): void

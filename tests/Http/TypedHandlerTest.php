@@ -7,6 +7,7 @@ namespace Weft\Tests\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Body;
 use Weft\Http\Header;
+use Weft\Http\Internal\Handlers\BodyArgument;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Path;
 use Weft\Http\Query;
@@ -126,6 +127,58 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame(['q', 'page'], array_column(self::problem(400, $server->get('/?page=x'))['errors'], 'name'));
     }
 
+    public function testAQueryParameterIsFoundByItsNameAsItWasSent(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(#[Weft\Http\Query("filter.name")] string $name, #[Weft\Http\Query("a b")] int $spaced = 0, #[Weft\Http\Query("page[size]")] int $size = 0, #[Weft\Http\Query] int $last = 0): array => [$name, $spaced, $size, $last]);');
+
+        self::assertSame('["ada",1,2,4]', self::bodyOf($server->get('/?filter.name=ada&a+b=1&page%5Bsize%5D=2&last=3&last=4')));
+        self::assertSame(['filter.name', 'a b'], array_column(self::problem(400, $server->get('/?filter_name=ada&a%20b=x'))['errors'], 'name'));
+    }
+
+    public function testAHandlerGetsTheValuesOfWhichAPathWasBuilt(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            $routes->get("/{open}/{currency}", static fn(bool $open, Currency $currency, #[Weft\Http\Query] bool $all, #[Weft\Http\Query] bool $none, #[Weft\Http\Query("c")] Currency $other): array => [$open, $currency, $all, $none, $other])->named("it");
+            $routes->get("/url", static fn() => Response::text($routes->url("it", ["open" => true, "currency" => Currency::Euro, "all" => true, "none" => false, "c" => Currency::Dollar])));
+            PHP);
+
+        self::assertSame('[true,"eur",true,false,"usd"]', self::bodyOf($server->get(self::bodyOf($server->get('/url')))));
+    }
+
+    public function testTextThatIsNoUtf8IsRefused(): void
+    {
+        $server = $this->serve('$routes->get("/{name}", static fn(string $name, #[Weft\Http\Header] ?string $tenant, #[Weft\Http\Query] ?string $q): array => [$name, $tenant, $q])->get("/untyped/{name}", static fn(string $name) => [$name]);');
+
+        self::assertSame('["ä","ö",null]', self::bodyOf($server->get('/%C3%A4', '-H', 'tenant: ö')));
+        self::problem(404, $server->get('/%FF'));
+        self::assertStatus(404, $server->get('/untyped/%FF'));
+        self::assertSame(
+            [['in' => 'header', 'name' => 'tenant', 'detail' => 'expected UTF-8 text, found other bytes'], ['in' => 'query', 'name' => 'q', 'detail' => 'expected UTF-8 text, found other bytes']],
+            self::problem(400, $server->get('/a?q=%FF', '-H', "tenant: \xff"))['errors'],
+        );
+    }
+
+    public function testAtMostAHundredFaultsAreListed(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->validator(new class implements Weft\Validation\Validator {
+                public int $calls = 0;
+                public function validate(object $message, array $groups): array { $this->calls++; return array_fill(0, $message->faults, new Weft\Validation\Violation("faults", "call $this->calls")); }
+            });
+            final class Faulty { public int $faults = 1; }
+            $routes->post("/list", /** @param list<Faulty> $all */ #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] array $all): array => $all)
+                ->post("/one", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Faulty $one, #[Weft\Http\Query] int $page = 1): Faulty => $one)
+                ->post("/both", /** @param list<Faulty> $all */ static fn(#[Weft\Http\Body] array $all, #[Weft\Http\Query] int $page = 1): array => $all);
+            PHP);
+
+        $errors = self::problem(422, $server->get('/list', ...self::json('[' . implode(',', array_fill(0, 5_000, '{}')) . ']')))['errors'];
+        self::assertCount(100, $errors);
+        $errors = self::problem(422, $server->get('/one', ...self::json('{"faults":500}')))['errors'];
+        self::assertCount(100, $errors);
+        self::assertSame('call 101', $errors[0]['detail'], 'objects behind the last fault were validated');
+        self::assertCount(100, self::problem(400, $server->get('/both?page=x', ...self::json('[' . implode(',', array_fill(0, 200, '1')) . ']')))['errors']);
+    }
+
     public function testConstraintsAreCheckedWhereTheHandlerIsValidated(): void
     {
         $server = $this->serve(<<<'PHP'
@@ -144,6 +197,19 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame('#/1/email', self::problem(422, $server->get('/all', ...self::json('[{"email":"a@b.org"},{"email":"x"}]')))['errors'][0]['pointer']);
         self::assertStatus(200, $server->get('/unchecked', ...self::json($invalid)));
         self::assertStatus(200, $server->get('/checked', ...self::json('{"email":"a@example.org"}')));
+    }
+
+    public function testAViolatedConstraintIs422InTheQueryToo(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Page { #[Assert\Range(min: 1, max: 100)] public readonly int $size; }
+            $routes->get("/", #[Weft\Validation\Validate] static fn(#[Weft\Http\Query] Page $page): Page => $page);
+            PHP);
+
+        $problem = self::problem(422, $server->get('/?size=101'));
+        self::assertSame([['in' => 'query', 'name' => 'size']], array_map(static fn(array $error): array => array_diff_key($error, ['detail' => 0]), $problem['errors']));
+        self::problem(400, $server->get('/?size=many'));
     }
 
     public function testAValidatorOfTheApplicationReplacesSymfonys(): void
@@ -250,6 +316,16 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
     }
 
+    public function testAFileThatAMethodIncludesKeepsItsImportsAndIsNotValidatedAsTheMethodsClass(): void
+    {
+        $plan = (new Router())->post('/', Including::load(__DIR__ . '/Fixtures/handler.php'))->routes()[0]->plan;
+
+        self::assertInstanceOf(BodyArgument::class, $plan->arguments[0]);
+        self::assertStringContainsString(Nested::class, $plan->arguments[0]->type->name());
+        self::assertNull($plan->validation);
+        self::assertNotNull((new Router())->post('/', Including::handler())->routes()[0]->plan->validation);
+    }
+
     public function testAStatusThatIsNoSuccessIsRefused(): void
     {
         $this->expectException(\ValueError::class);
@@ -282,5 +358,19 @@ final class Nested
 {
     public function __construct(public readonly ?Nested $nested = null)
     {
+    }
+}
+
+#[Validate]
+final class Including
+{
+    public static function load(string $file): \Closure
+    {
+        return require $file;
+    }
+
+    public static function handler(): \Closure
+    {
+        return static fn(#[Body] Nested $nested): Nested => $nested;
     }
 }

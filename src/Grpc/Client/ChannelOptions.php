@@ -32,6 +32,9 @@ final class ChannelOptions
         public readonly float $connectTimeout = 20.0,
         public readonly ?Keepalive $keepalive = null,
     ) {
+        if ($timeout !== null && !($timeout >= 0)) {
+            throw new \ValueError('timeout must be at least 0, got ' . Number::text($timeout));
+        }
         if ($streamWindow < 65_535 || $streamWindow > 0x7fff_ffff) {
             throw new \ValueError("streamWindow must be from 65535 to 2147483647, got $streamWindow");
         }

@@ -15,6 +15,7 @@ use Weft\Native\GrpcChannel;
 use Weft\Native\GrpcClientCall;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingException;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
@@ -120,9 +121,43 @@ final class Http2Channel implements Channel
         }
     }
 
+    /**
+     * Inside `Weft\run()` a task of the caller's scope sends the requests, and is cancelled when the call ends. Outside of it a call whose
+     * deadline passes while the iterable computes ends when the next request comes.
+     */
     public function clientStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): object
     {
-        $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
+        $attempts = $this->attempts($method, $timeout);
+        $call = $this->open($method, $metadata, $attempts);
+        if (Scheduler::$current?->running === null) {
+            self::sendAll($call, self::untilDeadline($requests, $attempts));
+
+            return self::only($call, $response);
+        }
+        $failure = null;
+        // In a task of its own, because the call may end while the iterable waits.
+        $sender = async(static function () use ($call, $requests, &$failure): void {
+            try {
+                self::sendAll($call, $requests);
+            } catch (CancelledException $cancelled) {
+                throw $cancelled;
+            } catch (\Throwable $error) {
+                $failure = $error;
+            }
+        })->named("sender of $method");
+        try {
+            return self::only($call, $response);
+        } catch (StatusException $status) {
+            throw $failure ?? $status;
+        } finally {
+            self::cancel($call);
+            $sender->cancel('its call has ended');
+        }
+    }
+
+    /** @param iterable<object> $requests */
+    private static function sendAll(GrpcClientCall $call, iterable $requests): void
+    {
         try {
             self::send($call, $requests);
         } catch (\Throwable $error) {
@@ -130,8 +165,25 @@ final class Http2Channel implements Channel
             self::cancel($call);
             throw $error;
         }
+    }
 
-        return self::only($call, $response);
+    /**
+     * Outside of a loop nothing else notices that the deadline has passed while the iterable computes.
+     *
+     * @param iterable<object> $requests
+     *
+     * @return \Generator<int, object>
+     *
+     * @throws StatusException
+     */
+    private static function untilDeadline(iterable $requests, RetryingCall $attempts): \Generator
+    {
+        foreach ($requests as $request) {
+            if ($attempts->timeLeft() === 0.0) {
+                throw new StatusException(Status::DeadlineExceeded, 'the deadline has passed');
+            }
+            yield $request;
+        }
     }
 
     /** Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. */
@@ -146,6 +198,9 @@ final class Http2Channel implements Channel
 
     private function attempts(string $method, ?float $timeout): RetryingCall
     {
+        if ($timeout !== null && \is_nan($timeout)) {
+            throw new \ValueError('The timeout of ' . \substr($method, 1) . ' must be a number of seconds, got NAN');
+        }
         $config = $this->config->method($method);
         $limits = \array_filter([$timeout ?? $this->timeout, $config->timeout], \is_float(...));
 

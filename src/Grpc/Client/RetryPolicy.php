@@ -21,6 +21,8 @@ final class RetryPolicy
      * @param float $initialBackoff seconds before the second attempt, above 0
      * @param float $maxBackoff longest backoff in seconds, above 0
      * @param float $multiplier factor from one backoff to the next, above 0
+     *
+     * @throws \ValueError for a value out of its bounds
      */
     public function __construct(
         public readonly array $statuses,
@@ -36,7 +38,7 @@ final class RetryPolicy
             throw new \ValueError("maxAttempts must be 2 to 5, got $maxAttempts");
         }
         foreach (['initialBackoff' => $initialBackoff, 'maxBackoff' => $maxBackoff, 'multiplier' => $multiplier] as $name => $value) {
-            if ($value <= 0) {
+            if (!($value > 0)) {
                 throw new \ValueError("$name must be greater than 0, got " . Number::text($value));
             }
         }

@@ -12,9 +12,10 @@ use Weft\Internal\Number;
  */
 final class RetryThrottling
 {
+    /** @throws \ValueError for a value out of its bounds */
     public function __construct(public readonly float $maxTokens, public readonly float $tokenRatio)
     {
-        if ($maxTokens <= 0 || $maxTokens > 1_000 || $tokenRatio <= 0) {
+        if (!($maxTokens > 0) || $maxTokens > 1_000 || !($tokenRatio > 0)) {
             throw new \ValueError('maxTokens must be above 0 and not above 1000, tokenRatio above 0, got ' . Number::text($maxTokens) . ' and ' . Number::text($tokenRatio));
         }
     }

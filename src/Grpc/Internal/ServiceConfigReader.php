@@ -37,8 +37,16 @@ final class ServiceConfigReader
         return new ServiceConfig(
             self::balancing(self::list($config, 'loadBalancingConfig')),
             $methods,
-            $throttling === null ? null : new RetryThrottling(self::number($throttling, 'maxTokens', 'retryThrottling'), self::number($throttling, 'tokenRatio', 'retryThrottling')),
+            $throttling === null ? null : self::throttling($throttling),
         );
+    }
+
+    private static function throttling(mixed $given): RetryThrottling
+    {
+        $maxTokens = self::number($given, 'maxTokens', 'retryThrottling');
+        $tokenRatio = self::number($given, 'tokenRatio', 'retryThrottling');
+
+        return self::at('retryThrottling', static fn(): RetryThrottling => new RetryThrottling($maxTokens, $tokenRatio));
     }
 
     /** @param list<mixed> $given policies in order of preference */
@@ -69,13 +77,10 @@ final class ServiceConfigReader
 
     private static function method(mixed $given, string $place): MethodConfig
     {
-        $retry = $given['retryPolicy'] ?? null;
+        $timeout = isset($given['timeout']) ? self::duration($given['timeout'], "$place.timeout") : null;
+        $retry = isset($given['retryPolicy']) ? self::retry($given['retryPolicy'], "$place.retryPolicy") : null;
 
-        return new MethodConfig(
-            isset($given['timeout']) ? self::duration($given['timeout'], "$place.timeout") : null,
-            $retry === null ? null : self::retry($retry, "$place.retryPolicy"),
-            ($given['waitForReady'] ?? false) === true,
-        );
+        return self::at($place, static fn(): MethodConfig => new MethodConfig($timeout, $retry, ($given['waitForReady'] ?? false) === true));
     }
 
     private static function retry(mixed $given, string $place): RetryPolicy
@@ -85,14 +90,31 @@ final class ServiceConfigReader
             throw self::wrong("$place.maxAttempts", "must be at least 2, got $attempts");
         }
 
-        return new RetryPolicy(
-            \array_map(static fn(mixed $name): Status => self::status($name, "$place.retryableStatusCodes"), self::list($given, 'retryableStatusCodes')),
-            // gRFC A6 limits the number to five.
-            (int) \min($attempts, 5),
-            self::duration($given['initialBackoff'] ?? null, "$place.initialBackoff"),
-            self::duration($given['maxBackoff'] ?? null, "$place.maxBackoff"),
-            self::number($given, 'backoffMultiplier', $place),
-        );
+        $statuses = \array_map(static fn(mixed $name): Status => self::status($name, "$place.retryableStatusCodes"), self::list($given, 'retryableStatusCodes'));
+        $initialBackoff = self::duration($given['initialBackoff'] ?? null, "$place.initialBackoff");
+        $maxBackoff = self::duration($given['maxBackoff'] ?? null, "$place.maxBackoff");
+        $multiplier = self::number($given, 'backoffMultiplier', $place);
+
+        // gRFC A6 limits the number of attempts to five.
+        return self::at($place, static fn(): RetryPolicy => new RetryPolicy($statuses, (int) \min($attempts, 5), $initialBackoff, $maxBackoff, $multiplier));
+    }
+
+    /**
+     * Names the place of a value that is out of its bounds.
+     *
+     * @template T of object
+     *
+     * @param \Closure(): T $make
+     *
+     * @return T
+     */
+    private static function at(string $place, \Closure $make): object
+    {
+        try {
+            return $make();
+        } catch (\ValueError $error) {
+            throw new \ValueError("The service config is wrong: $place: " . \lcfirst($error->getMessage()), previous: $error);
+        }
     }
 
     /** `"UNAVAILABLE"` or `14` */

@@ -12,7 +12,7 @@ namespace Weft\Internal\Codec;
 final class Mismatches
 {
     /** An attacker chooses how many there are. */
-    private const MAX_COUNT = 100;
+    public const MAX_COUNT = 100;
 
     /** @var list<array{string, MismatchException, Type}> */
     private array $found = [];

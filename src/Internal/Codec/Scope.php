@@ -28,11 +28,11 @@ final class Scope
     public static function ofFunction(\ReflectionFunctionAbstract $function): self
     {
         $class = $function->getClosureScopeClass() ?? ($function instanceof \ReflectionMethod ? $function->getDeclaringClass() : null);
-        if ($class !== null) {
-            return self::ofClass($class);
-        }
+        $file = (string) $function->getFileName();
+        // A file that a method includes has the class of the method, but imports and a namespace of its own; so has a trait.
+        $namespace = $class?->getFileName() === $file ? $class->getNamespaceName() : null;
 
-        return new self((string) $function->getFileName(), null, null, null);
+        return new self($file, $namespace, $class?->name, ($class?->getParentClass() ?: null)?->name);
     }
 
     /** The name of a closure tells its namespace in some versions of PHP only, so the file does. */

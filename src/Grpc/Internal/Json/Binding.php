@@ -77,9 +77,13 @@ final class Binding
             return Json::encode($message);
         }
         $field = $this->messages->path($message::typeName(), $this->responseBody)[0] ?? null;
+        if ($field === null || $message->{Names::property((string) $field->name)} === null) {
+            return 'null';
+        }
         $whole = \json_decode(Json::encode($message), flags: \JSON_BIGINT_AS_STRING | \JSON_THROW_ON_ERROR);
+        $value = $whole->{(string) $field->jsonName} ?? null;
 
-        return (string) \json_encode($whole->{(string) $field?->jsonName} ?? null, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
+        return $value === null ? $this->messages->unset($field) : (string) \json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
     }
 
     /** A message of a streamed response, as one line. */

@@ -6,6 +6,7 @@ namespace Weft\Grpc\Internal\Json;
 
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\Descriptor\DescriptorProto;
+use Weft\Protobuf\Descriptor\EnumDescriptorProto;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto\Label;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto\Type;
@@ -22,6 +23,10 @@ final class Messages
 {
     /** @var array<string, array<string, FieldDescriptorProto>> by full name of the message, then by name of the field and its name in JSON */
     private array $fields = [];
+    /** @var array<string, true> the messages that are entries of a map, by full name */
+    private array $mapEntries = [];
+    /** @var array<string, string> the name of the default of an enum, by its full name */
+    private array $defaults = [];
 
     /** @param list<class-string<File>> $files */
     public function __construct(array $files)
@@ -29,6 +34,7 @@ final class Messages
         foreach (FileSet::descriptors(...$files) as $descriptor) {
             $file = Codec::decode(FileDescriptorProto::class, $descriptor);
             $prefix = ($file->package ?? '') === '' ? '' : "$file->package.";
+            $this->addEnums($prefix, $file->enumType);
             foreach ($file->messageType as $message) {
                 $this->add($prefix, $message);
             }
@@ -63,6 +69,29 @@ final class Messages
         return $fields;
     }
 
+    /** The JSON of a field that has no presence and is not set. */
+    public function unset(FieldDescriptorProto $field): string
+    {
+        $type = \ltrim((string) $field->typeName, '.');
+
+        return match (true) {
+            $field->label === Label::REPEATED => isset($this->mapEntries[$type]) ? '{}' : '[]',
+            $field->type === Type::BOOL => 'false',
+            $field->type === Type::ENUM => "\"{$this->defaults[$type]}\"",
+            \in_array($field->type, [Type::STRING, Type::BYTES], true) => '""',
+            \in_array($field->type, [Type::INT64, Type::UINT64, Type::SINT64, Type::FIXED64, Type::SFIXED64], true) => '"0"',
+            default => '0',
+        };
+    }
+
+    /** @param list<EnumDescriptorProto> $enums */
+    private function addEnums(string $prefix, array $enums): void
+    {
+        foreach ($enums as $enum) {
+            $this->defaults[$prefix . (string) $enum->name] = (string) ($enum->value[0]->name ?? '');
+        }
+    }
+
     private function add(string $prefix, DescriptorProto $message): void
     {
         $name = $prefix . (string) $message->name;
@@ -74,6 +103,10 @@ final class Messages
         foreach ($message->field as $field) {
             $this->fields[$name][(string) $field->name] = $field;
         }
+        if ($message->options?->mapEntry === true) {
+            $this->mapEntries[$name] = true;
+        }
+        $this->addEnums("$name.", $message->enumType);
         foreach ($message->nestedType as $nested) {
             $this->add("$name.", $nested);
         }

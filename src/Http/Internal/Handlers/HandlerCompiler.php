@@ -270,7 +270,7 @@ final class HandlerCompiler
 
     private function rule(string $class): ?Validate
     {
-        $places = [$this->function, $this->function->getClosureScopeClass(), \class_exists($class) ? new \ReflectionClass($class) : null];
+        $places = [$this->function, $this->ownClass(), \class_exists($class) ? new \ReflectionClass($class) : null];
         foreach ($places as $place) {
             $attribute = $place?->getAttributes(Validate::class)[0] ?? null;
             if ($attribute !== null) {
@@ -279,6 +279,18 @@ final class HandlerCompiler
         }
 
         return null;
+    }
+
+    /** The class in whose code the handler is. A file that a method includes has that method's class as its scope, too. */
+    private function ownClass(): ?\ReflectionClass
+    {
+        $class = $this->function->getClosureScopeClass();
+        if ($class === null || !$this->function->isAnonymous()) {
+            return $class;
+        }
+        $files = \array_map(static fn(\ReflectionClass $place): string|false => $place->getFileName(), [$class, ...\array_values($class->getTraits())]);
+
+        return \in_array($this->function->getFileName(), $files, true) ? $class : null;
     }
 
     private function wrong(\ReflectionParameter $parameter, string $problem): InvalidRouteError

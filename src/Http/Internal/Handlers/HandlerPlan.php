@@ -10,6 +10,7 @@ use Weft\Http\InvalidRequestException;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Request;
 use Weft\Http\Response;
+use Weft\Internal\Codec\Mismatches;
 use Weft\Validation\Internal\SymfonyValidator;
 use Weft\Validation\Validator;
 
@@ -80,7 +81,7 @@ final class HandlerPlan
                 throw $refuse($request, $first);
             }
             if ($rule !== null && $validator !== null && ($faults = $rule->check($validator, $values)) !== []) {
-                throw new InvalidRequestException($faults[0]->in === 'body' ? 422 : 400, $faults);
+                throw new InvalidRequestException(422, $faults);
             }
             $returned = $handler(...$values);
 
@@ -107,7 +108,7 @@ final class HandlerPlan
         };
     }
 
-    /** Collects the faults of all arguments. */
+    /** Collects the faults of all arguments, at most 100. */
     private function refuse(Request $request, FaultsException $first): InvalidRequestException
     {
         $status = 422;
@@ -122,7 +123,7 @@ final class HandlerPlan
             }
         }
 
-        return $faults === [] ? new InvalidRequestException($first->status, $first->faults) : new InvalidRequestException($status, $faults);
+        return $faults === [] ? new InvalidRequestException($first->status, $first->faults) : new InvalidRequestException($status, \array_slice($faults, 0, Mismatches::MAX_COUNT));
     }
 
     private function validator(?Validator $validator): Validator

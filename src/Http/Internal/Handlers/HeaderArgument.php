@@ -7,7 +7,6 @@ namespace Weft\Http\Internal\Handlers;
 use Weft\Http\Fault;
 use Weft\Http\Request;
 use Weft\Internal\Codec\MismatchException;
-use Weft\Internal\Codec\Scalar;
 use Weft\Internal\Codec\Type;
 
 /** @internal */
@@ -26,9 +25,6 @@ final class HeaderArgument implements Argument
         $text = $request->header($this->name);
         if ($text === null) {
             return $this->isRequired ? throw $this->fault('the field is missing') : $this->default;
-        }
-        if ($this->type === Scalar::Text) {
-            return $text;
         }
         try {
             return TextValue::decode($this->type, $text);

@@ -7,7 +7,6 @@ namespace Weft\Http\Internal\Handlers;
 use Weft\Http\NotFoundException;
 use Weft\Http\Request;
 use Weft\Internal\Codec\MismatchException;
-use Weft\Internal\Codec\Scalar;
 use Weft\Internal\Codec\Type;
 
 /**
@@ -23,12 +22,8 @@ final class PathArgument implements Argument
 
     public function value(Request $request): mixed
     {
-        $text = $request->parameters[$this->name];
-        if ($this->type === Scalar::Text) {
-            return $text;
-        }
         try {
-            return TextValue::decode($this->type, $text);
+            return TextValue::decode($this->type, $request->parameters[$this->name]);
         } catch (MismatchException $mismatch) {
             throw new NotFoundException(previous: $mismatch);
         }

@@ -28,42 +28,22 @@ final class QueryArgument implements Argument
 
     public static function isSupported(Type $type): bool
     {
-        return TextValue::isSupported(self::item($type) ?? $type);
-    }
-
-    /** The type of the elements of a list. */
-    private static function item(Type $type): ?Type
-    {
         $type = $type instanceof Optional ? $type->inner : $type;
 
-        return $type instanceof Sequence ? $type->item : null;
+        return TextValue::isSupported($type instanceof Sequence ? $type->item : $type);
     }
 
     public function value(Request $request): mixed
     {
-        $item = self::item($this->type);
-        $text = $item === null ? ($request->queryParameters()[$this->name] ?? null) : QueryString::all($request->queryString(), $this->name);
-        if ($text === null || $text === []) {
+        $values = QueryString::all($request->queryString(), $this->name);
+        if ($values === []) {
             return $this->isRequired ? throw $this->fault('the parameter is missing') : $this->default;
         }
         try {
-            return self::decode($this->type, $item, $text);
+            return QueryString::decode($this->type, $values);
         } catch (MismatchException $mismatch) {
             throw $this->fault($mismatch->problem);
         }
-    }
-
-    /** @throws MismatchException */
-    private static function decode(Type $type, ?Type $item, mixed $text): mixed
-    {
-        if (\is_string($text)) {
-            return TextValue::decode($type, $text);
-        }
-        if ($item === null || !\is_array($text)) {
-            throw MismatchException::described($type->name(), 'several values');
-        }
-
-        return \array_map(static fn(mixed $one): mixed => TextValue::decode($item, (string) $one), \array_values($text));
     }
 
     private function fault(string $detail): FaultsException

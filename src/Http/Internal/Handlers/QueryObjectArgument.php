@@ -10,7 +10,6 @@ use Weft\Internal\Codec\ClassCodec;
 use Weft\Internal\Codec\Field;
 use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\Optional;
-use Weft\Internal\Codec\Sequence;
 
 /**
  * An object whose properties are query parameters.
@@ -22,7 +21,7 @@ final class QueryObjectArgument implements Argument
     /** @var list<Field> */
     public readonly array $fields;
 
-    public function __construct(private readonly ClassCodec $class)
+    public function __construct(public readonly ClassCodec $class)
     {
         $this->fields = $class->fields();
     }
@@ -35,7 +34,8 @@ final class QueryObjectArgument implements Argument
             $values = QueryString::all($query, $field->name);
             try {
                 if ($values !== []) {
-                    $data[$field->name] = self::plain($field, $values);
+                    // Encoded again, because the codec of the class reads JSON.
+                    $data[$field->name] = $field->type->encode(QueryString::decode($field->type, $values));
                 } elseif (!$field->optional && $field->type instanceof Optional) {
                     $data[$field->name] = null;
                 } elseif (!$field->optional) {
@@ -47,19 +47,5 @@ final class QueryObjectArgument implements Argument
         }
 
         return $faults === [] ? $this->class->decode($data) : throw new FaultsException(400, $faults);
-    }
-
-    /**
-     * As the codec takes it, which reads JSON.
-     *
-     * @param non-empty-list<string> $values
-     */
-    private static function plain(Field $field, array $values): mixed
-    {
-        $type = $field->type instanceof Optional ? $field->type->inner : $field->type;
-
-        return $type instanceof Sequence
-            ? $type->encode(\array_map(static fn(string $one): mixed => TextValue::decode($type->item, $one), $values))
-            : $type->encode(TextValue::decode($type, $values[\array_key_last($values)]));
     }
 }

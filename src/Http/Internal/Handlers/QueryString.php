@@ -4,6 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal\Handlers;
 
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Sequence;
+use Weft\Internal\Codec\Type;
+
 /** @internal */
 final class QueryString
 {
@@ -24,5 +29,21 @@ final class QueryString
         }
 
         return $values;
+    }
+
+    /**
+     * All values for a list, otherwise the last one.
+     *
+     * @param non-empty-list<string> $values
+     *
+     * @throws MismatchException
+     */
+    public static function decode(Type $type, array $values): mixed
+    {
+        $type = $type instanceof Optional ? $type->inner : $type;
+
+        return $type instanceof Sequence
+            ? \array_map(static fn(string $one): mixed => TextValue::decode($type->item, $one), $values)
+            : TextValue::decode($type, $values[\array_key_last($values)]);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\Handlers;
 
 use Weft\Http\Fault;
+use Weft\Internal\Codec\Mismatches;
 use Weft\Validation\Validator;
 use Weft\Validation\Violation;
 
@@ -19,14 +20,14 @@ final class ValidationRule
      * @param list<string> $groups
      * @param int $index of the argument
      */
-    public function __construct(public readonly array $groups, private readonly int $index, private readonly bool $isBody)
+    public function __construct(public readonly array $groups, public readonly int $index, private readonly bool $isBody)
     {
     }
 
     /**
      * @param list<mixed> $values
      *
-     * @return list<Fault>
+     * @return list<Fault> at most 100
      */
     public function check(Validator $validator, array $values): array
     {
@@ -35,6 +36,9 @@ final class ValidationRule
         foreach ($objects as $key => $object) {
             foreach (\is_object($object) ? $validator->validate($object, $this->groups) : [] as $violation) {
                 $faults[] = $this->fault($key === '' ? '' : "/$key", $violation);
+                if (\count($faults) === Mismatches::MAX_COUNT) {
+                    return $faults;
+                }
             }
         }
 

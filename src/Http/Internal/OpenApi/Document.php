@@ -172,7 +172,7 @@ final class Document
             } elseif ($argument instanceof HeaderArgument) {
                 $others[] = $this->parameter('header', $argument->name, $argument->type, $argument->isRequired, $argument->default) + $described;
             } elseif ($argument instanceof QueryObjectArgument) {
-                \array_push($others, ...$this->queryObject($argument));
+                \array_push($others, ...$this->queryObject($argument, $route->plan->validation?->index === $index));
             }
         }
 
@@ -180,23 +180,30 @@ final class Document
     }
 
     /** @return list<array<string, mixed>> */
-    private function queryObject(QueryObjectArgument $argument): array
+    private function queryObject(QueryObjectArgument $argument, bool $isValidated): array
     {
         $parameters = [];
+        $class = $argument->class->class->name;
         foreach ($argument->fields as $field) {
             $default = $field->optional && $field->default !== null ? ($field->default)() : null;
-            $parameters[] = $this->parameter('query', $field->name, $field->type, !$field->optional && !$field->type instanceof Optional, $default);
+            $constraints = $isValidated ? Schemas::constraints($class, $field->name) : [];
+            $isRequired = !$field->optional && !$field->type instanceof Optional;
+            $parameters[] = $this->parameter('query', $field->name, $field->type, $isRequired, $default, $constraints) + Schemas::description($class, $field->name);
         }
 
         return $parameters;
     }
 
-    /** @return array<string, mixed> */
-    private function parameter(string $in, string $name, Type $type, bool $isRequired, mixed $default): array
+    /**
+     * @param array<string, mixed> $constraints keywords of its schema
+     *
+     * @return array<string, mixed>
+     */
+    private function parameter(string $in, string $name, Type $type, bool $isRequired, mixed $default, array $constraints = []): array
     {
         // Text has no null: a missing parameter is one.
         $type = $type instanceof Optional ? $type->inner : $type;
-        $schema = $this->schemas->of($type, true);
+        $schema = $this->schemas->of($type, true) + $constraints;
         if ($default !== null) {
             $schema['default'] = $type->encode($default);
         }
@@ -251,7 +258,7 @@ final class Document
     /** @return list<int> */
     private static function failures(HandlerPlan $plan): array
     {
-        $failures = [];
+        $failures = $plan->validation === null ? [] : [422];
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
                 $argument instanceof BodyArgument => [400, 415, 422],

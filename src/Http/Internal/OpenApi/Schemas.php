@@ -161,17 +161,11 @@ final class Schemas
      */
     private function field(string $class, Field $field, bool $isSent): array
     {
-        $property = self::property($class, $field->name);
         $schema = $this->of($field->type, $isSent);
         if ($this->uses[$class]['validated'] ?? false) {
-            $schema += SchemaKeywords::of($property);
+            $schema += self::constraints($class, $field->name);
         }
-        $constructor = new DocComment($property->getDeclaringClass()->getConstructor()?->getDocComment() ?? false);
-        $comment = new DocComment($property->getDocComment());
-        $description = $comment->text !== '' ? $comment->text : $constructor->parameter($field->name);
-        if ($description !== '') {
-            $schema['description'] = $description;
-        }
+        $schema = $schema + self::description($class, $field->name);
         $default = $isSent && $field->optional && $field->default !== null ? ($field->default)() : null;
         // That it may be missing says as much; generators of clients take a field with a default for one that is always there.
         if ($default !== null && $default !== []) {
@@ -179,6 +173,33 @@ final class Schemas
         }
 
         return $schema;
+    }
+
+    /**
+     * @param class-string $class
+     *
+     * @return array<string, mixed>
+     */
+    public static function constraints(string $class, string $property): array
+    {
+        return SchemaKeywords::of(self::property($class, $property));
+    }
+
+    /**
+     * The words of the property, or those of the constructor about it.
+     *
+     * @param class-string $class
+     *
+     * @return array<string, string>
+     */
+    public static function description(string $class, string $property): array
+    {
+        $reflection = self::property($class, $property);
+        $constructor = new DocComment($reflection->getDeclaringClass()->getConstructor()?->getDocComment() ?? false);
+        $text = (new DocComment($reflection->getDocComment()))->text;
+        $text = $text !== '' ? $text : $constructor->parameter($property);
+
+        return $text === '' ? [] : ['description' => $text];
     }
 
     /** @param class-string $class */

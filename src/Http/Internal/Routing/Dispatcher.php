@@ -39,7 +39,7 @@ final class Dispatcher
         return $this->otherwise($request, $method, $this->routes->findAll($path));
     }
 
-    /** @param array<string, array{\Closure, array<string, string>, string}> $handlers by method */
+    /** @param array<string, array{\Closure, array<string, string>, string|null}> $handlers by method */
     private function otherwise(Request $request, string $method, array $handlers): mixed
     {
         $match = $handlers[$method] ?? ($method === 'HEAD' ? $handlers['GET'] ?? null : null);

@@ -16,6 +16,8 @@ final class PathPattern
 {
     /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
+    private const ESCAPE = '\\\\.';
+    private const CHARACTER_CLASS = '\[\^?\]?(?:\\\\.|\[:\^?\w+:\]|[^\]\\\\])*+\]';
     private const SEGMENT = '[^/]+';
     /** Expressions that cannot match a slash: no dot, negated class or negated escape, which could, and no slash. */
     private const WITHOUT_SLASH = '~^(?:\\\\[dwshv.+*?()\[\]{}|$^-]|[^\\\\./\[^]|\[(?:[^\]\\\\/^]|\\\\[dws.-])(?:[^\]\\\\/]|\\\\[dws.-])*\])+$~';
@@ -104,26 +106,55 @@ final class PathPattern
         foreach ($this->parts as $part) {
             $path .= \is_array($part) ? $this->segment($part[0], $part[1], $values[$part[0]] ?? null) : $part;
         }
-        $query = \http_build_query(\array_diff_key($values, \array_flip($this->names)), '', '&', \PHP_QUERY_RFC3986);
+        $query = \http_build_query($this->query(\array_diff_key($values, \array_flip($this->names))), '', '&', \PHP_QUERY_RFC3986);
 
         return $query === '' ? $path : "$path?$query";
     }
 
+    /**
+     * The values as text: `http_build_query()` would take the properties of an object for an array.
+     *
+     * @param array<array-key, mixed> $values
+     *
+     * @return array<array-key, mixed>
+     */
+    private function query(array $values): array
+    {
+        $query = [];
+        foreach ($values as $name => $value) {
+            $query[$name] = match (true) {
+                $value === null => null,
+                \is_array($value) => $this->query($value),
+                default => self::text($value) ?? throw new \ValueError("The path \"{$this->path}\" cannot have the query parameter \"$name\", got " . \get_debug_type($value)),
+            };
+        }
+
+        return $query;
+    }
+
+    /** As handlers take it; null for a value that is no text. */
+    private static function text(mixed $value): ?string
+    {
+        return match (true) {
+            $value instanceof \BackedEnum => (string) $value->value,
+            \is_bool($value) => $value ? '1' : '0',
+            \is_float($value) => Number::text($value),
+            \is_string($value), \is_int($value), $value instanceof \Stringable => (string) $value,
+            default => null,
+        };
+    }
+
     private function segment(string $name, string $constraint, mixed $value): string
     {
-        $value = $value instanceof \BackedEnum ? $value->value : $value;
-        if (!\is_string($value) && !\is_int($value) && !\is_float($value) && !$value instanceof \Stringable) {
-            throw new \ValueError("The path \"{$this->path}\" needs a value for {{$name}}, got " . \get_debug_type($value));
-        }
-        $value = \is_float($value) ? Number::text($value) : $value;
-        $encoded = \rawurlencode((string) $value);
+        $text = self::text($value) ?? throw new \ValueError("The path \"{$this->path}\" needs a value for {{$name}}, got " . \get_debug_type($value));
+        $encoded = \rawurlencode($text);
         $candidates = [\str_replace('%2F', '/', $encoded), $encoded];
         foreach ($candidates as $candidate) {
             if (\preg_match("~^(?:$constraint)$~D", $candidate) === 1) {
                 return $candidate;
             }
         }
-        throw new \ValueError("The path \"{$this->path}\" has no place for {{$name}} = \"$value\", which does not match $constraint");
+        throw new \ValueError("The path \"{$this->path}\" has no place for {{$name}} = \"$text\", which does not match $constraint");
     }
 
     /**
@@ -206,9 +237,14 @@ final class PathPattern
         return $segments;
     }
 
-    /** Capturing groups of a constraint must not shift those of the parameters. */
+    /** Capturing groups of a constraint must not shift those of the parameters, and the delimiter must not end it. */
     private static function constraint(string $constraint): string
     {
-        return \str_replace('~', '\~', (string) \preg_replace('/(?<!\\\\)\((?!\?)/', '(?:', $constraint));
+        $patterns = [
+            '/(?:' . self::ESCAPE . '|' . self::CHARACTER_CLASS . ')(*SKIP)(*FAIL)|\((?![?*])|\(\?(?:P?<\w+>|\'\w+\')/s' => '(?:',
+            '/' . self::ESCAPE . '(*SKIP)(*FAIL)|~/s' => '\\\~',
+        ];
+
+        return (string) \preg_replace(\array_keys($patterns), $patterns, $constraint);
     }
 }

@@ -24,7 +24,7 @@ final class Route
      */
     public function __construct(
         public readonly array $methods,
-        public readonly PathPattern $pattern,
+        public PathPattern $pattern,
         public readonly HandlerPlan $plan,
         public readonly array $middleware,
         public readonly Router $owner,
@@ -32,13 +32,12 @@ final class Route
     ) {
     }
 
-    /** The same route below a prefix. */
-    public function below(string $prefix): self
+    /** Not a copy: its router may still name it. */
+    public function moveBelow(string $prefix): self
     {
-        $route = new self($this->methods, PathPattern::of($prefix . $this->pattern->path), $this->plan, $this->middleware, $this->owner, $this->isDocumented);
-        $route->name = $this->name;
+        $this->pattern = PathPattern::of($prefix . $this->pattern->path);
 
-        return $route;
+        return $this;
     }
 
     public function describe(string $method): string

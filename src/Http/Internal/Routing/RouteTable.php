@@ -58,11 +58,11 @@ final class RouteTable
     /**
      * Every handler of a path, if the first matching expression has none for the method.
      *
-     * @return array<string, array{\Closure, array<string, string>, string}> by method: handler, what the names stand for, the route
+     * @return array<string, array{\Closure, array<string, string>, string|null}> by method: handler, what the names stand for, the route
      */
     public function findAll(string $path): array
     {
-        $all = \array_map(static fn(\Closure $handler) => [$handler, [], $path], $this->fixed[$path] ?? []);
+        $all = \array_map(static fn(\Closure $handler) => [$handler, [], null], $this->fixed[$path] ?? []);
         foreach ($this->named as $key => [$names, $handlers, $route]) {
             $expression = self::expressionOf($key);
             $values = [];
