@@ -40,7 +40,8 @@ final class SettingsCheck
     {
         Carbon::setTestNow('2001-01-01');
         CarbonImmutable::setTestNow('2001-01-01');
-        Carbon::setWeekStartsAt(Carbon::WEDNESDAY);
+        // Carbon 3 has the first day from the locale alone.
+        \method_exists(Carbon::class, 'setWeekStartsAt') && Carbon::setWeekStartsAt(Carbon::WEDNESDAY);
         Carbon::setWeekendDays([Carbon::WEDNESDAY]);
         Carbon::useMonthsOverflow(false);
         Carbon::setHumanDiffOptions(Carbon::JUST_NOW);
@@ -74,7 +75,6 @@ final class SettingsCheck
     {
         return [
             'test time' => Carbon::hasTestNow() || CarbonImmutable::hasTestNow(),
-            'first day' => Carbon::getWeekStartsAt(),
             'weekend' => Carbon::getWeekendDays(),
             'overflow' => Carbon::shouldOverflowMonths(),
             'differences' => Carbon::getHumanDiffOptions(),
@@ -93,6 +93,6 @@ final class SettingsCheck
             'channels' => \array_keys(Log::getChannels()),
             'prefix' => self::connection()->getTablePrefix(),
             'query log' => self::connection()->logging(),
-        ];
+        ] + (\method_exists(Carbon::class, 'setWeekStartsAt') ? ['first day' => Carbon::getWeekStartsAt()] : []);
     }
 }
