@@ -224,7 +224,8 @@ final class Bus
      *
      * @return int number of messages that were handled or dead-lettered
      *
-     * @throws TransportException when the connection to the broker is lost for good
+     * @throws TransportException      when the connection to the broker is lost for good
+     * @throws UndefinedQueueException when the queue is deleted meanwhile, unless the transport declares it again
      */
     public function consume(string $queue, ?int $concurrency = null, ConsumeOptions $options = new ConsumeOptions()): int
     {

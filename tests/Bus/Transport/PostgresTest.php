@@ -25,6 +25,7 @@ use function Weft\timeout;
 
 final class PostgresTest extends TransportConformance
 {
+    use DeletedQueues;
     use PostgresSchema;
 
     protected const SERVER = 'DATABASE_URL';

@@ -227,7 +227,7 @@ final class PostgresConsumer implements TransactionalConsumer
             $this->store->giveBackUnknown($this->id, [...\array_column($this->unsettled, 0), ...$this->settlements->of($this->id)]);
         }
         // Only a cheap check while the queue is empty.
-        if (!$this->probably && !$this->store->queues->hasReady($this->queue)) {
+        if (!$this->probably && !($this->store->queues->hasReady($this->queue) ?? throw Queues::undefined($this->queueName))) {
             $this->isUnsure = false;
 
             return [];

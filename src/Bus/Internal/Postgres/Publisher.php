@@ -105,7 +105,6 @@ final class Publisher
      */
     private function batch(array $messages): ?Outgoing
     {
-        $lost = $this->guard('', fn(): ?Outgoing => $this->store->queues->unroutable($messages));
         $this->waiting[] = $publication = new PendingPublish($messages);
         while (!$publication->done) {
             $this->working ? $this->done->wait() : $this->work();
@@ -116,7 +115,7 @@ final class Publisher
                 : $publication->failure;
         }
 
-        return $lost;
+        return $publication->lost;
     }
 
     private function work(): void
@@ -138,7 +137,10 @@ final class Publisher
     {
         $messages = \array_merge(...\array_column($publications, 'messages'));
         try {
-            $this->store->insertAll($messages);
+            $routed = $this->store->insertAll($messages);
+            foreach ($publications as $publication) {
+                $publication->lost = Queues::unrouted($publication->messages, $routed);
+            }
         } catch (\Throwable $thrown) {
             if (\count($publications) > 1) {
                 // A batch that fails is repeated one by one, so that only the cause fails.
