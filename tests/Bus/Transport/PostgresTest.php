@@ -158,6 +158,57 @@ final class PostgresTest extends TransportConformance
         });
     }
 
+    public function testALockThatPassesHoldsAcknowledgementsUpAndEndsNothing(): void
+    {
+        $this->on(function (): void {
+            $transport = Postgres::connect(\str_replace($this->schema, $this->schema . \rawurlencode(' -c lock_timeout=50'), $this->databaseDsn()));
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            $consumer = $transport->consume($this->queue(), 1);
+            [$delivery] = $this->take($consumer, 1);
+            $database = Database::connect($this->databaseDsn());
+            $lock = $database->begin();
+            $lock->execute('LOCK TABLE weft_messages IN EXCLUSIVE MODE');
+            $lock->flush();
+            $consumer->ack($delivery);
+            self::assertSame([], $consumer->next(1, wait: 0.3));
+            $lock->rollback();
+
+            self::assertSame(['2'], \array_column($this->take($consumer, 1), 'body'));
+            while ($database->execute('SELECT count(*) FROM weft_messages')->value() > 1) {
+                delay(0.01);
+            }
+            $transport->close();
+            $database->close();
+        });
+    }
+
+    public function testAFailureToAcknowledgeEndsTheConsumersAndNotTheTransport(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 1);
+            [$delivery] = $this->take($consumer, 1);
+            $database = Database::connect($this->databaseDsn());
+            $database->execute("CREATE FUNCTION refuse() RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no deletion today''; END'");
+            $database->execute('CREATE TRIGGER refuse BEFORE DELETE ON weft_messages FOR EACH ROW EXECUTE FUNCTION refuse()');
+            $consumer->ack($delivery);
+            try {
+                while (true) {
+                    self::assertSame([], $consumer->next(1, wait: 0.01));
+                }
+            } catch (TransportException $failed) {
+                self::assertStringContainsString('no deletion today', $failed->getMessage());
+            }
+            $consumer->close();
+            $database->execute('DROP TRIGGER refuse ON weft_messages');
+
+            self::assertSame(['1'], $this->drain($transport));
+            $database->close();
+        });
+    }
+
     public function testAConsumerThatWasConsideredDeadCannotSettle(): void
     {
         $this->on(function (Transport $transport): void {
