@@ -14,6 +14,7 @@ use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Bus\TransportException;
 use Weft\Pool\PoolOptions;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Tests\Bus\Fixtures\PostgresSchema;
@@ -67,6 +68,30 @@ final class PostgresTest extends TransportConformance
             foreach (\range(0, 99) as $task) {
                 self::assertSame(\range($task * 10, $task * 10 + 9), \array_values(\array_filter($bodies, static fn(int $body): bool => \intdiv($body, 10) === $task)));
             }
+        });
+    }
+
+    public function testAPublicationThatWasCancelledWhileItWaitedIsNotMadeLater(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $database = Database::connect($this->databaseDsn());
+            $lock = $database->begin();
+            $lock->execute('LOCK TABLE weft_messages IN EXCLUSIVE MODE');
+            $lock->flush();
+            $first = async(fn() => $transport->publish([$this->message('a', 'first')]));
+            delay(0.05);
+            try {
+                timeout(0.05, fn() => $transport->publish([$this->message('a', 'cancelled')]));
+                self::fail('published');
+            } catch (TimeoutException) {
+            }
+            $lock->rollback();
+            $first->await();
+            $transport->publish([$this->message('a', 'last')]);
+
+            self::assertSame(['first', 'last'], $this->drain($transport));
+            $database->close();
         });
     }
 

@@ -106,8 +106,15 @@ final class Publisher
     private function batch(array $messages): ?Outgoing
     {
         $this->waiting[] = $publication = new PendingPublish($messages);
-        while (!$publication->done) {
-            $this->working ? $this->done->wait() : $this->work();
+        try {
+            while (!$publication->done) {
+                $this->working ? $this->done->wait() : $this->work();
+            }
+        } finally {
+            if (!$publication->done) {
+                // Cancelled. What no statement has taken is not published later.
+                $this->waiting = \array_values(\array_filter($this->waiting, static fn(PendingPublish $other): bool => $other !== $publication));
+            }
         }
         if ($publication->failure !== null) {
             throw $publication->failure instanceof PoolException || $publication->failure instanceof SqlException
