@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
@@ -29,11 +30,11 @@ final class Queues
     public function __construct(private readonly Database $database) {}
 
     /** @param list<string> $types */
-    public function declare(string $queue, array $types): void
+    public function declare(string $queue, array $types, bool $withDeadLetters = true): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types, $withDeadLetters): void {
             $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
-            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+            foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
                 while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
                     // A free id is not used again soon: a consumer of a deleted queue, or a message on its way there, must not meet another queue.
                     $transaction->execute("INSERT INTO weft_queues (id, name) VALUES (1 + nextval('weft_consumer_numbers') % ?::int, ?)
@@ -54,6 +55,14 @@ final class Queues
                 $id === null || $transaction->execute('DELETE FROM weft_messages WHERE id >= ? AND id < ?', self::range($id));
             });
         }
+    }
+
+    /** @return list<string> names of the reply queues that no process consumes */
+    public function unconsumedReplyQueues(): array
+    {
+        /** @var list<string> */
+        return $this->database->execute('SELECT name FROM weft_queues q WHERE starts_with(name, ?) AND NOT EXISTS
+            (SELECT 1 FROM weft_consumers c WHERE c.queue_id = q.id)', [Replies::QUEUES])->column();
     }
 
     /** @throws UndefinedQueueException */

@@ -257,5 +257,6 @@ final class SqliteConsumer implements TransactionalConsumer
         }
         $this->checkedAt = Clock::monotonic();
         $this->probably = $this->store->releaseAbandoned() || $this->probably;
+        $this->store->abandoned->tick();
     }
 }

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Requests\AbandonedReplyQueues;
+use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
@@ -60,10 +62,13 @@ final class Store
     /** Notified when this process may have published to a queue. */
     public readonly Wakeup $arrival;
 
+    public readonly AbandonedReplyQueues $abandoned;
+
     private function __construct(
         public readonly Database $database,
         public readonly string $file,
     ) {
+        $this->abandoned = new AbandonedReplyQueues($this->unconsumedReplyQueues(...), $this->drop(...));
         $this->arrival = new Wakeup('messages in ' . ($file === '' ? 'an in-memory database' : $file));
     }
 
@@ -90,10 +95,10 @@ final class Store
     }
 
     /** @param list<string> $types */
-    public function declare(string $queue, array $types): void
+    public function declare(string $queue, array $types, bool $withDeadLetters = true): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
-            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types, $withDeadLetters): void {
+            foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
                 while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
                     // A free id is not used again soon: an acknowledgement for a deleted queue must not meet a message of another one.
                     $number = $transaction->execute("INSERT INTO weft_consumers (queue_id, lock) VALUES (0, '') RETURNING id")->value();
@@ -123,6 +128,14 @@ final class Store
                 }
             }
         });
+    }
+
+    /** @return list<string> names of the reply queues that no process consumes; the queue of a consumer of Weft 0.1 is not known */
+    public function unconsumedReplyQueues(): array
+    {
+        /** @var list<string> */
+        return $this->database->execute('SELECT name FROM weft_queues q WHERE name GLOB ? AND NOT EXISTS
+            (SELECT 1 FROM weft_consumers c WHERE c.queue_id IN (q.id, 0))', [Replies::QUEUES . '*'])->column();
     }
 
     /** @throws UndefinedQueueException */
