@@ -8,6 +8,7 @@ use Weft\Bus\Internal\Consuming\Receiver;
 use Weft\Bus\Internal\Consuming\WorkerOptions;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Dsn;
+use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Requests\Requests;
 use Weft\Bus\Internal\Sending\Sender;
@@ -195,17 +196,15 @@ final class Bus
      * command, however many processes there are and also while they know different rules for the schedule. Times missed while no process
      * was running yield one command in all. A time skipped by a change of the clocks fires right after it; a repeated time fires once.
      *
-     * @param string            $name    the same in every process; 1 to 200 bytes
+     * @param string            $name    the same in every process; 1 to 200 bytes of UTF-8 without NUL
      * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
      * @param \Closure(): object $command creates the command for each time
      *
-     * @throws \ValueError when the rule is invalid or never fires
+     * @throws \ValueError when the name or the rule is invalid, or the rule never fires
      */
     public function schedule(string $name, string $cron, \Closure $command, \DateTimeZone $zone = new \DateTimeZone('UTC')): static
     {
-        if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a schedule must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
-        }
+        Identifier::check('The name of a schedule', $name, 200);
         $this->setup->persistence ?? throw new \Error("The schedule \"{$name}\" needs a database: pass one to Bus::connect()");
         $this->setup->persistence->schedules->add($name, new Cron($cron, $zone), $command);
 
@@ -224,7 +223,8 @@ final class Bus
      *
      * @return int number of messages that were handled or dead-lettered
      *
-     * @throws TransportException when the connection to the broker is lost for good
+     * @throws TransportException      when the connection to the broker is lost for good
+     * @throws UndefinedQueueException when the queue is deleted meanwhile, unless the transport declares it again
      */
     public function consume(string $queue, ?int $concurrency = null, ConsumeOptions $options = new ConsumeOptions()): int
     {

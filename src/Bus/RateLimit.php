@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Identifier;
 use Weft\Internal\Number;
 
 /**
@@ -35,8 +36,6 @@ final class RateLimit
         if ($burst < 1) {
             throw new \ValueError("The burst of a rate limit must be at least 1, got {$burst}");
         }
-        if ($name !== null && ($name === '' || \strlen($name) > 200)) {
-            throw new \ValueError("The name of a rate limit must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
-        }
+        $name === null || Identifier::check('The name of a rate limit', $name, 200);
     }
 }

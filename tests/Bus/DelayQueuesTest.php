@@ -11,6 +11,7 @@ use Weft\Bus\Context;
 use Weft\Bus\NotCancellableException;
 use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -89,6 +90,45 @@ final class DelayQueuesTest extends BusTestCase
             self::assertSame([0, 1, 2, 3, 4, 5, 6], $handler->attempts);
             [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame([], \array_filter(\array_keys($letter->headers), static fn(string $name): bool => \str_starts_with($name, 'x-')));
+            $bus->close();
+        });
+    }
+
+    public function testARetryBeyondTheLongestDelayWaitsForThat(): void
+    {
+        $this->inRuntime(function (): void {
+            $calls = 0;
+            $bus = Bus::connect($this->brokerDsn(), options: new BusOptions(retry: new Retry(delayed: 1, delay: 5e6, maxDelay: \INF, jitter: 0.0)))
+                ->handlers(self::storing(static function () use (&$calls): void {
+                    $calls++;
+                    throw new \RuntimeException('once a season');
+                }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([1, 1, 0], [$calls, $bus->admin()->stats()->retried, $bus->queue(self::QUEUE)->depth()]);
+            self::assertSame(1, $bus->queue('weft.delay.8.7')->depth());
+            $bus->close();
+        });
+    }
+
+    public function testAMessageThatTheBrokerDoesNotTakeForARetryIsDeadLettered(): void
+    {
+        $this->inRuntime(function (): void {
+            $calls = 0;
+            $broker = RabbitMq::connect($this->brokerDsn());
+            $bus = Bus::connect($broker, options: new BusOptions(retry: new Retry(delayed: 1, delay: 0.05)))->handlers(self::storing(static function () use (&$calls): void {
+                $calls++;
+                throw new \RuntimeException('no');
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            // The headers of a retry do not fit into a frame with it.
+            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', ['message-id' => '7', 'theirs' => \str_repeat('x', 130_900)])]);
+            self::drain($bus);
+
+            self::assertSame([1, 0, 1], [$calls, $bus->admin()->stats()->retried, $bus->admin()->stats()->deadLettered]);
+            self::assertSame('no', $bus->queue(self::QUEUE)->deadLetters()->peek()[0]->errorMessage());
             $bus->close();
         });
     }

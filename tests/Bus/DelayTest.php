@@ -370,6 +370,59 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testAScheduleThatTheDatabaseRefusesHoldsUpNothingElse(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = Database::connect($this->dsn());
+            $heard = [];
+            $bus = Bus::connect(new Memory(), $database, new BusOptions(logger: $log))->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {
+                $heard[] = $command->id;
+            }));
+            $bus->schedule('refused', '* * * * *', static fn(): StoreCustomer => self::customer('refused'));
+            $bus->schedule('sound', '* * * * *', static fn(): StoreCustomer => self::customer('sound'));
+            $bus->queue(self::QUEUE)->declare();
+            $database->execute("CREATE TRIGGER refuse BEFORE UPDATE ON weft_schedules WHEN NEW.name = 'refused' BEGIN SELECT RAISE(ABORT, 'no such row'); END");
+            foreach (['refused', 'sound'] as $name) {
+                $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
+            }
+            $bus->send(self::customer('delayed'), new SendOptions(delay: 0.1));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            self::until(static function () use (&$heard): bool {
+                return \count(\array_unique($heard)) > 1;
+            });
+            $bus->stop();
+            $consuming->await();
+
+            self::assertEqualsCanonicalizing(['delayed', 'sound'], \array_values(\array_unique($heard)));
+            $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such row'));
+            self::assertCount(1, $told);
+            self::assertStringContainsString('Schedule "refused" failed', \implode($told));
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider scheduleNames */
+    #[DataProvider('scheduleNames')]
+    public function testAScheduleWhoseNameNoDatabaseTakesIsRefused(string $name, string $shown): void
+    {
+        $this->inRuntime(function () use ($name, $shown): void {
+            $bus = Bus::connect(new Memory(), Database::connect($this->dsn()));
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage('The name of a schedule must have 1 to 200 bytes of UTF-8 without NUL, got "' . $shown . '" of ' . \strlen($name));
+            $bus->schedule($name, '* * * * *', static fn(): StoreCustomer => self::customer('1'));
+        });
+    }
+
+    public static function scheduleNames(): iterable
+    {
+        yield 'empty' => ['', ''];
+        yield 'too long' => [\str_repeat('x', 201), \str_repeat('x', 201)];
+        yield 'not UTF-8' => ["Nachtl\xe4ufe", 'Nachtl?ufe'];
+        yield 'with NUL' => ["a\0", "a\0"];
+    }
+
     public function testAScheduleWhoseRuleWasChangedFollowsTheNewOne(): void
     {
         $this->inRuntime(function (): void {

@@ -18,6 +18,7 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Setup;
+use Weft\Bus\DeadLetter;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
@@ -260,6 +261,36 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame([1, '7', 'no', '{"id":"1","name":"a","email":"b"}'], [$runs, $letter->messageId(), $letter->errorMessage(), $letter->body]);
             self::assertArrayNotHasKey('theirs', $letter->headers);
             self::assertGreaterThanOrEqual(1, (int) $letter->headers[Header::LEFT_OUT]);
+            $bus->close();
+        });
+    }
+
+    public function testAForeignMessageWhoseIdIsNotUtf8IsHandledOrDeadLetteredAndOthersAreNotAffected(): void
+    {
+        $this->inRuntime(function (): void {
+            $url = $this->host->in(self::setting('AMQP_URL'));
+            $handled = [];
+            $bus = Bus::connect($url)->handlers(
+                self::storing(static function (StoreCustomer $command, Context $context) use (&$handled): void {
+                    $handled[$command->id] = $context->messageId();
+                    $context->publish(new CustomerStored($command->id));
+                    $command->id === 'refused' && throw new \DomainException('no');
+                }),
+            );
+            $bus->queue(self::QUEUE)->declare();
+            $connection = Connection::connect($url);
+            $publisher = $connection->publisher();
+            foreach (['stored', 'refused'] as $id) {
+                $headers = ['message-id' => "caf\xe9", 'content-type' => "application/\xff", 'weft-kind' => 'command'];
+                $publisher->publish(new Message("{\"id\":\"{$id}\",\"name\":\"a\",\"email\":\"b\"}", $headers, type: StoreCustomer::class), routingKey: self::QUEUE);
+            }
+            $bus->send(self::customer(3));
+
+            self::drain($bus);
+            self::assertEqualsCanonicalizing(['stored', 'refused', '3'], \array_map('strval', \array_keys($handled)));
+            self::assertSame(['caf\\351', 'caf\\351'], [$handled['stored'], $handled['refused']]);
+            self::assertSame(['no'], \array_map(static fn(DeadLetter $letter): ?string => $letter->errorMessage(), $bus->queue(self::QUEUE)->deadLetters()->peek()));
+            $connection->close();
             $bus->close();
         });
     }

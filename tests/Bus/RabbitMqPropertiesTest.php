@@ -60,4 +60,24 @@ final class RabbitMqPropertiesTest extends TestCase
         self::assertEquals($headers, Properties::delivery([1, false, '', 'customers.dead', '{}', $left, $properties])->headers);
         self::assertSame('a', $properties['type']);
     }
+
+    public function testAForeignIdThatIsNotUtf8IsEscapedInBothDirections(): void
+    {
+        $foreign = [Header::MESSAGE_ID => "caf\xe9", Header::CORRELATION_ID => "\xff", Header::CONTENT_TYPE => "text/\xe9"];
+        $escaped = [Header::MESSAGE_ID => 'caf\\351', Header::CORRELATION_ID => '\\377', Header::CONTENT_TYPE => 'text/\\351'];
+
+        $delivery = Properties::delivery([1, false, Publisher::EVENTS, 'a', '{}', $foreign, []]);
+        self::assertSame([$escaped, null], [$delivery->headers, $delivery->damage]);
+
+        [, $properties] = Properties::direct(new Outgoing("t\xff", '{}', $foreign));
+        self::assertEquals(['type' => 't\\377', 'messageId' => 'caf\\351', 'correlationId' => '\\377', 'contentType' => 'text/\\351'], $properties);
+    }
+
+    public function testADeliveryThatCannotBeConvertedIsUnreadable(): void
+    {
+        $delivery = Properties::delivery([7, true, '', 'a', 'body', [], ['type' => ['no text']]], ['subscription' => 2]);
+
+        self::assertSame([7, 'a', 'body', true, ['subscription' => 2]], [$delivery->tag, $delivery->type, $delivery->body, $delivery->redelivered, $delivery->extra]);
+        self::assertStringStartsWith('Cannot decode "a": its headers or properties are invalid: ', (string) $delivery->damage?->getMessage());
+    }
 }

@@ -113,16 +113,12 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
 
     public function declare(string $queue, array $types): void
     {
-        try {
-            $this->store->queues->declare($queue, $types);
-        } catch (PoolException | SqlException $exception) {
-            throw new TransportException("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
-        }
+        $this->make($queue, $types, withDeadLetters: true);
     }
 
     public function openTemporary(string $queue): void
     {
-        $this->declare($queue, []);
+        $this->make($queue, [], withDeadLetters: false);
     }
 
     public function dropTemporary(string $queue): void
@@ -233,6 +229,16 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         if (isset($this->consumers[\spl_object_id($consumer)])) {
             unset($this->consumers[\spl_object_id($consumer)]);
             $this->watch->end();
+        }
+    }
+
+    /** @param list<string> $types */
+    private function make(string $queue, array $types, bool $withDeadLetters): void
+    {
+        try {
+            $this->store->queues->declare($queue, $types, $withDeadLetters);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 

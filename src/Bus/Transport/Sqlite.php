@@ -64,7 +64,7 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
 
     public function openTemporary(string $queue): void
     {
-        $this->store->declare($queue, []);
+        $this->store->declare($queue, [], withDeadLetters: false);
     }
 
     public function dropTemporary(string $queue): void

@@ -14,6 +14,7 @@ use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Bus\TransportException;
 use Weft\Pool\PoolOptions;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Tests\Bus\Fixtures\PostgresSchema;
@@ -25,6 +26,7 @@ use function Weft\timeout;
 
 final class PostgresTest extends TransportConformance
 {
+    use DeletedQueues;
     use PostgresSchema;
 
     protected const SERVER = 'DATABASE_URL';
@@ -66,6 +68,30 @@ final class PostgresTest extends TransportConformance
             foreach (\range(0, 99) as $task) {
                 self::assertSame(\range($task * 10, $task * 10 + 9), \array_values(\array_filter($bodies, static fn(int $body): bool => \intdiv($body, 10) === $task)));
             }
+        });
+    }
+
+    public function testAPublicationThatWasCancelledWhileItWaitedIsNotMadeLater(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $database = Database::connect($this->databaseDsn());
+            $lock = $database->begin();
+            $lock->execute('LOCK TABLE weft_messages IN EXCLUSIVE MODE');
+            $lock->flush();
+            $first = async(fn() => $transport->publish([$this->message('a', 'first')]));
+            delay(0.05);
+            try {
+                timeout(0.05, fn() => $transport->publish([$this->message('a', 'cancelled')]));
+                self::fail('published');
+            } catch (TimeoutException) {
+            }
+            $lock->rollback();
+            $first->await();
+            $transport->publish([$this->message('a', 'last')]);
+
+            self::assertSame(['first', 'last'], $this->drain($transport));
+            $database->close();
         });
     }
 
@@ -153,6 +179,57 @@ final class PostgresTest extends TransportConformance
                 delay(0.01);
             }
             self::assertSame([], $consumer->next(1, wait: 0.0));
+            $database->close();
+        });
+    }
+
+    public function testALockThatPassesHoldsAcknowledgementsUpAndEndsNothing(): void
+    {
+        $this->on(function (): void {
+            $transport = Postgres::connect(\str_replace($this->schema, $this->schema . \rawurlencode(' -c lock_timeout=50'), $this->databaseDsn()));
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            $consumer = $transport->consume($this->queue(), 1);
+            [$delivery] = $this->take($consumer, 1);
+            $database = Database::connect($this->databaseDsn());
+            $lock = $database->begin();
+            $lock->execute('LOCK TABLE weft_messages IN EXCLUSIVE MODE');
+            $lock->flush();
+            $consumer->ack($delivery);
+            self::assertSame([], $consumer->next(1, wait: 0.3));
+            $lock->rollback();
+
+            self::assertSame(['2'], \array_column($this->take($consumer, 1), 'body'));
+            while ($database->execute('SELECT count(*) FROM weft_messages')->value() > 1) {
+                delay(0.01);
+            }
+            $transport->close();
+            $database->close();
+        });
+    }
+
+    public function testAFailureToAcknowledgeEndsTheConsumersAndNotTheTransport(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 1);
+            [$delivery] = $this->take($consumer, 1);
+            $database = Database::connect($this->databaseDsn());
+            $database->execute("CREATE FUNCTION refuse() RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no deletion today''; END'");
+            $database->execute('CREATE TRIGGER refuse BEFORE DELETE ON weft_messages FOR EACH ROW EXECUTE FUNCTION refuse()');
+            $consumer->ack($delivery);
+            try {
+                while (true) {
+                    self::assertSame([], $consumer->next(1, wait: 0.01));
+                }
+            } catch (TransportException $failed) {
+                self::assertStringContainsString('no deletion today', $failed->getMessage());
+            }
+            $consumer->close();
+            $database->execute('DROP TRIGGER refuse ON weft_messages');
+
+            self::assertSame(['1'], $this->drain($transport));
             $database->close();
         });
     }

@@ -13,6 +13,7 @@ use function Weft\delay;
 
 final class SqliteTest extends TransportConformance
 {
+    use DeletedQueues;
     use TemporaryDatabase;
 
     protected function connect(): Transport

@@ -9,10 +9,13 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
+use Weft\Sql\Transaction;
 
 use function Weft\async;
 use function Weft\delay;
@@ -124,6 +127,35 @@ abstract class TransportConformance extends TestCase
             $transport->publish([new Outgoing($this->type('a'), '4', [])]);
 
             self::assertSame([0, 0], [$transport->depth($this->queue()), $transport->depth(DeadLetters::queueOf($this->queue()))]);
+        });
+    }
+
+    public function testACommandIsUnroutableAgainWhenAnotherProcessHasDeletedItsQueue(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $other = $this->connect();
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->declare($this->queue('two'), [$this->type('b')]);
+            $transport->publish([$this->message('a', '1', mustRoute: true)]);
+            $other->delete($this->queue());
+            foreach ([[$this->message('a', '2', mustRoute: true)], [$this->message('b', '3', mustRoute: true), $this->message('a', '4', mustRoute: true)]] as $messages) {
+                try {
+                    $transport->publish($messages);
+                    self::fail('published');
+                } catch (UnroutableMessageException $unroutable) {
+                    self::assertStringContainsString($transport instanceof RabbitMq ? 'No queue' : $this->type('a'), $unroutable->getMessage());
+                }
+            }
+            if ($transport instanceof DatabaseTransport) {
+                try {
+                    $transport->database()->transaction(fn(Transaction $transaction) => $transport->publishIn($transaction, null, $messages));
+                    self::fail('published');
+                } catch (UnroutableMessageException $unroutable) {
+                    self::assertStringContainsString($this->type('a'), $unroutable->getMessage());
+                }
+            }
+            self::assertSame(['3'], $this->drain($transport, 'two'));
+            $other->close();
         });
     }
 

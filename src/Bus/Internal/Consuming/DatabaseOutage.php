@@ -12,7 +12,10 @@ use Weft\Pool\PoolException;
 use Weft\Sql\ConnectionException;
 use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
+use Weft\Sql\LockNotAvailableException;
 use Weft\Sql\SqlException;
+use Weft\Sql\StatementCancelledException;
+use Weft\Sql\TransactionAbortedException;
 
 use function Weft\delay;
 
@@ -102,6 +105,13 @@ final class DatabaseOutage
             // Another error shows that the server is available.
             return $exception->sqlState !== null && !self::isOne($exception);
         }
+    }
+
+    /** Whether the same statement may succeed later: an outage, or another transaction that is in its way now. */
+    public static function passes(SqlException|PoolException $exception): bool
+    {
+        return $exception instanceof LockNotAvailableException || $exception instanceof StatementCancelledException
+            || $exception instanceof TransactionAbortedException || self::isOne($exception);
     }
 
     /** Whether the failure ends when the server is available again. */

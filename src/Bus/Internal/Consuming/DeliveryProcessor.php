@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Serializing\DeliveryOpener;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Observer;
 use Weft\Bus\BusStats;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -220,8 +221,9 @@ final class DeliveryProcessor
         if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
             $this->replies->send($delivery, $this->replies->ofFailure($delivery, $failure->error));
         }
-        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $dead !== [], $failing);
-        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
+        $park = $dead !== [];
+        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $park, $failing);
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $park));
 
         return $settled;
     }
@@ -250,8 +252,9 @@ final class DeliveryProcessor
      * Stores copies for delayed retries, then the dead letter, then acknowledges.
      *
      * @param list<HandlingFailedException> $later
+     * @param bool                          $park  whether it is dead-lettered; becomes true when the copy cannot be stored
      */
-    private function settle(Delivery $delivery, array $later, HandlingFailedException $failure, bool $park, ?\Closure $failing): bool
+    private function settle(Delivery $delivery, array $later, HandlingFailedException $failure, bool &$park, ?\Closure $failing): bool
     {
         try {
             $failing === null || $failing();
@@ -260,11 +263,8 @@ final class DeliveryProcessor
 
                 return true;
             }
-            if ($later !== []) {
-                [$copy, $pause] = $this->copy($delivery, $later);
-                $this->delays?->storeRetry($copy, $this->queue, $pause);
-                $this->stats->retried++;
-                $this->metrics?->count('retried', $delivery->type);
+            if ($later !== [] && !$this->putOff($delivery, $later)) {
+                $park = true;
             }
             if ($park) {
                 $this->consumer->deadLetter($delivery, $failure->headers($delivery, $this->queue));
@@ -288,6 +288,34 @@ final class DeliveryProcessor
 
             return false;
         }
+    }
+
+    /**
+     * @param non-empty-list<HandlingFailedException> $later
+     * @return bool false when this message cannot be stored, now or later
+     */
+    private function putOff(Delivery $delivery, array $later): bool
+    {
+        [$copy, $pause] = $this->copy($delivery, $later);
+        try {
+            $this->delays?->storeRetry($copy, $this->queue, $pause);
+        } catch (PublishException | \Error $thrown) {
+            if ($thrown instanceof PublishException && !$thrown->refused) {
+                throw $thrown;
+            }
+            $this->logger->log(LogLevel::ERROR, 'Message {type} {id} could not be stored for a retry and is dead-lettered: {error}', [
+                'type' => $delivery->type,
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+
+            return false;
+        }
+        $this->stats->retried++;
+        $this->metrics?->count('retried', $delivery->type);
+
+        return true;
     }
 
     /**

@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\BreakerState;
+use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Ordering\OrderedProcessor;
 use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
@@ -76,9 +77,7 @@ final class Receiver
 
     public function declare(string $queue): void
     {
-        if ($queue === '' || \strlen($queue) > 250 || \preg_match('/^[^\x00]*$/Du', $queue) !== 1) {
-            throw new \ValueError('A queue name must have 1 to 250 bytes of UTF-8 without NUL, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
-        }
+        Identifier::check('A queue name', $queue, 250);
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
         $this->setup->persistence?->prepare();
         $this->setup->sagas->prepare();

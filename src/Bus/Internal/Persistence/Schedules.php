@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\MessageKind;
@@ -94,11 +95,14 @@ final class Schedules
         }
         try {
             return $this->advance($name, $cron, $command, $row, $now);
-        } catch (PoolException | SqlException | CancelledException $exception) {
-            throw $exception;
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
         } catch (\Throwable $thrown) {
-            // Its command could not be created. Other schedules must not wait for it.
-            $this->logger->error('The command of schedule "{name}" could not be created, next attempt in {seconds} seconds: {error}', [
+            if (($thrown instanceof SqlException || $thrown instanceof PoolException) && DatabaseOutage::passes($thrown)) {
+                throw $thrown;
+            }
+            // Its command could not be created or stored. Other schedules must not wait for it.
+            $this->logger->error('Schedule "{name}" failed, next attempt in {seconds} seconds: {error}', [
                 'name' => $name,
                 'seconds' => self::RETRY_DELAY,
                 'error' => $thrown->getMessage(),

@@ -16,7 +16,7 @@ use function Weft\shield;
 
 /**
  * Sends acknowledgements and requeues in batches: what arrives while a statement is running goes into the next one. They wait while
- * the server is unavailable; if it considers the consumers dead meanwhile, they are void.
+ * the server is unavailable or their rows are locked; if it considers the consumers dead meanwhile, they are void.
  *
  * @internal
  */
@@ -36,7 +36,7 @@ final class AckBatcher
     /** Tasks that wait in {@see close()}. */
     private int $closing = 0;
 
-    /** A failure that waiting does not resolve. */
+    /** A failure that waiting does not resolve, until a batch succeeds or a consumer opens: those that were open have ended then. */
     public PoolException|SqlException|null $failure = null;
 
     private readonly Wakeup $idle;
@@ -68,7 +68,7 @@ final class AckBatcher
         return [...$this->acks[$consumer] ?? [], ...$this->returns[$consumer] ?? []];
     }
 
-    /** Waits until everything is settled, but not for an unavailable server. */
+    /** Waits until everything is settled, but not for an unavailable server or a lock. */
     public function close(): void
     {
         $this->closing++;
@@ -104,9 +104,10 @@ final class AckBatcher
             while ($this->acks !== [] || $this->returns !== []) {
                 try {
                     $this->next();
+                    $this->failure = null;
                     $pause = self::FIRST_PAUSE;
                 } catch (PoolException | SqlException $exception) {
-                    if (!DatabaseOutage::isOne($exception)) {
+                    if (!DatabaseOutage::passes($exception)) {
                         $this->failure = $exception;
 
                         return;

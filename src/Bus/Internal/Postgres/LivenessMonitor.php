@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
+use Weft\Bus\Internal\Requests\AbandonedReplyQueues;
 use Weft\Internal\Jitter;
 use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
@@ -25,13 +26,16 @@ final class LivenessMonitor
 
     private ?Task $task = null;
     private int $users = 0;
+    private readonly AbandonedReplyQueues $abandoned;
 
     public function __construct(
         private readonly Store $store,
         private readonly LivenessSession $presence,
         private readonly MessageNotifications $arrivals,
         private readonly ConnectionEvents $notices,
-    ) {}
+    ) {
+        $this->abandoned = new AbandonedReplyQueues($store->queues->unconsumedReplyQueues(...), $store->queues->drop(...));
+    }
 
     public function begin(): void
     {
@@ -62,6 +66,7 @@ final class LivenessMonitor
                 if ($this->store->releaseDead() > 0) {
                     $this->arrivals->announce();
                 }
+                $this->abandoned->tick();
             } catch (PoolException | SqlException $exception) {
                 DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers could not be detected: {error}', ['error' => $exception->getMessage()]);
             }

@@ -16,6 +16,9 @@ final class PendingPublish
     public bool $done = false;
     public ?\Throwable $failure = null;
 
+    /** One that must be routed and has no queue. */
+    public ?Outgoing $lost = null;
+
     /** @param non-empty-list<Outgoing> $messages */
     public function __construct(public readonly array $messages) {}
 }

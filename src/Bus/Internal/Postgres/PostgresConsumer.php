@@ -24,7 +24,7 @@ use function Weft\shield;
 /** @internal */
 final class PostgresConsumer implements TransactionalConsumer
 {
-    /** Seconds between two attempts to reach an unavailable server. */
+    /** Seconds between two attempts to reach an unavailable server, or locked rows. */
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 2.0;
 
@@ -71,7 +71,9 @@ final class PostgresConsumer implements TransactionalConsumer
         private readonly int $queue,
         private readonly int $prefetch,
         private readonly \Closure $forget,
-    ) {}
+    ) {
+        $this->settlements->failure = null;
+    }
 
     public function next(int $max, ?float $wait = null): array
     {
@@ -197,7 +199,7 @@ final class PostgresConsumer implements TransactionalConsumer
                 $deliveries = shield(fn(): array => $this->claim($room));
                 break;
             } catch (PoolException | SqlException $exception) {
-                if (!DatabaseOutage::isOne($exception)) {
+                if (!DatabaseOutage::passes($exception)) {
                     throw $this->failed($exception);
                 }
                 if ($lost > Queues::POOLED || !$exception instanceof ConnectionLostException) {
@@ -227,7 +229,7 @@ final class PostgresConsumer implements TransactionalConsumer
             $this->store->giveBackUnknown($this->id, [...\array_column($this->unsettled, 0), ...$this->settlements->of($this->id)]);
         }
         // Only a cheap check while the queue is empty.
-        if (!$this->probably && !$this->store->queues->hasReady($this->queue)) {
+        if (!$this->probably && !($this->store->queues->hasReady($this->queue) ?? throw Queues::undefined($this->queueName))) {
             $this->isUnsure = false;
 
             return [];

@@ -105,10 +105,16 @@ final class Publisher
      */
     private function batch(array $messages): ?Outgoing
     {
-        $lost = $this->guard('', fn(): ?Outgoing => $this->store->queues->unroutable($messages));
         $this->waiting[] = $publication = new PendingPublish($messages);
-        while (!$publication->done) {
-            $this->working ? $this->done->wait() : $this->work();
+        try {
+            while (!$publication->done) {
+                $this->working ? $this->done->wait() : $this->work();
+            }
+        } finally {
+            if (!$publication->done) {
+                // Cancelled. What no statement has taken is not published later.
+                $this->waiting = \array_values(\array_filter($this->waiting, static fn(PendingPublish $other): bool => $other !== $publication));
+            }
         }
         if ($publication->failure !== null) {
             throw $publication->failure instanceof PoolException || $publication->failure instanceof SqlException
@@ -116,7 +122,7 @@ final class Publisher
                 : $publication->failure;
         }
 
-        return $lost;
+        return $publication->lost;
     }
 
     private function work(): void
@@ -138,7 +144,10 @@ final class Publisher
     {
         $messages = \array_merge(...\array_column($publications, 'messages'));
         try {
-            $this->store->insertAll($messages);
+            $routed = $this->store->insertAll($messages);
+            foreach ($publications as $publication) {
+                $publication->lost = Queues::unrouted($publication->messages, $routed);
+            }
         } catch (\Throwable $thrown) {
             if (\count($publications) > 1) {
                 // A batch that fails is repeated one by one, so that only the cause fails.

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
@@ -23,21 +24,22 @@ final class Queues
     /** Connections of a pool that may all have been lost. */
     public const POOLED = 8;
 
-    /** @var array<string, true> types that have a queue; bindings are never taken away */
-    private array $routed = [];
+    /** Ids are drawn up to it: the range of the highest must end within 63 bits. */
+    private const HIGHEST_ID = 524_286;
 
     public function __construct(private readonly Database $database) {}
 
     /** @param list<string> $types */
-    public function declare(string $queue, array $types): void
+    public function declare(string $queue, array $types, bool $withDeadLetters = true): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types, $withDeadLetters): void {
             $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
-            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-                // The smallest free id: reply queues come and go.
-                $transaction->execute('INSERT INTO weft_queues (id, name) SELECT coalesce((SELECT min(f.id) FROM (SELECT 1 AS id UNION ALL SELECT id + 1 FROM weft_queues) f
-                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues q WHERE q.id = f.id)), 1), ?
-                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues WHERE name = ?)', [$name, $name]);
+            foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
+                while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
+                    // A free id is not used again soon: a consumer of a deleted queue, or a message on its way there, must not meet another queue.
+                    $transaction->execute("INSERT INTO weft_queues (id, name) VALUES (1 + nextval('weft_consumer_numbers') % ?::int, ?)
+                        ON CONFLICT (id) DO NOTHING", [self::HIGHEST_ID, $name]);
+                }
             }
             $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT t.type, q.id FROM weft_queues q, unnest(?::text[]) AS t(type)
                 WHERE q.name = ? ON CONFLICT DO NOTHING', [$types, $queue]);
@@ -55,6 +57,14 @@ final class Queues
         }
     }
 
+    /** @return list<string> names of the reply queues that no process consumes */
+    public function unconsumedReplyQueues(): array
+    {
+        /** @var list<string> */
+        return $this->database->execute('SELECT name FROM weft_queues q WHERE starts_with(name, ?) AND NOT EXISTS
+            (SELECT 1 FROM weft_consumers c WHERE c.queue_id = q.id)', [Replies::QUEUES])->column();
+    }
+
     /** @throws UndefinedQueueException */
     public function id(string $queue): int
     {
@@ -64,27 +74,37 @@ final class Queues
 
     /**
      * @param list<Outgoing> $messages
-     * @param Connection|null $connection to ask over: a handler that holds one must not wait for another one of the same pool
      * @return Outgoing|null the first that must be routed and has no queue
      */
-    public function unroutable(array $messages, ?Connection $connection = null): ?Outgoing
+    public function unroutable(array $messages, Connection $connection): ?Outgoing
     {
+        $types = \array_values(\array_unique(\array_column(\array_filter($messages, static fn(Outgoing $message): bool => $message->mustRoute), 'type')));
+
+        return $types === [] ? null : self::unrouted($messages, $connection->execute('SELECT type FROM weft_bindings WHERE type = ANY(?::text[])', [$types])->column());
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @param list<string>   $routed types that have a queue
+     * @return Outgoing|null the first that must be routed and has no queue
+     */
+    public static function unrouted(array $messages, array $routed): ?Outgoing
+    {
+        $routed = \array_flip($routed);
         foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($this->routed[$message->type])) {
-                if (($connection ?? $this->database)->execute('SELECT 1 FROM weft_bindings WHERE type = ? LIMIT 1', [$message->type])->value() === null) {
-                    return $message;
-                }
-                $this->routed[$message->type] = true;
+            if ($message->mustRoute && !isset($routed[$message->type])) {
+                return $message;
             }
         }
 
         return null;
     }
 
-    /** Whether a message is ready; writes nothing. */
-    public function hasReady(int $queue): bool
+    /** Whether a message is ready, or null if the queue was deleted; writes nothing. */
+    public function hasReady(int $queue): ?bool
     {
-        return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));
+        return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)
+            FROM weft_queues WHERE id = ?', [...self::range($queue), $queue]);
     }
 
     /** Whether consumers are registered for the queue, in any process. */

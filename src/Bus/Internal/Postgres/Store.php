@@ -12,6 +12,7 @@ use Weft\Bus\UndefinedQueueException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
+use Weft\Sql\Result;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -32,7 +33,9 @@ final class Store
 
     private const ROWS_GIVEN = 'unnest(?::text[], ?::bigint[], ?::text[], ?::bytea[]) WITH ORDINALITY AS r(type, rank, headers, body, place)';
 
-    private const INSERT_ROUTED = self::INSERT . '(SELECT r.*, b.queue_id FROM ' . self::ROWS_GIVEN . ' JOIN weft_bindings b ON b.type = r.type ORDER BY r.place) m';
+    /** Returns the types that have a queue. */
+    private const INSERT_ROUTED = 'WITH put AS (' . self::INSERT . '(SELECT r.*, b.queue_id FROM ' . self::ROWS_GIVEN
+        . ' JOIN weft_bindings b ON b.type = r.type ORDER BY r.place) m RETURNING type) SELECT DISTINCT type FROM put';
 
     /** Locks the queue, so that it is not deleted concurrently without these messages. */
     private const INSERT_INTO = 'WITH q AS MATERIALIZED (SELECT id FROM weft_queues WHERE name = ? FOR SHARE) '
@@ -85,24 +88,31 @@ final class Store
      * Publishes to all bound queues.
      *
      * @param list<Outgoing> $messages
+     * @return list<Result> the types that have a queue
      */
-    public function insert(Connection $connection, array $messages): void
+    public function insert(Connection $connection, array $messages): array
     {
+        $routed = [];
         foreach (self::chunks($messages) as $columns) {
-            $connection->execute(self::INSERT_ROUTED, $columns);
+            $routed[] = $connection->execute(self::INSERT_ROUTED, $columns);
         }
+
+        return $routed;
     }
 
     /**
      * Publishes all messages to all bound queues, or none.
      *
      * @param list<Outgoing> $messages
+     * @return list<string> the types that have a queue
      */
-    public function insertAll(array $messages): void
+    public function insertAll(array $messages): array
     {
-        \count($messages) === 1
+        $routed = \count($messages) === 1
             ? $this->insert($this->database, $messages)
-            : $this->database->transaction(fn(Transaction $transaction) => $this->insert($transaction, $messages));
+            : $this->database->transaction(fn(Transaction $transaction): array => $this->insert($transaction, $messages));
+
+        return \array_merge(...\array_map(static fn(Result $types): array => $types->column(), $routed));
     }
 
     /**

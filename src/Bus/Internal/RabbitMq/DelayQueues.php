@@ -40,6 +40,8 @@ final class DelayQueues implements DelayStore
 
     private const BASE = 8;
 
+    private const LONGEST = self::BASE ** self::LEVELS - 1;
+
     /**
      * Exchanges of messages whose delay is over; {@see bindings()} binds queues to the first. A message that must be routed and has no queue
      * by then goes to the queue of the second, where an operator finds it.
@@ -110,12 +112,18 @@ final class DelayQueues implements DelayStore
         if (isset($message->headers[Header::EXCHANGE])) {
             throw new \Error("A delayed message with a Route needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
         }
-        $this->enter($message, $due - \microtime(true), ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
+        $seconds = $due - \microtime(true);
+        $units = self::units($seconds);
+        if ($units > self::LONGEST) {
+            throw new \ValueError('Without a database a message can be delayed by at most ' . (int) (self::LONGEST * self::RESOLUTION) . " seconds, got {$seconds}");
+        }
+        $this->enter($message, $units, ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
     }
 
+    /** A longer delay is shortened to the longest: the message must not be lost, nor fail again at once. */
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
-        $this->enter($message, $seconds, 'must.' . self::toQueue($queue));
+        $this->enter($message, \min(self::units($seconds), self::LONGEST), 'must.' . self::toQueue($queue));
     }
 
     /** @throws NotCancellableException always */
@@ -124,12 +132,14 @@ final class DelayQueues implements DelayStore
         throw new NotCancellableException("Message {$messageId} cannot be cancelled: without a database delayed messages wait in queues of RabbitMQ. Pass a Database to Bus::connect()");
     }
 
-    private function enter(Outgoing $message, float $seconds, string $target): void
+    /** Multiples of the resolution; more than the longest delay for anything longer. */
+    private static function units(float $seconds): int
     {
-        $units = \max(1, (int) \ceil($seconds / self::RESOLUTION));
-        if ($units >= self::BASE ** self::LEVELS) {
-            throw new \ValueError("Without a database a message can be delayed by at most " . (int) (self::BASE ** self::LEVELS * self::RESOLUTION) . " seconds, got {$seconds}");
-        }
+        return \max(1, (int) \ceil(\min($seconds / self::RESOLUTION, self::LONGEST + 1)));
+    }
+
+    private function enter(Outgoing $message, int $units, string $target): void
+    {
         $digits = \decoct($units);
         $this->isDeclared || $this->turn->synchronized($this->declare(...));
         // It enters at its first non-zero digit.

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 
@@ -87,15 +88,32 @@ final class Properties
         }
         [$headers, $properties] = self::split($headers);
 
-        return [$headers, ['type' => $message->type] + $properties + $kept];
+        return [$headers, ['type' => self::utf8($message->type)] + $properties + $kept];
     }
 
     /**
      * @param array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>} $fields as the
      *        extension delivers them
      * @param array<string, mixed> $extra of the delivery
+     * @return Delivery unreadable if the fields cannot be converted: one message must not stop the consumer
      */
     public static function delivery(array $fields, array $extra = []): Delivery
+    {
+        try {
+            return self::converted($fields, $extra);
+        } catch (\Throwable $thrown) {
+            [$tag, $redelivered, , $key, $body] = $fields;
+
+            return (new Delivery($tag, $key, $body, [], $redelivered, $extra))
+                ->unreadable(MessageDecodingException::because("\"{$key}\"", "its headers or properties are invalid: {$thrown->getMessage()}", $thrown));
+        }
+    }
+
+    /**
+     * @param array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>} $fields
+     * @param array<string, mixed> $extra
+     */
+    private static function converted(array $fields, array $extra): Delivery
     {
         [$tag, $redelivered, $exchange, $key, $body, $headers, $properties] = $fields;
         if (\is_string($headers)) {
@@ -126,6 +144,8 @@ final class Properties
         foreach (self::NAMES as $header => $property) {
             if (isset($properties[$property])) {
                 $headers[$header] = $properties[$property];
+            } elseif (isset($headers[$header])) {
+                $headers[$header] = self::utf8($headers[$header]);
             }
         }
         if (isset($properties['priority'])) {
@@ -153,7 +173,7 @@ final class Properties
         $properties = [];
         foreach (self::NAMES as $header => $property) {
             if (isset($headers[$header])) {
-                $properties[$property] = $headers[$header];
+                $properties[$property] = \is_string($headers[$header]) ? self::utf8($headers[$header]) : $headers[$header];
                 unset($headers[$header]);
             }
         }
@@ -170,6 +190,12 @@ final class Properties
 
         /** @var array<string, string|int> $properties */
         return [$headers, $properties];
+    }
+
+    /** A property is UTF-8, but a header of a foreign sender may have any bytes: those beyond ASCII become octal escapes then. */
+    private static function utf8(string $bytes): string
+    {
+        return \preg_match('//u', $bytes) === 1 ? $bytes : \addcslashes($bytes, "\x80..\xff");
     }
 
     /** Values that other programs may send. */

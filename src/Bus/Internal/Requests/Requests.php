@@ -13,6 +13,7 @@ use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TemporaryQueues;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Task;
@@ -188,6 +189,10 @@ final class Requests
             throw $cancelled;
         } catch (\Throwable $thrown) {
             $this->consumer = null;
+            if ($thrown instanceof UndefinedQueueException) {
+                // The next request opens another one.
+                $this->queue = null;
+            }
             $this->fail(new RequestFailedException("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
         }
     }

@@ -161,7 +161,7 @@ final class SqliteConsumer implements TransactionalConsumer
         if ($this->ahead === []) {
             $this->releaseDead();
             // Only a cheap check while the queue is empty: an empty claim would wake other processes.
-            if (!$this->probably && !$this->store->hasReady($this->queue)) {
+            if (!$this->probably && !($this->store->hasReady($this->queue) ?? throw $this->store->undefined($this->queueName))) {
                 return [];
             }
             $this->claim($room);
@@ -257,5 +257,6 @@ final class SqliteConsumer implements TransactionalConsumer
         }
         $this->checkedAt = Clock::monotonic();
         $this->probably = $this->store->releaseAbandoned() || $this->probably;
+        $this->store->abandoned->tick();
     }
 }

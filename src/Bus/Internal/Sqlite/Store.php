@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Requests\AbandonedReplyQueues;
+use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
@@ -15,6 +17,7 @@ use Weft\Pool\PoolException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Result;
 use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -33,6 +36,9 @@ final class Store
     /** Sequence numbers per queue; 2^40 messages, 2^23 queues. */
     private const SEQUENCE_BITS = 40;
 
+    /** Ids of queues are drawn up to it: the range of the highest must end within 63 bits. */
+    private const HIGHEST_QUEUE_ID = (1 << 23) - 2;
+
     /** Rows per INSERT with three parameters each; SQLite allows 32,766. */
     private const ROWS_PER_INSERT = 250;
 
@@ -42,7 +48,7 @@ final class Store
     private const NEXT_ID = 'max(coalesce((SELECT max(id) FROM weft_messages WHERE id < (q.id + 1) << ' . self::SEQUENCE_BITS . '), 0), q.taken) + 1';
 
     private const INSERT_ONE = 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
-        SELECT ' . self::NEXT_ID . ', b.type, 0, ?, ? FROM weft_bindings b JOIN weft_queues q ON q.id = b.queue_id WHERE b.type = ?';
+        SELECT ' . self::NEXT_ID . ', b.type, 0, ?, ? FROM weft_bindings b JOIN weft_queues q ON q.id = b.queue_id WHERE b.type = ? RETURNING type';
 
     private const DELETE = 'DELETE FROM weft_messages WHERE id = ?';
 
@@ -56,13 +62,13 @@ final class Store
     /** Notified when this process may have published to a queue. */
     public readonly Wakeup $arrival;
 
-    /** @var array<string, true> types that have a queue; bindings are never deleted */
-    private array $routed = [];
+    public readonly AbandonedReplyQueues $abandoned;
 
     private function __construct(
         public readonly Database $database,
         public readonly string $file,
     ) {
+        $this->abandoned = new AbandonedReplyQueues($this->unconsumedReplyQueues(...), $this->drop(...));
         $this->arrival = new Wakeup('messages in ' . ($file === '' ? 'an in-memory database' : $file));
     }
 
@@ -89,11 +95,16 @@ final class Store
     }
 
     /** @param list<string> $types */
-    public function declare(string $queue, array $types): void
+    public function declare(string $queue, array $types, bool $withDeadLetters = true): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
-            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-                $transaction->execute('INSERT INTO weft_queues (name) VALUES (?) ON CONFLICT DO NOTHING', [$name]);
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types, $withDeadLetters): void {
+            foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
+                while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
+                    // A free id is not used again soon: an acknowledgement for a deleted queue must not meet a message of another one.
+                    $number = $transaction->execute("INSERT INTO weft_consumers (queue_id, lock) VALUES (0, '') RETURNING id")->value();
+                    $transaction->execute('DELETE FROM weft_consumers WHERE id = ?', [$number]);
+                    $transaction->execute('INSERT INTO weft_queues (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING', [1 + $number % self::HIGHEST_QUEUE_ID, $name]);
+                }
             }
             $transaction->execute('UPDATE weft_queues SET taken = id << ' . self::SEQUENCE_BITS . ' WHERE taken = 0');
             foreach ($types as $type) {
@@ -119,11 +130,24 @@ final class Store
         });
     }
 
+    /** @return list<string> names of the reply queues that no process consumes; the queue of a consumer of Weft 0.1 is not known */
+    public function unconsumedReplyQueues(): array
+    {
+        /** @var list<string> */
+        return $this->database->execute('SELECT name FROM weft_queues q WHERE name GLOB ? AND NOT EXISTS
+            (SELECT 1 FROM weft_consumers c WHERE c.queue_id IN (q.id, 0))', [Replies::QUEUES . '*'])->column();
+    }
+
     /** @throws UndefinedQueueException */
     public function queueId(string $queue): int
     {
         return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
-            ?? throw new UndefinedQueueException("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
+            ?? throw $this->undefined($queue);
+    }
+
+    public function undefined(string $queue): UndefinedQueueException
+    {
+        return new UndefinedQueueException("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
     }
 
     public function depth(int $queue): int
@@ -166,19 +190,17 @@ final class Store
         if ($messages === []) {
             return null;
         }
-        $lost = $this->unroutable($messages);
         try {
-            if (\count($messages) === 1) {
-                $this->insert($this->database, $messages);
-            } else {
-                $this->database->transaction(fn(Transaction $transaction) => $this->insert($transaction, $messages));
-            }
+            $results = \count($messages) === 1
+                ? $this->insert($this->database, $messages)
+                : $this->database->transaction(fn(Transaction $transaction): array => $this->insert($transaction, $messages));
+            $routed = \array_merge(...\array_map(static fn(Result $types): array => $types->column(), $results));
         } catch (PoolException | SqlException $exception) {
             throw new PublishException("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
 
-        return $lost;
+        return self::unrouted($messages, $routed);
     }
 
     /**
@@ -211,7 +233,7 @@ final class Store
      */
     public function publishIn(Transaction $transaction, array $messages): void
     {
-        $lost = $this->unroutable($messages);
+        $lost = self::unroutable($transaction, $messages);
         if ($lost !== null) {
             throw $this->noQueueFor($lost);
         }
@@ -227,11 +249,7 @@ final class Store
     public function settleIn(Transaction $transaction, Delivery $delivery, array $publish): void
     {
         if ($publish !== []) {
-            $lost = $this->unroutable($publish);
-            if ($lost !== null) {
-                throw $this->noQueueFor($lost);
-            }
-            $this->insert($transaction, $publish);
+            $this->publishIn($transaction, $publish);
         }
         $transaction->execute(self::SETTLE, [$delivery->tag, $delivery->tag]);
     }
@@ -280,15 +298,18 @@ final class Store
         $this->arrival->notify();
     }
 
-    /** Whether claim() would find a message; writes nothing. */
-    public function hasReady(int $queue): bool
+    /** Whether claim() would find a message, or null if the queue was deleted; writes nothing. */
+    public function hasReady(int $queue): ?bool
     {
-        return (bool) $this->database->execute(
+        $ready = $this->database->execute(
             'SELECT
             EXISTS (SELECT 1 FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL)
-            OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . ')',
-            [$queue, $queue]
+            OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . ')
+            FROM weft_queues WHERE id = ?',
+            [$queue, $queue, $queue]
         )->value();
+
+        return $ready === null ? null : (bool) $ready;
     }
 
     /**
@@ -375,39 +396,61 @@ final class Store
         return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
     }
 
-    /** @param list<Outgoing> $messages */
-    private function insert(Connection $connection, array $messages): void
+    /**
+     * @param list<Outgoing> $messages
+     * @return list<Result> the types that have a queue
+     */
+    private function insert(Connection $connection, array $messages): array
     {
         if (\count($messages) === 1) {
-            $connection->execute(self::INSERT_ONE, [self::encode($messages[0]->headers), $messages[0]->body, $messages[0]->type]);
-
-            return;
+            return [$connection->execute(self::INSERT_ONE, [self::encode($messages[0]->headers), $messages[0]->body, $messages[0]->type])];
         }
+        $routed = [];
         foreach (\array_chunk($messages, self::ROWS_PER_INSERT) as $chunk) {
             $rows = $parameters = [];
             foreach ($chunk as $index => $message) {
                 $rows[] = "({$index}, ?, ?, ?)";
                 \array_push($parameters, $message->type, self::encode($message->headers), $message->body);
             }
-            $connection->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+            $routed[] = $connection->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
                 SELECT ' . self::NEXT_ID . ' + m.column1, m.column2, 0, m.column3, m.column4
                 FROM (VALUES ' . \implode(', ', $rows) . ') m
-                JOIN weft_bindings b ON b.type = m.column2 JOIN weft_queues q ON q.id = b.queue_id', $parameters);
+                JOIN weft_bindings b ON b.type = m.column2 JOIN weft_queues q ON q.id = b.queue_id RETURNING type', $parameters);
         }
+
+        return $routed;
     }
 
     /**
      * @param list<Outgoing> $messages
      * @return Outgoing|null the first that must be routed and has no queue
      */
-    private function unroutable(array $messages): ?Outgoing
+    private static function unroutable(Connection $connection, array $messages): ?Outgoing
     {
+        $routed = [];
         foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($this->routed[$message->type])) {
-                if ($this->database->execute('SELECT 1 FROM weft_bindings WHERE type = ?', [$message->type])->value() === null) {
+            if ($message->mustRoute && !isset($routed[$message->type])) {
+                if ($connection->execute('SELECT 1 FROM weft_bindings WHERE type = ?', [$message->type])->value() === null) {
                     return $message;
                 }
-                $this->routed[$message->type] = true;
+                $routed[$message->type] = true;
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @param list<string>   $routed types that have a queue
+     * @return Outgoing|null the first that must be routed and has no queue
+     */
+    private static function unrouted(array $messages, array $routed): ?Outgoing
+    {
+        $routed = \array_flip($routed);
+        foreach ($messages as $message) {
+            if ($message->mustRoute && !isset($routed[$message->type])) {
+                return $message;
             }
         }
 
