@@ -302,11 +302,15 @@ final class App
         $started === null ? $this->announce($addresses) : $started($addresses);
         $this->reportHealth();
         Worker::ready();
-        $signals->wait();
-        Worker::draining();
-        $this->until = \hrtime(true) / 1e9 + $this->grace;
+        try {
+            $signals->wait();
+        } finally {
+            // Also after a failure, which cancels all that this scope has started.
+            Worker::draining();
+            $this->until = \hrtime(true) / 1e9 + $this->grace;
+            $this->endpoint?->update(false, true, []);
+        }
         \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));
-        $this->endpoint?->update(false, true, []);
         $this->stop($tasks);
     }
 

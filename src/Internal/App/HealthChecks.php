@@ -6,7 +6,7 @@ namespace Weft\Internal\App;
 
 use Psr\Log\LoggerInterface;
 use Weft\Internal\Number;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
 use function Weft\async;
@@ -75,10 +75,8 @@ final class HealthChecks
     {
         try {
             return timeout($timeout, $check) === false ? 'it returned false' : null;
-        } catch (CancelledException $cancelled) {
-            throw $cancelled;
         } catch (\Throwable $thrown) {
-            return $thrown;
+            return Scheduler::isCancelledBy($thrown) ? throw $thrown : $thrown;
         }
     }
 
