@@ -18,7 +18,7 @@ use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HealthChecks;
 use Weft\Internal\Inspection;
 use Weft\Internal\Number;
-use Weft\Log\StreamLogger;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
 use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Task;
@@ -78,7 +78,7 @@ final class App
         if (\is_nan($grace) || $grace < 0.0) {
             throw new \ValueError('The grace of an App must be at least 0 seconds, got ' . Number::text($grace));
         }
-        $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->logger = GuardedLogger::around($logger);
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
         $this->checks = new HealthChecks($this->logger, $this->reportHealth(...));
     }
