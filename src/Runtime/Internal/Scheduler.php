@@ -673,9 +673,14 @@ final class Scheduler
     private function listen(array $signals): void
     {
         foreach ($signals as $signal) {
-            $this->listeners++;
-            $this->watch(Native\signal($signal), function () use ($signal): void {
-                $this->listeners--;
+            $this->listenTo(Native\signal($signal), function (int $op) use ($signal): void {
+                try {
+                    Native\take($op);
+                } catch (\Throwable $uncatchable) {
+                    $this->fail($uncatchable);
+
+                    return;
+                }
                 $this->root->end(new Cancellation("the process received signal $signal"));
             });
         }
