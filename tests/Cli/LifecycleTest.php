@@ -396,8 +396,9 @@ final class LifecycleTest extends TestCase
     {
         yield 'a task twice' => ['The application has a background task "a" already', static fn() => (new App())->task('a', static fn() => null)->task('a', static fn() => null)];
         yield 'a check twice' => ['The application has a health check "a" already', static fn() => (new App())->check('a', static fn() => null)->check('a', static fn() => null)];
-        yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
-        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
+        yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds and finite, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
+        yield 'a check that never comes' => ['must be above 0 seconds and finite, got INF and 2', static fn() => (new App())->check('a', static fn() => null, every: \INF)];
+        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
         yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => Restart::always(limit: 0)];
     }
 

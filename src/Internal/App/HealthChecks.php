@@ -39,7 +39,7 @@ final class HealthChecks
             throw new \Error("The application has a health check \"{$name}\" already");
         }
         if (!($every > 0.0 && $every < \INF && $timeout > 0.0 && $timeout < \INF)) {
-            throw new \ValueError("The interval and the timeout of the health check \"{$name}\" must be above 0 seconds, got " . Number::text($every) . ' and ' . Number::text($timeout));
+            throw new \ValueError("The interval and the timeout of the health check \"{$name}\" must be above 0 seconds and finite, got " . Number::text($every) . ' and ' . Number::text($timeout));
         }
         $this->checks[$name] = [$check, $every, $timeout];
         $this->failing[$name] = false;
