@@ -10,7 +10,7 @@ use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Pool\PoolException;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\ConstraintViolationException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -94,9 +94,12 @@ final class Schedules
         }
         try {
             return $this->advance($name, $cron, $command, $row, $now);
-        } catch (PoolException | SqlException | CancelledException $exception) {
+        } catch (PoolException | SqlException $exception) {
             throw $exception;
         } catch (\Throwable $thrown) {
+            if (Scheduler::isCancelledBy($thrown)) {
+                throw $thrown;
+            }
             // Its command could not be created. Other schedules must not wait for it.
             $this->logger->error('The command of schedule "{name}" could not be created, next attempt in {seconds} seconds: {error}', [
                 'name' => $name,
