@@ -18,7 +18,7 @@ use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HealthChecks;
 use Weft\Internal\Inspection;
 use Weft\Internal\Number;
-use Weft\Log\StreamLogger;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
 use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Task;
@@ -78,7 +78,7 @@ final class App
         if (\is_nan($grace) || $grace < 0.0) {
             throw new \ValueError('The grace of an App must be at least 0 seconds, got ' . Number::text($grace));
         }
-        $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->logger = GuardedLogger::around($logger);
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
         $this->checks = new HealthChecks($this->logger, $this->reportHealth(...));
     }
@@ -302,11 +302,15 @@ final class App
         $started === null ? $this->announce($addresses) : $started($addresses);
         $this->reportHealth();
         Worker::ready();
-        $signals->wait();
-        Worker::draining();
-        $this->until = \hrtime(true) / 1e9 + $this->grace;
+        try {
+            $signals->wait();
+        } finally {
+            // Also after a failure, which cancels all that this scope has started.
+            Worker::draining();
+            $this->until = \hrtime(true) / 1e9 + $this->grace;
+            $this->endpoint?->update(false, true, []);
+        }
         \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));
-        $this->endpoint?->update(false, true, []);
         $this->stop($tasks);
     }
 

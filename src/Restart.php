@@ -25,7 +25,7 @@ final class Restart
         public readonly ?int $limit = null,
     ) {
         if (!($delay >= 0.0 && $maxDelay >= $delay && $maxDelay < \INF)) {
-            throw new \ValueError('The pauses of a restart must be at least 0 seconds and the longest not below the first, got ' . Internal\Number::text($delay) . ' and ' . Internal\Number::text($maxDelay));
+            throw new \ValueError('The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got ' . Internal\Number::text($delay) . ' and ' . Internal\Number::text($maxDelay));
         }
         if ($limit !== null && $limit < 1) {
             throw new \ValueError("The limit of restarts must be at least 1, got {$limit}");

@@ -36,7 +36,7 @@ final class CircuitBreaker
             throw new \ValueError("A circuit breaker must open after at least 1 failure, got {$failures}");
         }
         if (\is_nan($pause + $maxPause) || $pause <= 0.0 || $maxPause < $pause || $maxPause === \INF) {
-            throw new \ValueError('The pause of a circuit breaker must be above 0 seconds and at most maxPause, got ' . Number::text($pause) . ' and ' . Number::text($maxPause));
+            throw new \ValueError('The pause of a circuit breaker must be above 0 seconds and at most maxPause, which is finite, got ' . Number::text($pause) . ' and ' . Number::text($maxPause));
         }
     }
 }

@@ -13,7 +13,7 @@ use Weft\Grpc\Internal\MethodTable;
 use Weft\Grpc\Internal\Reflection;
 use Weft\Grpc\Internal\Services;
 use Weft\Http;
-use Weft\Log\StreamLogger;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\GrpcServer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\ServerTasks;
@@ -75,7 +75,7 @@ final class Server
         $this->services = new Services($services);
         $this->table = new MethodTable($this->services->methods, $options->limits);
         $this->bindings = $options->json ? new Bindings($this->services) : null;
-        $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->logger = GuardedLogger::around($logger);
     }
 
     /** The health that health checks report. */

@@ -12,7 +12,7 @@ use Weft\Http\Internal\RealmBody;
 use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\State\StateWatch;
 use Weft\Internal\Number;
-use Weft\Log\StreamLogger;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Native;
 use Weft\Pool\Leak;
 use Weft\Pool\Leases;
@@ -105,7 +105,7 @@ final class ApplicationPool
         require_once __DIR__ . '/Internal/sapi.php';
         $this->memory = new InstanceMemory($size);
         $this->size = $this->memory->size();
-        $this->logger = $logger ?? StreamLogger::fromEnvironment();
+        $this->logger = GuardedLogger::around($logger);
         $this->watch = new StateWatch($name, $this->logger);
         $this->environment = ['GATEWAY_INTERFACE' => 'CGI/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + RealmRequest::environment() + self::SERVING;
         $this->instances = new Pool(

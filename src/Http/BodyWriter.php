@@ -50,6 +50,18 @@ final class BodyWriter
         }
     }
 
+    /** @internal Whether nobody receives what is written. */
+    public function isDisconnected(): bool
+    {
+        try {
+            $this->writeWithoutWaiting('');
+
+            return false;
+        } catch (ClientDisconnectedException) {
+            return true;
+        }
+    }
+
     /**
      * Adds a trailer field. Clients that cannot read trailers ignore it. An HTTP/1.1 client gets it only if it has sent `TE: trailers`.
      */

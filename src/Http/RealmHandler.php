@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Realm;
 
 /**
@@ -91,11 +91,11 @@ final class RealmHandler
             return static function (Request $request) use ($handle, $inherited): mixed {
                 try {
                     return $handle($request);
-                } catch (CancelledException | ServerException $thrown) {
+                } catch (ServerException $thrown) {
                     throw $thrown;
                 } catch (\Throwable $thrown) {
                     $handler = self::exceptionHandler();
-                    if ($handler === null || $handler === $inherited) {
+                    if (Scheduler::isCancelledBy($thrown) || $handler === null || $handler === $inherited) {
                         throw $thrown;
                     }
                     // As PHP does for the call: what it throws does not come back to it.

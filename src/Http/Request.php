@@ -9,6 +9,7 @@ use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\TraceSource;
 use Weft\Runtime\Internal\WaitsFor;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Trace;
 
 /**
@@ -36,6 +37,8 @@ final class Request extends HttpRequest implements TraceSource
     /** @var array<string, string>|null */
     private ?array $cookies = null;
     private ?Form $form = null;
+    /** Held by the task that reads a large body, while others wait for it. */
+    private ?Mutex $reading = null;
     private ?Trace $trace = null;
     /**
      * The callbacks of `afterResponse()`.
@@ -96,9 +99,16 @@ final class Request extends HttpRequest implements TraceSource
     #[WaitsFor('the body of an HTTP request')]
     public function body(): string
     {
-        $body = $this->readBody();
+        $body = $this->reading === null ? $this->readBody() : null;
+        if (\is_string($body)) {
+            return $body;
+        }
 
-        return \is_int($body) ? Scheduler::await($body) : $body;
+        return ($this->reading ??= new Mutex())->synchronized(function () use ($body): string {
+            $body ??= $this->readBody();
+
+            return \is_int($body) ? Scheduler::await($body) : $body;
+        });
     }
 
     /**
@@ -142,6 +152,7 @@ final class Request extends HttpRequest implements TraceSource
      * @return array<array-key, mixed>
      *
      * @throws BadRequestException it is malformed
+     * @throws HttpException 415: the body has another content type
      * @throws PayloadTooLargeException it exceeds the limits
      * @throws UploadException a file cannot be kept
      * @throws BodyTimeoutException
@@ -192,7 +203,9 @@ final class Request extends HttpRequest implements TraceSource
     /** @internal */
     public function parsedForm(?FormLimits $limits = null): Form
     {
-        return $this->form ??= Form::read($this, $limits ?? new FormLimits());
+        $read = fn(): Form => $this->form ??= Form::read($this, $limits ?? new FormLimits());
+
+        return $this->form ?? (Form::isMultipart($this) ? ($this->reading ??= new Mutex())->synchronized($read) : $read());
     }
 
     /**

@@ -94,7 +94,7 @@ final class Response
      */
     public static function stream(iterable|\Closure $body, string $contentType = 'application/octet-stream', int $status = 200, array $headers = []): self
     {
-        return new self($status, ['content-type' => $contentType] + $headers, $body);
+        return new self($status, \array_change_key_case($headers) + ['content-type' => $contentType], $body);
     }
 
     /**

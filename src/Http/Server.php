@@ -6,7 +6,7 @@ namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
 use Weft\Http\Internal\Requests;
-use Weft\Log\StreamLogger;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\GrpcServer;
 use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
@@ -50,7 +50,7 @@ final class Server
             $proxies !== null && $proxies->proxyProtocol,
         );
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
-        $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::fromEnvironment(), $debug, $cancelOnDisconnect);
+        $this->requests = new Requests($this->native, $handler, GuardedLogger::around($logger), $debug, $cancelOnDisconnect);
     }
 
     /**

@@ -13,9 +13,9 @@ final class ServerSentEvent implements \Stringable
      * @param string $data UTF-8; the client receives every line break as `\n`
      * @param string $event the event type for `addEventListener()`; empty is `message`
      * @param string|null $id the client sends it as `Last-Event-ID` when it reconnects; an empty id resets it
-     * @param float|null $retry seconds after which the client reconnects when the stream ends, at least 0; null leaves it to the client
+     * @param float|null $retry seconds after which the client reconnects when the stream ends, 0 to 1,000,000,000; null leaves it to the client
      *
-     * @throws \ValueError a type or an id has a line break or a zero byte, the data is not UTF-8, or `$retry` is negative
+     * @throws \ValueError a type or an id has a line break or a zero byte, the data is not UTF-8, or `$retry` is out of range
      */
     public function __construct(
         public readonly string $data,
@@ -32,7 +32,7 @@ final class ServerSentEvent implements \Stringable
             throw new \ValueError('The data of an event is UTF-8: encode other bytes, for example with base64_encode()');
         }
         if ($retry !== null && !($retry >= 0.0 && $retry <= 1e9)) {
-            throw new \ValueError('retry must be at least 0 seconds, got ' . Number::text($retry));
+            throw new \ValueError('The retry of an event must be 0 to 1,000,000,000 seconds, got ' . Number::text($retry));
         }
     }
 

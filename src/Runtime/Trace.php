@@ -47,14 +47,21 @@ final class Trace
     /**
      * Starts a span: a child of the caller's, or the first of a new trace if `$traceparent` is null or malformed.
      *
-     * @param string|null $tracestate ignored without a valid `$traceparent` (§3.3), or beyond 4,096 bytes
+     * @param string|null $tracestate ignored without a valid `$traceparent` (§3.3), beyond 4,096 bytes, or if it is not printable ASCII
      */
     public static function continue(?string $traceparent, ?string $tracestate = null): self
     {
+        $traceparent = self::printable($traceparent);
         $own = traceparent($traceparent);
         $isChild = $traceparent !== null && \substr($own, 3, 32) === \substr($traceparent, 3, 32);
 
-        return new self($own, $isChild && $tracestate !== null && $tracestate !== '' && \strlen($tracestate) <= self::STATE_BYTES ? $tracestate : null);
+        return new self($own, $isChild && \strlen($tracestate ?? '') <= self::STATE_BYTES ? self::printable($tracestate) : null);
+    }
+
+    /** Both fields are printable ASCII (§3.2.2, §3.3.1.3), and gRPC sends no other metadata. */
+    private static function printable(?string $field): ?string
+    {
+        return $field !== null && \preg_match('/^[\x20-\x7E]+$/D', $field) === 1 ? $field : null;
     }
 
     /** @internal a span that has a name already: a valid `traceparent` of version 00 */

@@ -336,16 +336,18 @@ class DelayTest extends BusTestCase
         });
     }
 
-    public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(): void
+    /** @dataProvider brokenSchedules */
+    #[DataProvider('brokenSchedules')]
+    public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(\Closure $broken): void
     {
-        $this->inRuntime(function (): void {
+        $this->inRuntime(function () use ($broken): void {
             $log = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $heard = [];
             $bus = Bus::connect(new Memory(), $database, new BusOptions(logger: $log))->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {
                 $heard[] = $command->id;
             }));
-            $bus->schedule('broken', '* * * * *', static fn(): StoreCustomer => throw new \LogicException('no such report'));
+            $bus->schedule('broken', '* * * * *', $broken);
             $bus->schedule('sound', '* * * * *', static fn(): StoreCustomer => self::customer('sound'));
             $bus->queue(self::QUEUE)->declare();
             foreach (['broken', 'sound'] as $name) {
@@ -421,6 +423,19 @@ class DelayTest extends BusTestCase
         yield 'too long' => [\str_repeat('x', 201), \str_repeat('x', 201)];
         yield 'not UTF-8' => ["Nachtl\xe4ufe", 'Nachtl?ufe'];
         yield 'with NUL' => ["a\0", "a\0"];
+    }
+
+    /** @return iterable<string, array{\Closure(): StoreCustomer}> */
+    public static function brokenSchedules(): iterable
+    {
+        yield 'it throws' => [static fn(): StoreCustomer => throw new \LogicException('no such report')];
+        yield 'it waits for a task that was cancelled' => [static function (): StoreCustomer {
+            $task = async(static fn() => delay(9));
+            $task->cancel('no such report');
+            $task->await();
+
+            return self::customer('never');
+        }];
     }
 
     public function testAScheduleWhoseRuleWasChangedFollowsTheNewOne(): void

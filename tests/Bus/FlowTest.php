@@ -203,8 +203,8 @@ final class FlowTest extends BusTestCase
     {
         yield [['priority' => 10], 'A priority must be 0 to 9, got 10'];
         yield [['priority' => -1], 'A priority must be 0 to 9, got -1'];
-        yield [['expires' => 0.0], 'The expiry of a message must be above 0 seconds, got 0'];
-        yield [['expires' => \NAN], 'The expiry of a message must be above 0 seconds, got NAN'];
+        yield [['expires' => 0.0], 'The expiry of a message must be above 0 and below 10,000,000,000 seconds, got 0'];
+        yield [['expires' => \NAN], 'The expiry of a message must be above 0 and below 10,000,000,000 seconds, got NAN'];
         yield [['headers' => ['message-id' => 'x']], 'not reserved for the bus'];
         yield [['headers' => ['weft-future' => 'x']], 'not reserved for the bus'];
         yield [['headers' => ['a' => 1]], 'got "a" with int'];

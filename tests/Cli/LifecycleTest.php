@@ -145,6 +145,86 @@ final class LifecycleTest extends TestCase
         yield 'after its limit' => ['Weft\Restart::onFailure(delay: 0.001, limit: 2)', 3];
     }
 
+    /** @dataProvider loops */
+    #[DataProvider('loops')]
+    public function testATaskThatFailsForGoodEndsTheOthersWhateverTheyDoWithTheirCancellation(string $work, string $restart): void
+    {
+        $this->start('', <<<PHP
+            \$routes->get('/', fn() => Response::text('x'));
+            \$app->onStop(fn() => say('stopped'))
+                ->check('cache', fn() => true, every: 0.01)
+                ->task('follow', function () { {$work} }, {$restart})
+                ->task('license', function () { delay(0.05); throw new DomainException('the license is gone'); }, Weft\Restart::never());
+            PHP);
+        [$code, $told] = $this->end();
+
+        self::assertSame(255, $code);
+        self::assertStringContainsString('Uncaught DomainException: the license is gone', $told);
+        self::assertStringContainsString("stopped\n", $told);
+        self::assertStringNotContainsString('restarted', $told);
+    }
+
+    public static function loops(): iterable
+    {
+        $loop = 'while (true) { delay(0.01); }';
+        yield 'it ends with it' => [$loop, 'Weft\Restart::onFailure(delay: 0.001)'];
+        yield 'it returns' => ["try { $loop } catch (Weft\Runtime\CancelledException) { return; }", 'Weft\Restart::always(delay: 0.001)'];
+        yield 'it wraps it' => ["try { $loop } catch (Weft\Runtime\CancelledException \$cancelled) { throw new RuntimeException('no answer', previous: \$cancelled); }", 'Weft\Restart::onFailure(delay: 0.001)'];
+    }
+
+    public function testAnApplicationThatHasFailedIsNotReadyWhileItsTasksCleanUp(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->metrics('127.0.0.1:0')
+                ->check('cache', fn() => true, every: 0.01)
+                ->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
+                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\Restart::never());
+            PHP);
+        self::assertSame(1, \preg_match('~http://(\S+)/metrics~', $this->line(), $found));
+        $ready = "http://$found[1]/ready";
+        $this->awaitReady($ready, 200, "1 of 1 workers are ready\n");
+        \touch("{$this->app->directory}/gone");
+        $this->awaitReady($ready, 503, "0 of 1 workers are ready, stopping\n");
+        \touch("{$this->app->directory}/go");
+
+        self::assertSame(255, $this->end()[0]);
+    }
+
+    public function testAWorkerWhoseApplicationHasFailedDoesNotCountAsReady(): void
+    {
+        $this->write('', <<<'PHP'
+            $app->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
+                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\Restart::never());
+            PHP);
+        $run = new Supervised($this->app->file, ['--workers=1', '--metrics=127.0.0.1:0']);
+        $ready = "http://{$run->wait('metrics')['address']}/ready";
+        $run->wait('is ready');
+        $this->awaitReady($ready, 200, "1 of 1 workers are ready\n");
+        \touch("{$this->app->directory}/gone");
+        $this->awaitReady($ready, 503, "0 of 1 workers are ready\n");
+        \unlink("{$this->app->directory}/gone");
+        \touch("{$this->app->directory}/go");
+        $this->awaitReady($ready, 200, "1 of 1 workers are ready\n");
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testACheckThatWaitsForACancelledTaskFailsAndTheApplicationGoesOn(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->check('cache', function () { $probe = Weft\detach(fn() => delay(5)); $probe->cancel('no connection'); $probe->await(); }, every: 0.01)
+                ->check('other', function () { static $calls = 0; ++$calls === 20 && say('goes on'); }, every: 0.01);
+            PHP);
+        $told = '';
+        while (($line = $this->line()) !== 'goes on') {
+            $told .= "$line\n";
+        }
+        \proc_terminate($this->process);
+
+        self::assertSame(0, $this->end()[0]);
+        self::assertStringContainsString('Health check cache fails: Task ', $told);
+    }
+
     /** @dataProvider slow */
     #[DataProvider('slow')]
     public function testWorkThatOutlivesTheGraceIsCancelled(string $program, ?string $request): void
@@ -316,8 +396,9 @@ final class LifecycleTest extends TestCase
     {
         yield 'a task twice' => ['The application has a background task "a" already', static fn() => (new App())->task('a', static fn() => null)->task('a', static fn() => null)];
         yield 'a check twice' => ['The application has a health check "a" already', static fn() => (new App())->check('a', static fn() => null)->check('a', static fn() => null)];
-        yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
-        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
+        yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds and finite, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
+        yield 'a check that never comes' => ['must be above 0 seconds and finite, got INF and 2', static fn() => (new App())->check('a', static fn() => null, every: \INF)];
+        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
         yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => Restart::always(limit: 0)];
     }
 

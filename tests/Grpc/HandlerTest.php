@@ -89,6 +89,30 @@ final class HandlerTest extends GrpcTestCase
         self::assertStatus(Status::Ok, $server->post(self::LIST, self::EMPTY_MESSAGE));
     }
 
+    public function testAFailureIsLoggedWithATraceWhateverTheClientSendsAsOne(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("secret")', app: 'new Weft\Log\StreamLogger(format: Weft\Log\Format::Json)');
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228, '-H', "traceparent: \xff"), 'the handler failed');
+        self::assertTrue($server->awaitLog('/api.Users/Get failed: LogicException: secret at '));
+        self::assertMatchesRegularExpression('/"trace_id":"[0-9a-f]{32}"/', $server->log());
+    }
+
+    public function testALoggerThatThrowsChangesNoAnswerAndDoesNotEndTheServer(): void
+    {
+        $server = $this->serve(
+            '"get" => static fn() => throw new LogicException("secret"), "list" => static function () { echo "loud"; return []; }',
+            app: 'new class extends Psr\Log\AbstractLogger { public function log($level, $message, array $context = []): void { throw new RuntimeException("the disk is full"); } }',
+        );
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
+        self::assertStatus(Status::Unimplemented, $server->post('/api.Users/Nothing', self::USER_228), 'there is no method /api.Users/Nothing');
+        self::assertStatus(Status::Ok, $server->post(self::LIST, self::EMPTY_MESSAGE));
+        foreach (['the disk is full; the record was: /api.Users/Get failed: LogicException: secret', 'gRPC calls refused (unknown_method): 1', 'Discarded output printed by /api.Users/List'] as $record) {
+            self::assertTrue($server->awaitLog($record), $server->log());
+        }
+    }
+
     public function testExitIsUnknownNamesTheCallAndLetsOtherCallsFinish(): void
     {
         $server = $this->serve(

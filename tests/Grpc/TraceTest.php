@@ -79,6 +79,18 @@ final class TraceTest extends GrpcTestCase
         self::assertSame("{$answer[0]} ", $answer[1]);
     }
 
+    public function testAStateThatGrpcDoesNotSendIsNoFailureOfTheHandler(): void
+    {
+        $server = $this->serve(self::ECHO, more: '$app->http("127.0.0.1:0")->get("/", static fn(Request $request): array => [
+            (new \Weft\Examples\Users\UsersClient(\Weft\Grpc\Client\Http2Channel::connect($request->header("host"))))->get(new GetUserRequest(1))->email,
+        ]);');
+
+        foreach (['a=é', "a=1,\tb=2"] as $state) {
+            $answer = (string) file_get_contents("http://$server->address/", false, stream_context_create(['http' => ['header' => ['traceparent: ' . self::PARENT, "tracestate: $state"]]]));
+            self::assertMatchesRegularExpression('/^\["00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-01 "\]$/', $answer);
+        }
+    }
+
     public function testATracedChannelReportsASpanForEachCall(): void
     {
         $server = $this->serve(self::ECHO . ', ' . self::LIST_ECHO . ', "import" => static fn() => throw new StatusException(Status::NotFound, "none")');

@@ -83,6 +83,17 @@ final class AdapterTest extends HttpTestCase
         self::assertStringNotContainsString('failed', $server->log());
     }
 
+    public function testARequestOfHttp10WithoutAHostReachesAPsr7Application(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . '$psr17 = new Nyholm\Psr7\Factory\Psr17Factory();'
+            . '$routes->fallback(new Weft\Http\PsrHandler(static fn($request) => $psr17->createResponse()->withBody($psr17->createStream($request->getUri() . " " . json_encode(array_intersect_key($request->getServerParams(), ["HTTP_HOST" => 1, "SERVER_NAME" => 1])))), $psr17, $psr17));');
+
+        $response = $server->exchange("GET /health HTTP/1.0\r\n\r\n");
+
+        self::assertStatus(200, $response);
+        self::assertSame('http://localhost/health {"SERVER_NAME":"localhost"}', self::bodyOf($response));
+    }
+
     public function testALargePsr7BodyArrivesWhole(): void
     {
         $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . '$routes->get("/", new Weft\Http\PsrHandler(static fn() => $psr17->createResponse()->withBody($psr17->createStream(str_repeat("0123456789", 100_000))), $psr17, $psr17));');

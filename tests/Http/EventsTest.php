@@ -25,12 +25,13 @@ final class EventsTest extends HttpTestCase
 
     public function testAFieldThatWouldForgeAnotherEventIsRefused(): void
     {
-        foreach ([['x', "a\ndata: b"], ['x', "a\r"], ['x', '', "1\n"], ['x', '', "1\0"], ["\xff"], ['x', "\xff"], ['x', '', null, -1.0], ['x', '', null, \NAN]] as $arguments) {
+        foreach ([['x', "a\ndata: b"], ['x', "a\r"], ['x', '', "1\n"], ['x', '', "1\0"], ["\xff"], ['x', "\xff"], ['x', '', null, -1.0], ['x', '', null, \NAN], ['x', '', null, 2e9]] as $arguments) {
             try {
                 new ServerSentEvent(...$arguments);
                 self::fail('was taken: ' . serialize($arguments));
             } catch (\ValueError $error) {
                 self::assertNotSame('', $error->getMessage());
+                isset($arguments[3]) && self::assertMatchesRegularExpression('/^The retry of an event must be 0 to 1,000,000,000 seconds, got (-1|NAN|2000000000|2\.0E\+9)$/', $error->getMessage());
             }
         }
     }

@@ -50,6 +50,22 @@ final class MessageTest extends HttpTestCase
         }
     }
 
+    public function testTasksThatReadTheSameBodyOrFormAtOnceAllHaveIt(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->post("/body", static fn(Request $r): array => array_map(strlen(...), Weft\all([$r->body(...), $r->body(...), static function () use ($r) { $first = async($r->body(...)); delay(0.01); $first->cancel(); return $r->body(); }])));
+            $routes->post("/form", static fn(Request $r): array => array_map(count(...), Weft\all([$r->form(...), $r->uploads(...), $r->form(...)])));
+            PHP);
+        $file = (string) tempnam(sys_get_temp_dir(), 'body');
+        file_put_contents($file, random_bytes(1_000_000));
+
+        foreach (['--http1.1', '--http2-prior-knowledge'] as $protocol) {
+            self::assertSame('[1000000,1000000,1000000]', self::bodyOf($server->get('/body', $protocol, '-H', 'Expect:', '--limit-rate', '10M', '--data-binary', "@$file")));
+            self::assertSame('[1,1,1]', self::bodyOf($server->get('/form', $protocol, '-H', 'Expect:', '-F', 'a=1', '-F', "file=@$file")));
+        }
+        unlink($file);
+    }
+
     public function testABodyBeyondTheLimitIs413(): void
     {
         $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::text($r->body()));', ', limits: new Limits(body: new BodyLimits(bytes: 1000))');
@@ -98,6 +114,36 @@ final class MessageTest extends HttpTestCase
         self::assertSame(18, $code, $output);
         self::assertSame(92, $server->curl('/', '--http2-prior-knowledge')[0]);
         self::assertTrue($server->awaitLog('LogicException: in the middle'));
+    }
+
+    /** @dataProvider endsOfOthers */
+    #[DataProvider('endsOfOthers')]
+    public function testAStreamThatFailsWithTheEndOfAnotherTaskIsLoggedToo(string $failure, string $logged): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { yield "one"; ' . $failure . ' })()));');
+
+        self::assertNotSame(0, $server->curl('/')[0]);
+        self::assertTrue($server->awaitLog("GET / failed: $logged"), $server->log());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function endsOfOthers(): iterable
+    {
+        yield 'a task that was cancelled' => ['$task = async(static fn() => delay(9)); $task->cancel("no connection"); $task->await();', 'Weft\Runtime\CancelledException: Task #'];
+        yield 'another client' => ['throw new Weft\Http\ClientDisconnectedException("of another request");', 'Weft\Http\ClientDisconnectedException: of another request'];
+    }
+
+    public function testAStreamWhoseClientLeavesIsNotLogged(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { try { while (true) { yield str_repeat("x", 65536); delay(0.001); } } finally { fwrite(STDERR, "over"); } })()));', ', cancelOnDisconnect: false');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        fread($socket, 1);
+        fclose($socket);
+
+        self::assertTrue($server->awaitLog('over'));
+        self::assertStatus(404, $server->get('/other'));
+        self::assertSame('over', $server->log());
     }
 
     public function testCookiesAreSetOnePerField(): void

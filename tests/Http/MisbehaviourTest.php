@@ -29,6 +29,24 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertSame([0, "ended\n"], $server->stop());
     }
 
+    public function testALoggerThatThrowsChangesNoAnswerAndDoesNotEndTheServer(): void
+    {
+        $server = $this->serve(
+            self::HELLO . '$routes->get("/loud", static function () { echo "loud"; return Response::text("answer"); })->get("/slow", static function () { delay(60); })->get("/broken", static fn() => throw new LogicException("broken"));',
+            ', limits: new Limits(deadline: 0.2)',
+            app: 'new class extends Psr\Log\AbstractLogger { public function log($level, $message, array $context = []): void { throw new RuntimeException("the disk is full"); } }',
+        );
+
+        self::assertSame('answer', self::bodyOf($server->get('/loud')));
+        self::assertStatus(503, $server->get('/slow'));
+        self::assertStatus(500, $server->get('/broken'));
+        self::assertStatus(400, $server->exchange("GET / HTTP/1.1\r\n\r\n"));
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+        foreach (['the disk is full; the record was: Discarded output printed by GET /loud', 'GET /slow from 127.0.0.1', 'GET /broken failed: LogicException: broken', 'HTTP server refused 1 × '] as $record) {
+            self::assertTrue($server->awaitLog($record), $server->log());
+        }
+    }
+
     public function testTemplatesOfRequestsThatWaitMeanwhileDoNotMix(): void
     {
         $server = $this->serve('$routes->get("/{name}", static function (string $name) { ob_start(); echo "<$name "; delay($name === "a" ? 0.2 : 0.1); ob_start(); echo "inner"; delay(0.1); $inner = ob_get_clean(); echo "$inner $name>"; return Response::text(ob_get_clean()); });');

@@ -137,6 +137,20 @@ final class ServerTest extends HttpTestCase
         self::assertSame('', $server->log());
     }
 
+    public function testFieldsOfTheApplicationReplaceThoseOfTheServerInAnyCase(): void
+    {
+        $server = $this->serve('
+            $routes->get("/", static fn() => throw new HttpException(401, "<b>login</b>", ["Content-Type" => "text/html", "WWW-Authenticate" => "Basic"]));
+            $routes->get("/{name}", static fn(string $name) => Response::stream(["a;b"], headers: [$name => "text/csv"]));
+        ');
+
+        foreach ([[], ['-H', 'accept: application/json']] as $arguments) {
+            $response = $server->get('/', ...$arguments);
+            self::assertSame(['text/html', 'Basic'], [self::field($response, 'content-type'), self::field($response, 'www-authenticate')], $response);
+        }
+        self::assertSame(['text/csv', 'text/csv'], [self::field($server->get('/Content-Type'), 'content-type'), self::field($server->get('/content-type'), 'content-type')]);
+    }
+
     public function testAClientThatGoesAwayCancelsItsTask(): void
     {
         $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(60); } catch (Throwable $e) { fprintf(STDERR, $e->getMessage()); throw $e; } return Response::text(""); });');

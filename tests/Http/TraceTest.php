@@ -64,6 +64,23 @@ final class TraceTest extends HttpTestCase
         }
     }
 
+    public function testAFieldThatIsNoAsciiIsIgnoredAndTheFailureOfTheHandlerIsLogged(): void
+    {
+        $server = $this->serve(
+            '$routes->get("/", static fn() => Weft\Runtime\Trace::current()->headers())->get("/loud", static function () { echo "loud"; })->get("/broken", static fn() => throw new LogicException("x"));',
+            app: 'new Weft\Log\StreamLogger(format: Weft\Log\Format::Json)',
+        );
+
+        self::assertStatus(204, $server->get('/loud', '-H', "traceparent: \xff"));
+        self::assertStatus(500, $server->get('/broken', '-H', "traceparent: \xff"));
+        self::assertTrue($server->awaitLog('GET /broken failed'));
+        foreach (['loud', 'LogicException'] as $text) {
+            self::assertSame(1, preg_match("/^.*$text.*$/m", $server->log(), $record));
+            self::assertMatchesRegularExpression('/"trace_id":"[0-9a-f]{32}"/', $record[0]);
+        }
+        self::assertSame(['traceparent'], array_keys(self::answered($server->get('/', '-H', 'traceparent: ' . self::PARENT, '-H', 'tracestate: a=é'))));
+    }
+
     /** @return array<string, mixed> */
     private static function answered(string $response): array
     {

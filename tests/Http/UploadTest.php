@@ -67,6 +67,30 @@ final class UploadTest extends HttpTestCase
         self::assertSame('[{"a":"1","b":["2"]},[]]', self::bodyOf($this->server()->get('/', '-d', 'a=1&b[]=2')));
     }
 
+    /** @dataProvider contentTypes */
+    #[DataProvider('contentTypes')]
+    public function testABodyOfAnotherContentTypeIsNoForm(int $status, string $fields, string $body): void
+    {
+        $response = $this->server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: " . \strlen($body) . "\r\n$fields\r\n$body");
+
+        self::assertStatus($status, $response);
+        self::assertSame($status === 415 ? 'application/x-www-form-urlencoded, multipart/form-data' : '', self::field($response, 'accept-post'));
+    }
+
+    /** @return iterable<string, array{int, string, string}> */
+    public static function contentTypes(): iterable
+    {
+        yield 'a form' => [200, "Content-Type: Application/X-WWW-Form-URLEncoded ; charset=utf-8\r\n", 'a=1'];
+        yield 'an empty form' => [200, "Content-Type: application/x-www-form-urlencoded\r\n", ''];
+        yield 'no body' => [200, '', ''];
+        yield 'bytes without a type' => [415, '', 'a=1'];
+        yield 'JSON' => [415, "Content-Type: application/json\r\n", '{"a":1}'];
+        yield 'text' => [415, "Content-Type: text/plain\r\n", 'a=1&admin=1'];
+        yield 'parts of another kind' => [415, "Content-Type: multipart/mixed; boundary=XX\r\n", '--XX--'];
+        yield 'a type that begins like a form' => [415, "Content-Type: application/x-www-form-urlencoded+x\r\n", 'a=1'];
+        yield 'a type that begins like parts' => [415, "Content-Type: multipart/form-data-x; boundary=XX\r\n", '--XX--'];
+    }
+
     public function testAnUploadIsKeptWhereItIsMovedAndDeletedWhereItIsNot(): void
     {
         $to = "{$this->directory->path}/kept.txt";

@@ -123,6 +123,14 @@ final class WebSocketTest extends HttpTestCase
         self::assertTrue($server->awaitLog('GET / failed: LogicException: secret'));
     }
 
+    public function testAHandlerThatFailsWithTheEndOfAnotherTaskClosesWith1011(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $task = async(static fn() => delay(9)); $task->cancel("no connection"); $task->await(); });');
+
+        self::assertSame(1011, WebSocketClient::open($server)->closeCode());
+        self::assertTrue($server->awaitLog('GET / failed: Weft\\Runtime\\CancelledException: Task #'), $server->log());
+    }
+
     public function testTasksOfAHandlerEndWithItsWebSocket(): void
     {
         $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { async(static function () use ($socket) { try { $socket->send("begun"); delay(60); } finally { fprintf(STDERR, "child ended"); } }); $socket->receive(); });');

@@ -204,6 +204,13 @@ final class ProcessTest extends TestCase
         self::assertSame(0, $program->exitCode);
     }
 
+    public function testASignalThatCannotBeCaughtIsNamedBeforeTheProgramRuns(): void
+    {
+        $program = Subprocess::run('try { run(static fn() => print("ran"), cancelOn: [SIGTERM, SIGKILL]); } catch (Weft\UsageError $e) { echo $e->getMessage(); }');
+
+        self::assertSame('cannot wait for signal 9: signal 9 does not exist or cannot be caught', $program->output);
+    }
+
     public function testASignalEndsAProcessThatDoesNotListen(): void
     {
         $program = Subprocess::run('run(function () { echo "ready\n"; delay(3600); });', ["ready\n", SIGTERM]);

@@ -56,6 +56,8 @@ final class TraceTest extends TestCase
         yield 'none' => [null];
         yield 'empty' => [''];
         yield 'upper case' => ['00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01'];
+        yield 'no UTF-8' => ["\xff"];
+        yield 'a tab at its end' => [self::PARENT . "\t"];
         yield 'no span' => ['00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01'];
     }
 
@@ -63,6 +65,13 @@ final class TraceTest extends TestCase
     {
         self::assertNotNull(Trace::continue(self::PARENT, \str_repeat('x', 4_096))->tracestate);
         self::assertNull(Trace::continue(self::PARENT, \str_repeat('x', 4_097))->tracestate);
+    }
+
+    public function testAStateThatIsNotPrintableAsciiIsDropped(): void
+    {
+        foreach (['a=é', "a=\xff", "a=1,\tb=2", "a=1\n", ''] as $state) {
+            self::assertSame(['traceparent'], \array_keys(Trace::continue(self::PARENT, $state)->headers()));
+        }
     }
 
     public function testTasksInheritTheCurrentSpanAndOthersDoNotSeeIt(): void

@@ -40,6 +40,7 @@ use Weft\Bus\Serializer;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\DelayingTransport;
+use Weft\Log\Internal\GuardedLogger;
 use Weft\Log\StreamLogger;
 use Weft\Runtime\Local;
 use Weft\Sql\Database;
@@ -88,7 +89,7 @@ final class Setup
         public readonly BusOptions $options,
     ) {
         $logger = $options->logger ?? StreamLogger::fromEnvironment();
-        $this->logger = new GuardedLogger($logger);
+        $this->logger = GuardedLogger::around($logger);
         $this->container = $options->container;
         $this->codec = new Codec($options->messages->keys, new MessageRules($options->messages->serializers, $options->messages->routes));
         $this->claims = new BodyStore($options->messages->claims);

@@ -46,7 +46,7 @@ final class Saga
             throw new \ValueError("The name of a saga must have 1 to 100 bytes, \"{$name}\" has " . \strlen($name ?? ''));
         }
         if ($expires !== null && !($expires > 0.0 && $expires < 1e10)) {
-            throw new \ValueError('The expiry of a saga must be above 0 seconds, or null for never; got ' . Number::text($expires));
+            throw new \ValueError('The expiry of a saga must be above 0 and below 10,000,000,000 seconds, or null for never; got ' . Number::text($expires));
         }
         if ($version < 1) {
             throw new \ValueError("The version of a saga must be at least 1, got {$version}");

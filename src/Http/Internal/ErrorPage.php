@@ -31,12 +31,12 @@ final class ErrorPage
         if ($error instanceof InvalidRequestException || self::isReadByProgram($request)) {
             $problem = $error->problem()->response();
 
-            return new Response($problem->status, $error->headers + $problem->headers, $problem->body);
+            return new Response($problem->status, \array_change_key_case($error->headers) + $problem->headers, $problem->body);
         }
         $text = $error->getMessage();
         $page = $text === '' ? self::plain($error->status) : Response::text("$text\n", $error->status);
 
-        return new Response($page->status, $error->headers + $page->headers, $page->body);
+        return new Response($page->status, \array_change_key_case($error->headers) + $page->headers, $page->body);
     }
 
     /** The reason phrase, empty where none is known. */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Http\FormLimits;
+use Weft\Http\HttpException;
 use Weft\Http\PayloadTooLargeException;
 use Weft\Http\Request;
 use Weft\Http\Upload;
@@ -19,6 +20,9 @@ use Weft\Runtime\Internal\WaitsFor;
  */
 final class Form
 {
+    private const ENCODED = 'application/x-www-form-urlencoded';
+    private const MULTIPART = 'multipart/form-data';
+
     /**
      * @param array<array-key, mixed> $values
      * @param list<Upload> $uploads
@@ -27,10 +31,15 @@ final class Form
     {
     }
 
+    /** A request without a content type and without a body, such as a GET, has an empty form. */
     #[WaitsFor('the form of an HTTP request')]
     public static function read(Request $request, FormLimits $limits): self
     {
         if (!self::isMultipart($request)) {
+            if (!self::isForm($request) && ($request->header('content-type') !== null || $request->body() !== '')) {
+                throw new HttpException(415, 'The body must be a form, with the content type ' . self::ENCODED . ' or ' . self::MULTIPART, ['accept-post' => self::ENCODED . ', ' . self::MULTIPART]);
+            }
+
             return new self(self::values($request->body(), 'form'), []);
         }
         $pairs = $uploads = [];
@@ -85,11 +94,17 @@ final class Form
 
     public static function isForm(Request $request): bool
     {
-        return self::isMultipart($request) || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
+        return \in_array(self::mediaType($request), [self::ENCODED, self::MULTIPART], true);
     }
 
     public static function isMultipart(Request $request): bool
     {
-        return \stripos($request->header('content-type') ?? '', 'multipart/form-data') === 0;
+        return self::mediaType($request) === self::MULTIPART;
+    }
+
+    /** Without its parameters. */
+    private static function mediaType(Request $request): string
+    {
+        return \strtolower(\rtrim(\explode(';', $request->header('content-type') ?? '', 2)[0]));
     }
 }

@@ -29,7 +29,12 @@ final class RefusalLog
             /** @var list<array{string, int, ?string, string}> $refusals */
             $refusals = Native\take($op);
             foreach ($refusals as [$reason, $count, $peer, $detail]) {
-                $this->log($reason, $count, $peer, $detail);
+                $this->logger->warning('HTTP server refused {count} × {reason}, last from {peer}{detail}', [
+                    'reason' => $reason,
+                    'count' => $count,
+                    'peer' => $peer ?? 'an unknown address',
+                    'detail' => $detail === '' ? '' : ": $detail",
+                ]);
             }
             $this->watch($scheduler);
         });
@@ -40,17 +45,6 @@ final class RefusalLog
         if ($this->waiting !== null) {
             Scheduler::$current?->unlisten($this->waiting);
             $this->waiting = null;
-        }
-    }
-
-    /** Without free descriptors PHP cannot load the classes of a logger: that failure must not end the server. */
-    private function log(string $reason, int $count, ?string $peer, string $detail): void
-    {
-        $values = ['reason' => $reason, 'count' => $count, 'peer' => $peer ?? 'an unknown address', 'detail' => $detail === '' ? '' : ": $detail"];
-        try {
-            $this->logger->warning('HTTP server refused {count} × {reason}, last from {peer}{detail}', $values);
-        } catch (\Throwable) {
-            \error_log("HTTP server refused $count × $reason, last from {$values['peer']}{$values['detail']}");
         }
     }
 }

@@ -47,10 +47,12 @@ final class ServerParameters
             'SCRIPT_NAME' => '',
             'SCRIPT_FILENAME' => '',
             'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
-            'HTTP_HOST' => $host,
-            'SERVER_NAME' => $host,
+            'SERVER_NAME' => self::hostOf($request),
             'SERVER_PORT' => $isSecure ? 443 : 80,
         ];
+        if ($host !== '') {
+            $parameters['HTTP_HOST'] = $host;
+        }
         if (\str_contains($host, ':') && \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1) {
             $parameters['SERVER_NAME'] = $found[1];
             $parameters['SERVER_PORT'] = (int) $found[2];
@@ -76,6 +78,14 @@ final class ServerParameters
 
         /** @var array<string, string|int|float> $parameters */
         return $parameters;
+    }
+
+    /** Host and port of the request's URI: a client of HTTP/1.0 may name none, such as the health check of a load balancer. */
+    public static function hostOf(Request $request): string
+    {
+        $host = $request->host();
+
+        return $host === '' ? 'localhost' : $host;
     }
 
     /** Whether a header field may become a `$_SERVER` variable. */

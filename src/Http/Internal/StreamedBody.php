@@ -8,6 +8,7 @@ use Weft\Http\BodyWriter;
 use Weft\Http\ClientDisconnectedException;
 use Weft\Native\HttpStream;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 
 /**
  * Bodies that are made while they are sent.
@@ -17,17 +18,21 @@ use Weft\Runtime\CancelledException;
 final class StreamedBody
 {
     /**
-     * A client that disconnects ends it silently; any other failure aborts the response.
+     * The client that disconnects and the cancellation of the request end it silently; any other failure aborts the response, also the
+     * disconnection of another client and the cancellation of another task.
      *
      * @param iterable<string>|\Closure(BodyWriter): void $body
      */
     public static function write(HttpStream $stream, iterable|\Closure $body): void
     {
+        $writer = new BodyWriter($stream);
         try {
-            $writer = new BodyWriter($stream);
             self::copy($body, $writer);
             $writer->end();
-        } catch (ClientDisconnectedException | CancelledException) {
+        } catch (ClientDisconnectedException | CancelledException $thrown) {
+            if (!Scheduler::isCancelledBy($thrown) && !$writer->isDisconnected()) {
+                throw $thrown;
+            }
         } finally {
             $stream->abort();
         }

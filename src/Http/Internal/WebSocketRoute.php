@@ -12,7 +12,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\WebSocket;
 use Weft\Http\WebSocketOptions;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
 
 use function Weft\scope;
@@ -72,7 +72,7 @@ final class WebSocketRoute
                 ($this->handler)(...$arguments);
                 $socket->close();
             } catch (\Throwable $error) {
-                $socket->close(...$error instanceof CancelledException ? [1001, 'cancelled'] : [1011, 'the handler failed']);
+                $socket->close(...Scheduler::isCancelledBy($error) ? [1001, 'cancelled'] : [1011, 'the handler failed']);
                 throw $error;
             } finally {
                 $scope->cancel('its WebSocket is closed');

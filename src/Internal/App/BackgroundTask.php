@@ -8,6 +8,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Internal\Jitter;
 use Weft\Restart;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
 
 use function Weft\delay;
@@ -58,7 +59,7 @@ final class BackgroundTask
             try {
                 ($this->work)();
                 $failures = 0;
-                if (!$this->restart->afterReturn) {
+                if (!$this->restart->afterReturn || self::isCancelled()) {
                     return;
                 }
                 $pause = $this->restart->delay;
@@ -67,6 +68,9 @@ final class BackgroundTask
                     $thrown instanceof CancelledException || throw $thrown;
 
                     return;
+                }
+                if (self::isCancelled()) {
+                    throw $thrown;
                 }
                 $failures = (\hrtime(true) - $started) / 1e9 > $this->restart->maxDelay ? 1 : $failures + 1;
                 $pause = $this->pause($failures, $thrown);
@@ -77,6 +81,12 @@ final class BackgroundTask
                 $this->isStopping || throw $cancelled;
             }
         }
+    }
+
+    /** Whether the application has failed: a cancellation is thrown once, so work that is started again would run forever. */
+    private static function isCancelled(): bool
+    {
+        return Scheduler::task()?->cancelled === true;
     }
 
     private function pause(int $failures, \Throwable $thrown): float

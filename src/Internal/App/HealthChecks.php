@@ -6,7 +6,7 @@ namespace Weft\Internal\App;
 
 use Psr\Log\LoggerInterface;
 use Weft\Internal\Number;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
 use function Weft\async;
@@ -39,7 +39,7 @@ final class HealthChecks
             throw new \Error("The application has a health check \"{$name}\" already");
         }
         if (!($every > 0.0 && $every < \INF && $timeout > 0.0 && $timeout < \INF)) {
-            throw new \ValueError("The interval and the timeout of the health check \"{$name}\" must be above 0 seconds, got " . Number::text($every) . ' and ' . Number::text($timeout));
+            throw new \ValueError("The interval and the timeout of the health check \"{$name}\" must be above 0 seconds and finite, got " . Number::text($every) . ' and ' . Number::text($timeout));
         }
         $this->checks[$name] = [$check, $every, $timeout];
         $this->failing[$name] = false;
@@ -75,10 +75,8 @@ final class HealthChecks
     {
         try {
             return timeout($timeout, $check) === false ? 'it returned false' : null;
-        } catch (CancelledException $cancelled) {
-            throw $cancelled;
         } catch (\Throwable $thrown) {
-            return $thrown;
+            return Scheduler::isCancelledBy($thrown) ? throw $thrown : $thrown;
         }
     }
 

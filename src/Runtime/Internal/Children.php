@@ -158,13 +158,13 @@ final class Children implements Group, Wait
      */
     private function isFailure(\Throwable $thrown): bool
     {
-        return !($thrown instanceof CancelledException)
-            || $thrown->cancellation !== $this->cancellation && !$this->owner->cancelled && !$this->isAsked($thrown->cancellation);
+        return !($thrown instanceof CancelledException) || !$this->owner->cancelled && !$this->isAsked($thrown->cancellation);
     }
 
-    private function isAsked(Cancellation $cancellation): bool
+    /** Whether it is the cancellation of this scope or of one around it. */
+    public function isAsked(Cancellation $cancellation): bool
     {
-        $scope = $this->outer;
+        $scope = $this;
         while ($scope !== null) {
             if ($scope->cancellation === $cancellation) {
                 return true;

@@ -141,6 +141,17 @@ final class Scheduler
     }
 
     /**
+     * Whether `$thrown` asks the running task, or a scope that it has open, to end. Code that catches it throws it again: a cancellation is
+     * thrown once. A CancelledException of another task, for whose end this one has waited, is a failure like any other.
+     */
+    public static function isCancelledBy(\Throwable $thrown): bool
+    {
+        $task = self::$current?->running;
+
+        return $thrown instanceof CancelledException && $task !== null && ($task->cancelled || $task->children?->isAsked($thrown->cancellation) === true);
+    }
+
+    /**
      * The id of the task that is about to wait, 0 outside of `run()`. For an operation that begins in the call that starts it, such as a
      * statement: where nobody may wait for it, it must not begin.
      *
@@ -662,9 +673,14 @@ final class Scheduler
     private function listen(array $signals): void
     {
         foreach ($signals as $signal) {
-            $this->listeners++;
-            $this->watch(Native\signal($signal), function () use ($signal): void {
-                $this->listeners--;
+            $this->listenTo(Native\signal($signal), function (int $op) use ($signal): void {
+                try {
+                    Native\take($op);
+                } catch (\Throwable $uncatchable) {
+                    $this->fail($uncatchable);
+
+                    return;
+                }
                 $this->root->end(new Cancellation("the process received signal $signal"));
             });
         }

@@ -54,7 +54,7 @@ final class WorkerGroup
     /** How many workers are ready and pass all health checks of the application. */
     public function healthy(): int
     {
-        return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready && $slot->current?->failing === []));
+        return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready && $slot->current->failing === [] && $slot->current->running === null));
     }
 
     /** @return list<string> the health checks that fail, with their workers */

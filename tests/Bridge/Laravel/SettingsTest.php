@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Laravel;
 
+use Carbon\Carbon;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Timing;
 
@@ -38,8 +39,8 @@ final class SettingsTest extends TestCase
         $before = self::settingsIn($this->send('/settings'));
         self::assertNoneIsTheSame($before, self::settingsIn($this->send('/settings?change=1')));
 
-        // A macro is code, and stays.
-        self::assertSame(\array_replace($before, ['macro' => true]), self::settingsIn($this->send('/settings')));
+        // A macro is code, and stays; Carbon 3 has it in the object with its settings.
+        self::assertSame(\array_replace($before, ['macro' => \method_exists(Carbon::class, 'setWeekStartsAt')]), self::settingsIn($this->send('/settings')));
     }
 
     /**

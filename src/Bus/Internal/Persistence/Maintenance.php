@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\InboxOptions;
 use Weft\Internal\Jitter;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 
@@ -123,9 +124,10 @@ final class Maintenance
             try {
                 $turn();
                 $pause = self::DELAYED_INTERVAL;
-            } catch (CancelledException $cancelled) {
-                throw $cancelled;
             } catch (\Throwable $thrown) {
+                if (Scheduler::isCancelledBy($thrown)) {
+                    throw $thrown;
+                }
                 // Any exception: without this task nothing would be published, unnoticed.
                 $this->logger->warning('The background task "{name}" of the bus failed and is retried: {error}', ['name' => $name, 'error' => $thrown->getMessage(), 'exception' => $thrown]);
                 delay($pause);

@@ -11,7 +11,7 @@ use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Pool\PoolException;
-use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\ConstraintViolationException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -95,9 +95,10 @@ final class Schedules
         }
         try {
             return $this->advance($name, $cron, $command, $row, $now);
-        } catch (CancelledException $cancelled) {
-            throw $cancelled;
         } catch (\Throwable $thrown) {
+            if (Scheduler::isCancelledBy($thrown)) {
+                throw $thrown;
+            }
             if (($thrown instanceof SqlException || $thrown instanceof PoolException) && DatabaseOutage::passes($thrown)) {
                 throw $thrown;
             }

@@ -65,7 +65,7 @@ final class MessageHeaders
     {
         return !\is_nan($seconds) && $seconds > 0.0 && $seconds < 1e10
             ? $seconds
-            : throw new \ValueError('The expiry of a message must be above 0 seconds, got ' . Number::text($seconds));
+            : throw new \ValueError('The expiry of a message must be above 0 and below 10,000,000,000 seconds, got ' . Number::text($seconds));
     }
 
     /** @return list<string> */

@@ -52,7 +52,7 @@ final class Messages
         $query = $request->queryString();
         $target = $request->path() . ($query === '' ? '' : "?$query");
         $message = $this->requests
-            ->createServerRequest($request->method(), "{$request->scheme()}://{$request->host()}$target", ServerParameters::of($request))
+            ->createServerRequest($request->method(), "{$request->scheme()}://" . ServerParameters::hostOf($request) . $target, ServerParameters::of($request))
             ->withProtocolVersion($request->protocol())
             ->withQueryParams($request->queryParameters())
             ->withCookieParams($request->cookies());

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Log\Internal;
+
+use Psr\Log\AbstractLogger;
+use Psr\Log\LoggerInterface;
+use Weft\Internal\Printable;
+use Weft\Log\StreamLogger;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * A logger whose exceptions change nothing: not the outcome of a message, not the answer to a request, and they do not end the event loop, on
+ * which servers log. PHP's own log receives the record instead.
+ *
+ * @internal
+ */
+final class GuardedLogger extends AbstractLogger
+{
+    /** Bytes written to PHP's own log at most. */
+    private const MAX_BYTES = 8_192;
+
+    private function __construct(private readonly LoggerInterface $logger) {}
+
+    /** @param LoggerInterface|null $logger by default the one of the environment */
+    public static function around(?LoggerInterface $logger): self
+    {
+        return $logger instanceof self ? $logger : new self($logger ?? StreamLogger::fromEnvironment());
+    }
+
+    /**
+     * @param mixed $level
+     * @param string|\Stringable $message
+     * @param array<array-key, mixed> $context
+     */
+    public function log($level, $message, array $context = []): void
+    {
+        try {
+            $this->logger->log($level, $message, $context);
+        } catch (\Throwable $thrown) {
+            if (Scheduler::isCancelledBy($thrown)) {
+                throw $thrown;
+            }
+            $text = 'Weft: the logger ' . $this->logger::class . " failed: {$thrown->getMessage()}; the record was: " . Message::of((string) $message, $context)->text;
+            \error_log(Printable::line(Printable::cut($text, self::MAX_BYTES)));
+        }
+    }
+}
