@@ -95,7 +95,7 @@ final class ClaimCheckTest extends BusTestCase
             $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: $claims)))->handlers(self::storing(static fn() => null));
             $bus->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(7));
-            self::assertSame(0, $bus->admin()->prune());
+            self::assertSame([0, 0, 0], [$bus->admin()->prune(), $claims->store->prune(1e19), $claims->store->prune(\INF)]);
             self::assertSame(1, $claims->store->prune(-10.0));
             self::assertNull($claims->store->get($id));
             self::drain($bus);

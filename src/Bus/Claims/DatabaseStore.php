@@ -6,6 +6,7 @@ namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
 use Weft\Bus\Internal\ClaimCheckTables;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
@@ -40,7 +41,7 @@ final class DatabaseStore implements ClaimStore
     public function prune(float $seconds): int
     {
         $this->prepare();
-        $before = \time() - (int) $seconds;
+        $before = Clock::unixTimeBefore($seconds);
         $deleted = 0;
         do {
             $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS_PER_DELETE), [$before])->affected();

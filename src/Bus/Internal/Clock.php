@@ -25,6 +25,12 @@ final class Clock
         return \hrtime(true) / 1e9;
     }
 
+    /** The Unix time `$seconds` ago, for what is older than that; 0 for any time before 1970, also for INF. */
+    public static function unixTimeBefore(float $seconds): int
+    {
+        return (int) \max(0.0, \time() - $seconds);
+    }
+
     public static function isVirtual(): bool
     {
         return self::$time !== null;
