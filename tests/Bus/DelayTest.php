@@ -158,6 +158,36 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testACancellationInAHandlerIsPartOfItsTransaction(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:?transaction_timeout=2');
+            $bus = Bus::connect('memory:', $database);
+            $cancelled = new \ArrayObject();
+            $bus->handlers(new class ($bus, $cancelled) {
+                public function __construct(private readonly Bus $bus, private readonly \ArrayObject $cancelled) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('SELECT 1')->value();
+                    $this->cancelled[] = $this->bus->cancel($command->name);
+                    $this->cancelled[] = $this->bus->cancel($command->name);
+                    $command->id === '2' || throw new \LogicException('no');
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $id = $bus->publish(new CustomerStored('later'), new SendOptions(delay: 3600.0));
+            $bus->send(new StoreCustomer('1', $id, ''));
+            self::drain($bus);
+            self::assertSame([[true, false], 1], [$cancelled->getArrayCopy(), $bus->admin()->backlog()['delayed']]);
+            $bus->send(new StoreCustomer('2', $id, ''));
+            self::drain($bus);
+
+            self::assertSame([[true, false, true, false], 0], [$cancelled->getArrayCopy(), $bus->admin()->backlog()['delayed']]);
+        });
+    }
+
     public function testAHandlerThatSchedulesAnIdAgainIsDeadLetteredAtOnce(): void
     {
         $this->inRuntime(function (): void {
