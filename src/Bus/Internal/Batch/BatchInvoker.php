@@ -113,6 +113,7 @@ final class BatchInvoker
     private function call(Handler $handler, BatchCall $settled, ?Transaction $transaction, ?float $limit): void
     {
         if ($transaction !== null) {
+            $this->setup->current->value()?->joins($transaction);
             foreach ($settled->items as $item) {
                 $item->context->joins($transaction);
             }
