@@ -225,6 +225,32 @@ class DelayTest extends BusTestCase
         });
     }
 
+    /** @dataProvider farTimes */
+    #[DataProvider('farTimes')]
+    public function testATimeThatIsFarAwayIsNotDue(string $at): void
+    {
+        $this->inRuntime(static function () use ($at): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database)->handlers(self::storing(static fn() => self::fail('it is due')));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1), new SendOptions(at: new \DateTimeImmutable($at), expires: 1.0));
+            $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 0.6));
+
+            self::assertSame([0, '253402300799999', 253_402_300_799_999], [
+                $bus->admin()->stats()->expired,
+                \json_decode($database->execute('SELECT headers FROM weft_delayed')->value(), true)['weft-expires-at'],
+                $database->execute('SELECT due FROM weft_delayed')->value(),
+            ]);
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function farTimes(): iterable
+    {
+        yield 'more milliseconds than an integer has' => ['@92233720368547758'];
+        yield 'a year of six digits' => ['+250000-01-01'];
+    }
+
     public function testADelayedMessageOfAHandlerIsRolledBackWithItsTransaction(): void
     {
         $this->inRuntime(function (): void {

@@ -324,6 +324,24 @@ class RetryTest extends BusTestCase
         self::assertSame(20.0, $retry->delayFor(4, 1.0));
     }
 
+    /** @dataProvider endlessRules */
+    #[DataProvider('endlessRules')]
+    public function testAnEndlessDelayIsRefused(float $delay, float $maxDelay): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('A retry must have a delay and maxDelay of at least 0 and below 1e10 seconds');
+
+        new Retry(delayed: 1, delay: $delay, maxDelay: $maxDelay);
+    }
+
+    /** @return iterable<string, array{float, float}> */
+    public static function endlessRules(): iterable
+    {
+        yield 'a delay' => [\INF, 60.0];
+        yield 'a longest delay' => [1.0, \INF];
+        yield 'more than 64 bits of milliseconds' => [1e17, 1e17];
+    }
+
     public function testARetryRuleForANonExceptionIsRefused(): void
     {
         new Retry(on: [\Throwable::class, \Weft\Bus\Recoverable::class, \DomainException::class]);

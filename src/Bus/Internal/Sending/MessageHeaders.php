@@ -31,7 +31,7 @@ final class MessageHeaders
             $headers[Header::PRIORITY] = (string) $priority;
         }
         if ($expires !== null) {
-            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + $expires) * 1000);
+            $headers[Header::EXPIRES_AT] = (string) Clock::milliseconds(($due ?? Clock::now()) + $expires);
         }
 
         return $headers;
