@@ -325,6 +325,23 @@ class RetryTest extends BusTestCase
         self::assertSame(20.0, $retry->delayFor(4, 1.0));
     }
 
+    public function testADelayedRetryComesBackFromADatabaseInMemory(): void
+    {
+        $this->inRuntime(static function (): void {
+            $calls = 0;
+            $bus = Bus::connect('sqlite::memory:?transaction_timeout=2', options: new BusOptions(retry: new Retry(delayed: 1, delay: 0.01)))->handlers(self::storing(static function () use (&$calls): void {
+                ++$calls > 1 || throw new \RuntimeException('not yet');
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::consumeUntil($bus, static function () use (&$calls): bool {
+                return $calls === 2;
+            });
+
+            self::assertSame([1, 0], [$bus->admin()->stats()->commands, $bus->admin()->backlog()['delayed']]);
+        }, 20.0);
+    }
+
     public function testAnotherDatabaseThatCannotBeReachedDoesNotPauseTheHandlers(): void
     {
         $this->inRuntime(static function (): void {

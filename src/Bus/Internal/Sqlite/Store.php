@@ -119,10 +119,13 @@ final class Store
         });
     }
 
-    /** @throws UndefinedQueueException */
-    public function queueId(string $queue): int
+    /**
+     * @param Connection|null $connection a transaction: in memory no one else reads while it is open
+     * @throws UndefinedQueueException
+     */
+    public function queueId(string $queue, ?Connection $connection = null): int
     {
-        return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
+        return ($connection ?? $this->database)->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
             ?? throw new UndefinedQueueException("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
     }
 
