@@ -180,7 +180,7 @@ final class Bus
     }
 
     /**
-     * Cancels a delayed message.
+     * Cancels a delayed message; in a handler with a Transaction as part of it.
      *
      * @param string      $id     as {@see send()} returned it
      * @param string|null $reason publishes {@see DelayedMessageCancelled} afterwards; a crash in between loses the event. Null for none

@@ -6,9 +6,14 @@ namespace Weft\Bus;
 
 use Weft\Bus\Internal\Consuming\RemainingDeliveries;
 use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Internal\Number;
+use Weft\Pool\PoolException;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
 
 use function Weft\current;
 use function Weft\delay;
@@ -72,7 +77,8 @@ final class DeadLetters
 
     /**
      * Moves messages back to the queue in which they failed. Id, trace and body stay the same, retries are counted from zero, and only
-     * the failed listeners of an event run. After a crash in the middle a message may be in both queues; the inbox recognises it by its id.
+     * the failed listeners of an event run. A transport in a database moves each message in one transaction. With another one a message may
+     * be in both queues after a crash; the inbox recognises it by its id.
      *
      * @param float|null        $rate  messages per second; null for no limit
      * @param positive-int|null $limit messages in all
@@ -87,15 +93,14 @@ final class DeadLetters
         }
 
         return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($rate): void {
-            $this->transport->put($this->queue, [new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::FAILURE_HEADERS)))]);
-            $consumer->ack($delivery);
+            $this->replace($consumer, $delivery, $this->queue, new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::FAILURE_HEADERS))));
             $rate === null || delay(1.0 / $rate);
         });
     }
 
     /**
-     * Replaces the body of a dead letter, which stays in the dead-letter queue. After a crash in the middle it may be there with either
-     * body or with both.
+     * Replaces the body of a dead letter, which stays in the dead-letter queue. With a transport that is not in a database it may be there
+     * with both bodies after a crash.
      *
      * @return bool false when there is no dead letter with this id
      */
@@ -103,8 +108,7 @@ final class DeadLetters
     {
         return $this->each(new DeadLetterFilter(id: $id), 1, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($body): void {
             // The new body travels with the message, even if the old one was in a claim-check store.
-            $this->transport->put($this->dead, [new Outgoing($letter->type, $body, \array_diff_key($letter->headers, [Header::CLAIM => true]))]);
-            $consumer->ack($delivery);
+            $this->replace($consumer, $delivery, $this->dead, new Outgoing($letter->type, $body, \array_diff_key($letter->headers, [Header::CLAIM => true])));
         }) === 1;
     }
 
@@ -117,6 +121,26 @@ final class DeadLetters
     public function delete(DeadLetterFilter $filter, ?int $limit = null): int
     {
         return $this->each($filter, $limit, static fn(DeadLetter $letter, Consumer $consumer, Delivery $delivery) => $consumer->ack($delivery));
+    }
+
+    /** Puts a message into a queue and acknowledges the dead letter that it replaces, in one step where the transport can. */
+    private function replace(Consumer $consumer, Delivery $delivery, string $queue, Outgoing $message): void
+    {
+        if (!$this->transport instanceof DatabaseTransport || !$consumer instanceof TransactionalConsumer) {
+            $this->transport->put($queue, [$message]);
+            $consumer->ack($delivery);
+
+            return;
+        }
+        try {
+            $this->transport->database()->transaction(function (Transaction $transaction) use ($consumer, $delivery, $queue, $message): void {
+                $this->transport->publishIn($transaction, $queue, [$message]);
+                $consumer->enlist($transaction, $delivery, []);
+            });
+        } catch (PoolException | SqlException $exception) {
+            throw new PublishException("Cannot move a dead letter of \"{$this->queue}\" to \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+        $consumer->settled($delivery);
     }
 
     /**

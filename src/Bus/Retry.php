@@ -26,9 +26,9 @@ final class Retry
      * @param int<0, max>              $immediate  immediate retries, each in its own transaction. Raise it where conflicts in the database are
      *                                             frequent
      * @param int<0, max>              $delayed    delayed rounds after that, each with its immediate retries. Raise it for outages that last longer
-     * @param float                    $delay      seconds before the first round, at least 0. Change it to the time in which a failure usually passes
+     * @param float                    $delay      seconds before the first round, at least 0 and below 1e10. Change it to the time in which a failure usually passes
      * @param float                    $multiplier factor from one round to the next, at least 1. Set 1 for rounds at equal distances
-     * @param float                    $maxDelay   longest delay in seconds, at least 0. Lower it where messages must not wait long after an outage
+     * @param float                    $maxDelay   longest delay in seconds, at least 0 and below 1e10. Lower it where messages must not wait long after an outage
      * @param float                    $jitter     0 to 1: the part of the delay that is random, so that messages that failed together
      *                                             are not retried together. Lower it where the time of a round must be known
      * @param list<class-string<\Throwable>> $on   exceptions it applies to, directly or as a previous exception; empty: all. List those that pass
@@ -46,8 +46,8 @@ final class Retry
         if ($immediate < 0 || $delayed < 0) {
             throw new \ValueError("The numbers of retries must be at least 0, got {$immediate} immediate and {$delayed} delayed");
         }
-        if (\is_nan($delay + $maxDelay + $multiplier + $jitter) || $delay < 0.0 || $maxDelay < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
-            throw new \ValueError('A retry must have a delay and maxDelay of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got ' . Number::text($delay) . ', ' . Number::text($maxDelay) . ', ' . Number::text($multiplier) . ' and ' . Number::text($jitter));
+        if (\is_nan($delay + $maxDelay + $multiplier + $jitter) || $delay < 0.0 || $delay >= 1e10 || $maxDelay < 0.0 || $maxDelay >= 1e10 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
+            throw new \ValueError('A retry must have a delay and maxDelay of at least 0 and below 1e10 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got ' . Number::text($delay) . ', ' . Number::text($maxDelay) . ', ' . Number::text($multiplier) . ' and ' . Number::text($jitter));
         }
         /** @var string $class */
         foreach ($on as $class) {

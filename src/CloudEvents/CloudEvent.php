@@ -90,7 +90,7 @@ final class CloudEvent
     {
         $fields = [];
         foreach ($headers as $name => $value) {
-            $fields[\strtolower($name)] = \is_array($value) ? \implode(', ', $value) : $value;
+            $fields[\strtolower((string) $name)] = \is_array($value) ? \implode(', ', $value) : $value;
         }
         $contentType = $fields['content-type'] ?? '';
         $type = self::mediaType($contentType);
@@ -190,7 +190,7 @@ final class CloudEvent
     {
         $attributes = [];
         foreach ($fields as $name => $value) {
-            if (\str_starts_with($name, self::PREFIX)) {
+            if (\str_starts_with((string) $name, self::PREFIX)) {
                 $attributes[\substr($name, \strlen(self::PREFIX))] = self::unescaped($value);
             }
         }

@@ -23,7 +23,8 @@ use function Weft\delay;
  * missing any.
  *
  * Events are encoded like messages of the bus, see {@see \Weft\Bus\MessageType}. The tables `weft_events`, `weft_snapshots`,
- * `weft_unique_values` and `weft_projections` are created and upgraded on first use, see {@see Database::connect()}.
+ * `weft_unique_values` and `weft_projections` are created and upgraded on first use, in SQLite by the constructor, see
+ * {@see Database::connect()}.
  */
 final class EventStore
 {

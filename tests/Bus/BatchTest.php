@@ -96,6 +96,7 @@ final class BatchTest extends BusTestCase
         yield 'memory and SQLite' => ['memory'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
         yield 'memory and MariaDB' => ['mariadb'];
+        yield 'one PostgreSQL database' => ['postgres'];
     }
 
     public function testAnItemThatFailsGoesItsWayAloneAndTheOthersAreNotRepeated(): void

@@ -19,16 +19,20 @@ use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\PublishException;
+use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\ConnectionRefusedException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\async;
 
 final class ClaimCheckTest extends BusTestCase
 {
@@ -95,7 +99,7 @@ final class ClaimCheckTest extends BusTestCase
             $bus = Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(claims: $claims)))->handlers(self::storing(static fn() => null));
             $bus->queue(self::QUEUE)->declare();
             $id = $bus->send(self::customer(7));
-            self::assertSame(0, $bus->admin()->prune());
+            self::assertSame([0, 0, 0], [$bus->admin()->prune(), $claims->store->prune(1e19), $claims->store->prune(\INF)]);
             self::assertSame(1, $claims->store->prune(-10.0));
             self::assertNull($claims->store->get($id));
             self::drain($bus);
@@ -234,6 +238,71 @@ final class ClaimCheckTest extends BusTestCase
             $ids = $seen->getArrayCopy();
             \sort($ids);
             self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
+        });
+    }
+
+    /** @dataProvider waysToHandle */
+    #[DataProvider('waysToHandle')]
+    public function testAHandlerThatHasReadInItsTransactionSendsALargeMessageThatIsStoredWithIt(bool $batch): void
+    {
+        $this->inRuntime(function () use ($batch): void {
+            $database = Database::connect($this->dsn() . '?transaction_timeout=2');
+            $bus = Bus::connect('memory:', $database, new BusOptions(retry: new Retry(immediate: 1), messages: new MessageOptions(claims: new ClaimCheck(new DatabaseStore($database), threshold: 100))));
+            $seen = new \ArrayObject();
+            $send = static function (StoreCustomer $command, Transaction $transaction) use ($bus, $seen): void {
+                $transaction->execute('SELECT count(*) FROM weft_claim_checks')->value();
+                $bus->publish(new CustomerStored(\str_repeat('x', 1000)));
+                $seen[] = $command->id;
+                \count($seen) > 1 || throw new \RuntimeException('nothing of this attempt stays');
+            };
+            $bus->handlers($batch ? new class ($send) {
+                public function __construct(private readonly \Closure $send) {}
+
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class, size: 2)]
+                public function store(array $items, Transaction $transaction): void
+                {
+                    foreach ($items as $item) {
+                        ($this->send)($item->message, $transaction);
+                    }
+                }
+            } : new class ($send) {
+                public function __construct(private readonly \Closure $send) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    ($this->send)($command, $transaction);
+                }
+            }, self::listening(static fn(CustomerStored $event) => $seen[] = \strlen($event->id)));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([['1', '1', 1000], 1], [$seen->getArrayCopy(), $database->execute('SELECT count(*) FROM weft_claim_checks')->value()]);
+        });
+    }
+
+    public function testALargeAnswerOfAHandlerThatHasReadInItsTransactionArrives(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn() . '?transaction_timeout=2');
+            $bus = Bus::connect('memory:', $database, new BusOptions(messages: new MessageOptions(claims: new ClaimCheck(new DatabaseStore($database), threshold: 100))))->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): CustomerStored
+                {
+                    $transaction->execute('SELECT count(*) FROM weft_claim_checks')->value();
+
+                    return new CustomerStored(\str_repeat('x', 1000));
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $answer = async(static fn(): mixed => $bus->request(self::customer(1), CustomerStored::class, 20.0));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+
+            self::assertSame(1000, \strlen($answer->await()->id));
+            $bus->stop();
+            $consuming->await();
         });
     }
 

@@ -158,6 +158,36 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testACancellationInAHandlerIsPartOfItsTransaction(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:?transaction_timeout=2');
+            $bus = Bus::connect('memory:', $database);
+            $cancelled = new \ArrayObject();
+            $bus->handlers(new class ($bus, $cancelled) {
+                public function __construct(private readonly Bus $bus, private readonly \ArrayObject $cancelled) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('SELECT 1')->value();
+                    $this->cancelled[] = $this->bus->cancel($command->name);
+                    $this->cancelled[] = $this->bus->cancel($command->name);
+                    $command->id === '2' || throw new \LogicException('no');
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $id = $bus->publish(new CustomerStored('later'), new SendOptions(delay: 3600.0));
+            $bus->send(new StoreCustomer('1', $id, ''));
+            self::drain($bus);
+            self::assertSame([[true, false], 1], [$cancelled->getArrayCopy(), $bus->admin()->backlog()['delayed']]);
+            $bus->send(new StoreCustomer('2', $id, ''));
+            self::drain($bus);
+
+            self::assertSame([[true, false, true, false], 0], [$cancelled->getArrayCopy(), $bus->admin()->backlog()['delayed']]);
+        });
+    }
+
     public function testAHandlerThatSchedulesAnIdAgainIsDeadLetteredAtOnce(): void
     {
         $this->inRuntime(function (): void {
@@ -193,6 +223,32 @@ class DelayTest extends BusTestCase
 
             self::assertSame(['past', 'none'], \array_keys($heard->getArrayCopy()));
         });
+    }
+
+    /** @dataProvider farTimes */
+    #[DataProvider('farTimes')]
+    public function testATimeThatIsFarAwayIsNotDue(string $at): void
+    {
+        $this->inRuntime(static function () use ($at): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database)->handlers(self::storing(static fn() => self::fail('it is due')));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1), new SendOptions(at: new \DateTimeImmutable($at), expires: 1.0));
+            $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 0.6));
+
+            self::assertSame([0, '253402300799999', 253_402_300_799_999], [
+                $bus->admin()->stats()->expired,
+                \json_decode($database->execute('SELECT headers FROM weft_delayed')->value(), true)['weft-expires-at'],
+                $database->execute('SELECT due FROM weft_delayed')->value(),
+            ]);
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function farTimes(): iterable
+    {
+        yield 'more milliseconds than an integer has' => ['@92233720368547758'];
+        yield 'a year of six digits' => ['+250000-01-01'];
     }
 
     public function testADelayedMessageOfAHandlerIsRolledBackWithItsTransaction(): void

@@ -361,6 +361,27 @@ class InboxOutboxTest extends BusTestCase
         });
     }
 
+    /** @dataProvider longRetentions */
+    #[DataProvider('longRetentions')]
+    public function testARetentionLongerThanTheClockForgetsNothing(float $retention): void
+    {
+        $this->inRuntime(static function () use ($retention): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database, new BusOptions(inbox: new InboxOptions(retention: $retention)));
+            self::assertSame(0, $bus->admin()->prune());
+            $database->execute("INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES ('1', 1, 1, 1000)");
+
+            self::assertSame([0, 1], [$bus->admin()->prune(), self::rows($database, 'weft_inbox')]);
+        });
+    }
+
+    /** @return iterable<string, array{float}> */
+    public static function longRetentions(): iterable
+    {
+        yield 'for ever' => [\INF];
+        yield 'more than 64 bits of seconds' => [1e19];
+    }
+
     /** @param \Closure(Bus, Database, SpyTransport): void $test */
     private function with(\Closure $test, float $relayAfter = 0.5): void
     {

@@ -8,8 +8,10 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
+use Weft\Bus\PublishException;
 use Weft\Bus\QueueNotEmptyException;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\UndefinedQueueException;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -79,6 +81,31 @@ final class QueueTest extends BusTestCase
             $queue->bind(CustomerStored::class, 'foreign.type');
             $bus->publish(new CustomerStored('2'));
             self::assertSame(1, $queue->depth());
+        });
+    }
+
+    public function testADeadLetterThatCannotLeaveTheQueueOfDeadLettersIsNotInTheOtherOneEither(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $bus = Bus::connect(Sqlite::on($database), $database)->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $id = $bus->send(self::customer(1));
+            self::drain($bus);
+            $database->execute("CREATE TRIGGER killed BEFORE DELETE ON weft_messages BEGIN SELECT RAISE(ABORT, 'killed'); END");
+            foreach ([$queue->deadLetters()->retry(...), static fn() => $queue->deadLetters()->edit($id, '{}')] as $move) {
+                try {
+                    $move();
+                    self::fail('the letter is still there');
+                } catch (PublishException $failed) {
+                    self::assertStringStartsWith('Cannot move a dead letter of "customers" to "customers', $failed->getMessage());
+                }
+            }
+            $database->execute('DROP TRIGGER killed');
+
+            self::assertSame([0, 1], [$queue->depth(), $queue->deadLetters()->count()]);
+            self::assertSame([1, 1, 0], [$queue->deadLetters()->retry(), $queue->depth(), $queue->deadLetters()->count()]);
         });
     }
 

@@ -11,6 +11,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\PublicFailure;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\RequestFailedException;
@@ -357,6 +358,28 @@ final class RequestTest extends BusTestCase
             // One that has the listener itself refuses to send it.
             $asking = Bus::connect($broker);
             $this->consuming($bus, static fn() => self::assertStringContainsString('is an event here; only commands and queries are answered', self::failed(static fn() => $asking->request(new CustomerStored('7')))->getMessage()));
+        });
+    }
+
+    public function testAQueryThatCannotBeDecodedIsAnsweredAndNoDeadLetter(): void
+    {
+        $this->inRuntime(static function (): void {
+            $broker = new Memory();
+            $broker->declare('weft.replies.x', []);
+            $bus = Bus::connect($broker)->handlers(new class {
+                #[QueryHandler]
+                public function ask(ForgetCustomer $query): string
+                {
+                    return $query->id;
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $broker->publish([new Outgoing('customer.forget', '{', [Header::REPLY_TO => 'weft.replies.x', Header::MESSAGE_ID => 'q'])]);
+            self::drain($bus);
+
+            self::assertSame([0, 0, 1], [$bus->queue(self::QUEUE)->depth(), $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->failed]);
+            [$reply] = $broker->consume('weft.replies.x', 1)->next(1, 1.0);
+            self::assertSame([MessageDecodingException::class, 'q'], [$reply->headers[Header::ERROR_CLASS], $reply->headers[Header::REPLY_TO_MESSAGE]]);
         });
     }
 

@@ -35,6 +35,7 @@ use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
 use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\async;
@@ -322,6 +323,60 @@ class RetryTest extends BusTestCase
         self::assertSame([1.0, 3.0, 9.0, 20.0, 20.0], \array_map(static fn(int $round): float => $retry->delayFor($round, 0.5), [1, 2, 3, 4, 9]));
         self::assertSame([0.75, 1.25], [$retry->delayFor(1, 0.0), $retry->delayFor(1, 1.0)]);
         self::assertSame(20.0, $retry->delayFor(4, 1.0));
+    }
+
+    public function testADelayedRetryComesBackFromADatabaseInMemory(): void
+    {
+        $this->inRuntime(static function (): void {
+            $calls = 0;
+            $bus = Bus::connect('sqlite::memory:?transaction_timeout=2', options: new BusOptions(retry: new Retry(delayed: 1, delay: 0.01)))->handlers(self::storing(static function () use (&$calls): void {
+                ++$calls > 1 || throw new \RuntimeException('not yet');
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::consumeUntil($bus, static function () use (&$calls): bool {
+                return $calls === 2;
+            });
+
+            self::assertSame([1, 0], [$bus->admin()->stats()->commands, $bus->admin()->backlog()['delayed']]);
+        }, 20.0);
+    }
+
+    public function testAnotherDatabaseThatCannotBeReachedDoesNotPauseTheHandlers(): void
+    {
+        $this->inRuntime(static function (): void {
+            $logger = new RecordingLogger();
+            $other = Database::connect('postgres://reports@127.0.0.1:1/reports');
+            $calls = 0;
+            $bus = Bus::connect('memory:', Database::connect('sqlite::memory:'), new BusOptions(retry: new Retry(), logger: $logger))->handlers(self::storing(static function () use ($other, &$calls): void {
+                $calls++;
+                $other->execute('SELECT 1');
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([2, 1, 0], [$calls, $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->retried]);
+            self::assertFalse($logger->hasRecord('warning', 'Database unavailable'));
+        });
+    }
+
+    /** @dataProvider endlessRules */
+    #[DataProvider('endlessRules')]
+    public function testAnEndlessDelayIsRefused(float $delay, float $maxDelay): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('A retry must have a delay and maxDelay of at least 0 and below 1e10 seconds');
+
+        new Retry(delayed: 1, delay: $delay, maxDelay: $maxDelay);
+    }
+
+    /** @return iterable<string, array{float, float}> */
+    public static function endlessRules(): iterable
+    {
+        yield 'a delay' => [\INF, 60.0];
+        yield 'a longest delay' => [1.0, \INF];
+        yield 'more than 64 bits of milliseconds' => [1e17, 1e17];
     }
 
     public function testARetryRuleForANonExceptionIsRefused(): void

@@ -182,6 +182,7 @@ final class SerializerTest extends BusTestCase
         $attributes = ['specversion' => '1.0', 'id' => self::ID, 'source' => '/erp', 'type' => 'shop.order.placed', 'traceparent' => self::TRACE, 'correlationid' => 'correlation'];
         $binary = static fn(string $prefix, array $attributes): array => \array_combine(\array_map(static fn(string $name): string => $prefix . $name, \array_keys($attributes)), $attributes);
         yield 'binary' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + [Header::CONTENT_TYPE => 'application/json'], self::ID];
+        yield 'binary, with a header whose name is a number' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + ['123' => 'x', Header::CONTENT_TYPE => 'application/json'], self::ID];
         yield 'binary, with colons and without a content type' => [(string) \json_encode($data), $binary('cloudEvents:', $attributes), self::ID];
         yield 'binary, with an id that is not a UUID' => [(string) \json_encode($data), $binary('cloudEvents:', ['id' => '17'] + $attributes), '/erp 17'];
         $structured = [Header::CONTENT_TYPE => 'application/cloudevents+json; charset=utf-8'];

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\RecordedEvent;
 use Weft\EventSourcing\StreamConflictException;
+use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Deposited;
 use Weft\Tests\EventSourcing\Fixtures\Noted;
@@ -21,6 +22,20 @@ final class ReadingTest extends EventSourcingTestCase
 {
     private const WRITERS = 200;
     private const EACH = 5;
+
+    public function testTheFirstUseInSqliteMayBeInATransactionThatHasRead(): void
+    {
+        $this->inRuntime(static function (): void {
+            $database = Database::connect('sqlite::memory:?transaction_timeout=2');
+            $store = new EventStore($database, Noted::class);
+            $database->transaction(static function (Transaction $transaction) use ($store): void {
+                $transaction->execute('SELECT 1')->value();
+                $store->append($transaction, 'a', 0, [new Noted('first')]);
+            });
+
+            self::assertSame(['first'], self::contents($store->read()));
+        });
+    }
 
     public function testInPostgreSqlAnEventThatCommitsLateHoldsBackWhatHasALargerPosition(): void
     {

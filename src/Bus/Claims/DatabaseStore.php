@@ -6,8 +6,10 @@ namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
 use Weft\Bus\Internal\ClaimCheckTables;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Sql\Bytes;
+use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Internal\Schema\Migrator;
 
@@ -27,7 +29,13 @@ final class DatabaseStore implements ClaimStore
     public function put(string $id, string $body): void
     {
         $this->prepare();
-        $this->database->execute('INSERT INTO weft_claim_checks (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
+        $this->putIn($this->database, $id, $body);
+    }
+
+    /** @internal after {@see prepare()}; a body that is stored in a transaction is there after its commit */
+    public function putIn(Connection $connection, string $id, string $body): void
+    {
+        $connection->execute('INSERT INTO weft_claim_checks (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
     }
 
     public function get(string $id): ?string
@@ -40,7 +48,7 @@ final class DatabaseStore implements ClaimStore
     public function prune(float $seconds): int
     {
         $this->prepare();
-        $before = \time() - (int) $seconds;
+        $before = Clock::unixTimeBefore($seconds);
         $deleted = 0;
         do {
             $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS_PER_DELETE), [$before])->affected();
@@ -50,7 +58,8 @@ final class DatabaseStore implements ClaimStore
         return $deleted;
     }
 
-    private function prepare(): void
+    /** @internal creates or upgrades the table, once */
+    public function prepare(): void
     {
         if (!$this->isReady) {
             (new Migrator($this->database))->ensure(ClaimCheckTables::component());

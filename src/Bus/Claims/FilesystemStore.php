@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\PublishException;
 
 /**
@@ -45,7 +46,7 @@ final class FilesystemStore implements ClaimStore
 
     public function prune(float $seconds): int
     {
-        $before = \time() - (int) $seconds;
+        $before = Clock::unixTimeBefore($seconds);
         $deleted = 0;
         /** @var \SplFileInfo $file */
         foreach (new \FilesystemIterator($this->directory) as $file) {

@@ -92,7 +92,7 @@ final class Setup
         $this->logger = GuardedLogger::around($logger);
         $this->container = $options->container;
         $this->codec = new Codec($options->messages->keys, new MessageRules($options->messages->serializers, $options->messages->routes));
-        $this->claims = new BodyStore($options->messages->claims);
+        $this->claims = new BodyStore($options->messages->claims, $database);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->codec, $this->claims);
         $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);
         $this->handlers = new Handlers(new Pipeline($options->timeout, $options->middleware), $this->codec);

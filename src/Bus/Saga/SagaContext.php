@@ -6,6 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Saga\Correlation;
@@ -49,7 +50,7 @@ final class SagaContext
     /** Sets another time of expiry than {@see Saga::$expires}; null for never. */
     public function expireAt(?\DateTimeInterface $at): void
     {
-        $this->row->expiresAt = $at === null ? null : (int) $at->format('Uv');
+        $this->row->expiresAt = $at === null ? null : Clock::milliseconds((float) $at->format('U')) + (int) $at->format('v');
     }
 
     /** Whether {@see complete()} or {@see fail()} was called. */

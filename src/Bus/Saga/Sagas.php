@@ -96,12 +96,15 @@ final class Sagas
     /**
      * Deletes sagas that ended or expired more than `$before` seconds ago. Later messages for them find no saga.
      *
-     * @param float $before seconds
+     * @param float $before seconds, at least 0
      * @return int number of deleted sagas
      */
     public function prune(float $before): int
     {
-        $time = (int) ((Clock::now() - $before) * 1000);
+        if (!($before >= 0.0)) {
+            throw new \ValueError('Sagas are deleted a number of seconds of at least 0 after their end, got ' . Number::text($before));
+        }
+        $time = Clock::milliseconds(Clock::now() - $before);
 
         return $this->store->database->transaction(fn(Transaction $transaction): int => $this->store->prune($transaction, $time));
     }

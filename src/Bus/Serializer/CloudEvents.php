@@ -193,6 +193,7 @@ final class CloudEvents implements EnvelopeSerializer
     {
         $attributes = [];
         foreach ($headers as $name => $value) {
+            $name = (string) $name;
             if (\str_starts_with($name, self::PREFIX) || \str_starts_with($name, self::OTHER_PREFIX)) {
                 $attributes[\substr($name, \strlen(self::PREFIX))] = $value;
             }

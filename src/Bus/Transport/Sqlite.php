@@ -112,7 +112,7 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
 
     public function publishIn(Transaction $transaction, ?string $queue, array $messages): void
     {
-        $queue === null ? $this->store->publishIn($transaction, $messages) : $this->store->putIn($transaction, $this->store->queueId($queue), $messages);
+        $queue === null ? $this->store->publishIn($transaction, $messages) : $this->store->putIn($transaction, $this->store->queueId($queue, $transaction), $messages);
     }
 
     public function database(): Database

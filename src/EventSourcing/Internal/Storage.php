@@ -29,6 +29,10 @@ final class Storage
     {
         $this->driver = $database->driver();
         $this->horizon = new Horizon();
+        if ($this->driver === Driver::Sqlite) {
+            // Later a transaction of the caller may be its only writer.
+            $this->prepare();
+        }
     }
 
     public function prepare(): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Saga;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Saga\SagaNotCorrelatedException;
 use Weft\Bus\Saga\SagaAlreadyEndedException;
@@ -82,6 +83,50 @@ final class DetailsTest extends TestCase
             self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
             $bus->publish(new Tagged(2, 'late'));
             $bus->assertDeadLettered(Tagged::class, because: SagaAlreadyEndedException::class)->once();
+        });
+    }
+
+    /** @dataProvider expiries */
+    #[DataProvider('expiries')]
+    public function testAnExpiryIsReadAsItWasSet(string $expires, string $read, SagaStatus $status): void
+    {
+        self::cases(static function (TestBus $bus) use ($expires, $read, $status): void {
+            $bus->publish(new Opened(2));
+            $bus->publish(new Ended(2, expires: $expires));
+            $saga = $bus->bus()->admin()->sagas()->find('case', '2');
+
+            self::assertSame([$status, $read], [$saga?->status, $saga->expiresAt?->format('Y-m-d H:i:s.v')]);
+        });
+    }
+
+    /** @return iterable<string, array{string, string, SagaStatus}> */
+    public static function expiries(): iterable
+    {
+        yield 'before 1970' => ['1969-12-31 23:59:57.500 UTC', '1969-12-31 23:59:57.500', SagaStatus::Expired];
+        yield 'half a second before 1970' => ['1969-12-31 23:59:59.500 UTC', '1969-12-31 23:59:59.500', SagaStatus::Expired];
+        yield 'with milliseconds' => ['2026-02-01 01:00:00.123 UTC', '2026-02-01 01:00:00.123', SagaStatus::Active];
+        yield 'after the last time that is stored' => ['@92233720368547758', '9999-12-31 23:59:59.999', SagaStatus::Active];
+    }
+
+    public function testASagaIsReopenedForALongTimeAndPruningTakesNoNegativeTime(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            $sagas = $bus->bus()->admin()->sagas();
+            foreach ([1e16, 1e300] as $id => $expires) {
+                $bus->publish(new Opened($id + 1));
+                $bus->publish(new Ended($id + 1));
+                $sagas->reopen('case', (string) ($id + 1), expires: $expires);
+                self::assertSame([SagaStatus::Reopened, '9999'], [$sagas->find('case', (string) ($id + 1))?->status, $sagas->find('case', (string) ($id + 1))?->expiresAt?->format('Y')]);
+            }
+            self::assertSame(0, $sagas->prune(\INF));
+            foreach ([-40 * 86_400.0, \NAN] as $before) {
+                try {
+                    $sagas->prune($before);
+                    self::fail('the sagas are open');
+                } catch (\ValueError $refused) {
+                    self::assertStringStartsWith('Sagas are deleted a number of seconds of at least 0 after their end, got ', $refused->getMessage());
+                }
+            }
         });
     }
 

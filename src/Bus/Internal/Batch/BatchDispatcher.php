@@ -152,6 +152,8 @@ final class BatchDispatcher
         $duplicates = [];
         foreach ($before->items as $key => $isSame) {
             if ($isSame) {
+                // The transaction with the acknowledgement was rolled back.
+                $handler->transactional && $this->shared?->ack($deliveries[$key]);
                 $duplicates[] = $deliveries[$key];
                 $this->setup->stats->duplicates++;
             } else {

@@ -62,7 +62,7 @@ final class BatchInvoker
             $settled->outboxes[$key] = $outbox = $this->outbox();
             $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name, $handler->message->class));
         }
-        $entries = $this->shared === null || !$handler->transactional ? $this->persistence?->inboxBatch($handler->name, $this->queue) : null;
+        $entries = $this->shared === null || !$handler->transactional || $this->shared->mayDuplicate() ? $this->persistence?->inboxBatch($handler->name, $this->queue) : null;
         $context = new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name, $handler->message->class);
         $this->setup->current->set($context);
         Trace::enter($context);
@@ -91,7 +91,7 @@ final class BatchInvoker
             if (!$transaction->isOpen()) {
                 throw new TransactionFinishedException("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
             }
-            $this->note($transaction, $settled, $entries);
+            $this->note($transaction, $settled, $entries, $this->shared);
         } catch (\Throwable $thrown) {
             $transaction->abandon();
             throw $thrown;
@@ -106,13 +106,14 @@ final class BatchInvoker
         if ($entries === null) {
             $this->keep($settled);
         } elseif ($settled->close() !== [] || $settled->delayed() !== []) {
-            $this->setup->database?->transaction(fn(Transaction $transaction) => $this->note($transaction, $settled, $entries));
+            $this->setup->database?->transaction(fn(Transaction $transaction) => $this->note($transaction, $settled, $entries, null));
         }
     }
 
     private function call(Handler $handler, BatchCall $settled, ?Transaction $transaction, ?float $limit): void
     {
         if ($transaction !== null) {
+            $this->setup->current->value()?->joins($transaction);
             foreach ($settled->items as $item) {
                 $item->context->joins($transaction);
             }
@@ -160,18 +161,19 @@ final class BatchInvoker
         return $admitted;
     }
 
-    private function note(Transaction $transaction, BatchCall $settled, ?InboxBatch $entries): void
+    /** @param TransactionalConsumer|null $enlist publishes and acknowledges in the transaction; null publishes from the outbox */
+    private function note(Transaction $transaction, BatchCall $settled, ?InboxBatch $entries, ?TransactionalConsumer $enlist): void
     {
         $sent = $settled->close();
-        if ($entries === null && $this->shared !== null) {
-            $handled = $settled->handled();
+        $handled = $settled->handled();
+        $entries?->note($transaction, $handled);
+        if ($enlist !== null) {
             foreach ($handled as $key => $delivery) {
                 // All messages are published with the first acknowledgement: it is one transaction.
-                $this->shared->enlist($transaction, $delivery, $key === 0 ? $sent : []);
+                $enlist->enlist($transaction, $delivery, $key === 0 ? $sent : []);
             }
             $handled === [] && $sent !== [] && $this->publish($transaction, $sent);
         } elseif ($entries !== null) {
-            $entries->note($transaction, $settled->handled());
             $entries->send($transaction, $sent);
         } else {
             return;

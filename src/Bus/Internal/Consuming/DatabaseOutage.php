@@ -68,8 +68,8 @@ final class DatabaseOutage
             while ($this->probing && !$worker->isStopping()) {
                 $this->over->wait(Clock::monotonic() + self::LONGEST_PAUSE);
             }
-        } else {
-            $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
+        } elseif (!$this->probe($thrown, $times, $worker)) {
+            return false;
         }
         if ($worker->isStopping() && !$this->isAvailable()) {
             throw new HandlingInterruptedException('the worker was stopped while the database was unavailable');
@@ -78,15 +78,26 @@ final class DatabaseOutage
         return true;
     }
 
-    private function probe(\Throwable $thrown, Worker $worker, float $pause): void
+    /**
+     * @param int<1, max> $times
+     * @return bool false when another database has failed
+     */
+    private function probe(\Throwable $thrown, int $times, Worker $worker): bool
     {
+        $pause = \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1));
         $this->probing = true;
-        $this->logger->warning('Database unavailable; handlers are paused: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
         try {
+            // A pool may have other connections that are lost. Any other failure is of another database, or this one has just come back.
+            if (!self::isLostConnection($thrown) && $this->isAvailable()) {
+                return $times === 1;
+            }
+            $this->logger->warning('Database unavailable; handlers are paused: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             do {
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
             } while (!$worker->isStopping() && !$this->isAvailable());
+
+            return true;
         } finally {
             $this->probing = false;
             $this->over->notify();
@@ -112,6 +123,17 @@ final class DatabaseOutage
     {
         return $exception instanceof LockNotAvailableException || $exception instanceof StatementCancelledException
             || $exception instanceof TransactionAbortedException || self::isOne($exception);
+    }
+
+    private static function isLostConnection(\Throwable $thrown): bool
+    {
+        foreach (ExceptionChain::of($thrown) as $error) {
+            if ($error instanceof ConnectionLostException) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** Whether the failure ends when the server is available again. */

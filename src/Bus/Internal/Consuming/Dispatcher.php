@@ -134,7 +134,12 @@ final class Dispatcher
     {
         try {
             return $this->single($handler, $delivery, $worker);
-        } catch (HandlingFailedException $failure) {
+        } catch (\Throwable $thrown) {
+            if ($thrown instanceof HandlingInterruptedException || $worker->isForced()) {
+                throw $thrown;
+            }
+            // It fails without a handler when it cannot be decoded.
+            $failure = $thrown instanceof HandlingFailedException ? $thrown : new HandlingFailedException($thrown);
             $this->stats->failed++;
             $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
                 'type' => $delivery->type,

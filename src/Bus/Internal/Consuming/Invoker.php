@@ -105,7 +105,7 @@ final class Invoker
     /** Encodes the reply now, so that one that cannot be encoded fails the handler. */
     private function encodeReply(HandlerOutbox $outbox, Context $context, mixed $value): void
     {
-        $outbox->reply = $this->setup->replies->of($context->delivery(), $value);
+        $outbox->reply = $this->setup->replies->of($context->delivery(), $value, $context->transaction());
     }
 
     private function note(Transaction $transaction, InboxEntry $entry, HandlerOutbox $outbox): void

@@ -81,6 +81,7 @@ final class Receiver
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
         $this->setup->persistence?->prepare();
         $this->setup->sagas->prepare();
+        $this->setup->claims->prepare();
     }
 
     /** @return list<string> what {@see declare()} would make, a line each */

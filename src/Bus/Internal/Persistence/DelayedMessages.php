@@ -127,9 +127,9 @@ final class DelayedMessages implements DelayStore
     {
         $sent = 0;
         do {
-            [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
+            [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [Clock::milliseconds(Clock::now())]);
             foreach ($stuck as $row) {
-                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::RETRY_DELAY), $row['id']]);
+                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), $row['id']]);
             }
             $sent += \count($rows) - \count($stuck);
         } while (\count($rows) === TablePublisher::BATCH_SIZE);
@@ -163,11 +163,6 @@ final class DelayedMessages implements DelayStore
     /** @return list<mixed> */
     private static function row(string $id, Outgoing $message, string $queue, float $due): array
     {
-        return [$id, self::milliseconds($due), $queue, $message->type, (int) $message->mustRoute, Headers::encode($message->headers), new Bytes($message->body)];
-    }
-
-    private static function milliseconds(float $time): int
-    {
-        return (int) \ceil($time * 1000);
+        return [$id, Clock::milliseconds($due), $queue, $message->type, (int) $message->mustRoute, Headers::encode($message->headers), new Bytes($message->body)];
     }
 }

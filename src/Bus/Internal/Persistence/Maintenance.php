@@ -104,7 +104,7 @@ final class Maintenance
     public function prune(): int
     {
         $dialect = new Dialect($this->database);
-        $before = \time() - (int) $this->options->retention;
+        $before = Clock::unixTimeBefore($this->options->retention);
         $deleted = 0;
         foreach ([['weft_inbox', 'handled_at'], ['weft_redeliveries', 'updated_at']] as [$table, $column]) {
             do {

@@ -15,6 +15,7 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueueException;
+use Weft\Sql\Transaction;
 
 /**
  * Encodes and sends replies.
@@ -40,12 +41,16 @@ final class Replies
         private readonly LoggerInterface $logger,
     ) {}
 
-    /** @throws MessageEncodingException|\Weft\Bus\InvalidMessageClassError when it cannot travel */
-    public function of(Delivery $delivery, mixed $value): Outgoing
+    /**
+     * @param Transaction|null $transaction after whose commit it is sent
+     *
+     * @throws MessageEncodingException|\Weft\Bus\InvalidMessageClassError when it cannot travel
+     */
+    public function of(Delivery $delivery, mixed $value, ?Transaction $transaction = null): Outgoing
     {
         $headers = [Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? ''];
         if (\is_object($value)) {
-            return $this->envelopes->wrap(MessageKind::Query, $value, null, $headers);
+            return $this->envelopes->wrap(MessageKind::Query, $value, null, $headers, transaction: $transaction);
         }
         try {
             return new Outgoing(self::VALUE, \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);

@@ -104,7 +104,7 @@ final class Requests
         $outgoing = $this->setup->envelopes->wrap(MessageKind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $queue,
             // A later reply would have no receiver.
-            Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $until - Clock::monotonic()) * 1000),
+            Header::EXPIRES_AT => (string) Clock::milliseconds(Clock::now() + $until - Clock::monotonic()),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];
         $this->pending[$id] = $pending = new PendingRequest($outgoing->type);

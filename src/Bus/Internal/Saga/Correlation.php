@@ -43,7 +43,7 @@ final class Correlation
     public function of(object $message, Context $context): string
     {
         return $this->key($message, $context->headers())
-            ?? throw new SagaNotCorrelatedException("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::MAX_BYTES . ' bytes');
+            ?? throw new SagaNotCorrelatedException("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string of 1 to " . self::MAX_BYTES . ' bytes or an integer');
     }
 
     /**

@@ -32,7 +32,7 @@ final class SagaRow
     /** @param float|null $expires seconds from now */
     public static function start(string $saga, string $id, int $schema, ?float $expires): self
     {
-        return new self($saga, $id, 0, SagaStatus::Active, $schema, '{}', self::now(), $expires === null ? null : self::now() + (int) \ceil($expires * 1000));
+        return new self($saga, $id, 0, SagaStatus::Active, $schema, '{}', self::now(), $expires === null ? null : Clock::milliseconds(Clock::now() + $expires));
     }
 
     /** @param array<string, mixed> $row */
@@ -71,7 +71,7 @@ final class SagaRow
         $this->status = SagaStatus::Reopened;
         $this->endedAt = null;
         $this->reason = $reason;
-        $this->expiresAt = $expires === null || $expires === \INF ? null : self::now() + (int) \ceil($expires * 1000);
+        $this->expiresAt = $expires === null || $expires === \INF ? null : Clock::milliseconds(Clock::now() + $expires);
     }
 
     public function record(): SagaRecord
@@ -95,7 +95,9 @@ final class SagaRow
 
     public static function time(int $milliseconds): \DateTimeImmutable
     {
-        return new \DateTimeImmutable(\sprintf('@%d.%03d', \intdiv($milliseconds, 1000), $milliseconds % 1000));
+        $seconds = (int) \floor($milliseconds / 1000);
+
+        return (new \DateTimeImmutable("@{$seconds}"))->modify('+' . ($milliseconds - 1000 * $seconds) . ' milliseconds');
     }
 
     private static function now(): int

@@ -10,6 +10,7 @@ use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
 use Weft\Sql\Database;
+use Weft\Sql\Transaction;
 
 /**
  * Stores large bodies in the claim-check store and loads them.
@@ -21,8 +22,11 @@ final class BodyStore
     /** Size above which a body is stored, in bytes. */
     public readonly int $threshold;
 
-    public function __construct(private readonly ?ClaimCheck $check)
-    {
+    /** @param Database|null $handlers the database of the handlers' transactions */
+    public function __construct(
+        private readonly ?ClaimCheck $check,
+        private readonly ?Database $handlers = null,
+    ) {
         $this->threshold = $check->threshold ?? \PHP_INT_MAX;
     }
 
@@ -34,13 +38,25 @@ final class BodyStore
         return $store instanceof DatabaseStore ? $store->database : null;
     }
 
+    /** Creates or upgrades the table, where there is one: a handler's transaction may keep others from doing so. */
+    public function prepare(): void
+    {
+        $store = $this->check?->store;
+        $store instanceof DatabaseStore && $store->prepare();
+    }
+
     /**
-     * @param string $id of the message
+     * @param string           $id          of the message
+     * @param Transaction|null $transaction of the handler whose messages leave after its commit. The body is stored in it if it can be: SQLite
+     *                                      has one writer at a time
      * @return string what travels instead of the body
      */
-    public function store(string $id, string $body): string
+    public function store(string $id, string $body, ?Transaction $transaction): string
     {
-        $this->check?->store->put($id, $body);
+        $store = $this->check?->store;
+        $transaction?->isOpen() && $store instanceof DatabaseStore && $store->database === $this->handlers
+            ? $store->putIn($transaction, $id, $body)
+            : $store?->put($id, $body);
 
         // The hash keeps different bodies different.
         return \json_encode(['weft-claim' => $id, 'bytes' => \strlen($body), 'sha256' => \hash('sha256', $body)], \JSON_THROW_ON_ERROR);

@@ -32,7 +32,7 @@ final class Due
      */
     public static function of(?float $delay, ?\DateTimeInterface $at): ?float
     {
-        $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : Clock::now() + $delay);
+        $due = $at !== null ? Clock::milliseconds((float) $at->format('U.u')) / 1000 : ($delay === null ? null : Clock::now() + $delay);
 
         return $due === null || $delay === 0.0 || $due <= Clock::now() ? null : $due;
     }

@@ -17,6 +17,7 @@ use Weft\Bus\Serializer\Envelope;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Trace;
+use Weft\Sql\Transaction;
 
 use function Weft\Native\messageId;
 
@@ -39,8 +40,9 @@ final class EnvelopeFactory
      * @param array<string, string> $more headers of its own
      * @param float|null            $due  when it leaves, as microtime(true) has it; null for now
      * @param Context|null $cause the handling that sends the message; null when it starts a conversation
+     * @param Transaction|null $transaction after whose commit it leaves, see {@see BodyStore::store()}; null if it leaves regardless of one
      */
-    public function wrap(MessageKind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null): Outgoing
+    public function wrap(MessageKind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null, ?Transaction $transaction = null): Outgoing
     {
         $class = $this->codec->of($message::class);
         if ($class->handler !== null && ($class->handler->kind === MessageKind::Event) !== ($kind === MessageKind::Event) && $kind !== MessageKind::Query) {
@@ -78,7 +80,7 @@ final class EnvelopeFactory
             [$type, $body, $headers] = $this->serialized($class->serializer, $class, $message, $headers);
         }
         if (\strlen($body) > $this->claims->threshold) {
-            $body = $this->claims->store($headers[Header::MESSAGE_ID], $body);
+            $body = $this->claims->store($headers[Header::MESSAGE_ID], $body, $transaction);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
         }
 

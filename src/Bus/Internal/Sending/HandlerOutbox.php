@@ -49,7 +49,8 @@ final class HandlerOutbox
                 . '; tasks that it starts must finish before it returns');
         }
         $due = $options?->due();
-        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due);
+        $transaction = $this->direct === null || $due !== null ? $cause->transaction() : null;
+        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due, $transaction);
         if ($due !== null) {
             $this->delays ?? throw Due::databaseRequired($message);
             $this->delayed[] = [$outgoing, $due];

@@ -18,6 +18,9 @@ final class MessageHeaders
     /** Limit of all application headers: RabbitMQ sends the headers of a message and of its dead letter in one frame. */
     private const MAX_BYTES = 32_768;
 
+    /** Bytes of a value that its error shows. */
+    private const SHOWN_BYTES = 16;
+
     /**
      * @param int|null              $priority 0 to 9, the highest first
      * @param float|null            $expires  seconds, from when it leaves
@@ -31,7 +34,7 @@ final class MessageHeaders
             $headers[Header::PRIORITY] = (string) $priority;
         }
         if ($expires !== null) {
-            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + $expires) * 1000);
+            $headers[Header::EXPIRES_AT] = (string) Clock::milliseconds(($due ?? Clock::now()) + $expires);
         }
 
         return $headers;
@@ -46,6 +49,9 @@ final class MessageHeaders
         foreach ($headers as $name => $value) {
             if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
                 throw new \ValueError("A header must have a name of 1 to 128 bytes that is not reserved for the bus and a string value, got \"{$name}\" with " . \get_debug_type($value));
+            }
+            if (\preg_match('//u', "{$name}{$value}") !== 1) {
+                throw new \ValueError('The header "' . \mb_scrub($name, 'UTF-8') . '" of a message must be UTF-8, got the bytes ' . \bin2hex(\substr($value, 0, self::SHOWN_BYTES)) . ': encode binary values, for example as base64');
             }
         }
         /** @var array<string, string> $headers */

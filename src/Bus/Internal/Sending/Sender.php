@@ -9,6 +9,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Memory\MemoryDelayStore;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Outgoing;
@@ -95,8 +96,14 @@ final class Sender
     /** @return bool whether a message of that id was waiting and no longer is */
     public function cancel(string $id, ?string $reason = null): bool
     {
-        $this->setup->persistence?->prepare();
-        $isCancelled = $this->setup->delays?->cancel($id) ?? false;
+        $delays = $this->setup->delays;
+        $transaction = $this->setup->handling()?->transaction();
+        if ($delays instanceof DelayedMessages && $transaction?->isOpen()) {
+            $isCancelled = DelayedMessages::drop($transaction, $id);
+        } else {
+            $this->setup->persistence?->prepare();
+            $isCancelled = $delays?->cancel($id) ?? false;
+        }
         if ($isCancelled && $reason !== null) {
             $this->one(MessageKind::Event, new DelayedMessageCancelled($id, \mb_scrub($reason, 'UTF-8')));
         }

@@ -138,10 +138,14 @@ final class Store
             (SELECT 1 FROM weft_consumers c WHERE c.queue_id IN (q.id, 0))', [Replies::QUEUES . '*'])->column();
     }
 
-    /** @throws UndefinedQueueException */
-    public function queueId(string $queue): int
+    /**
+     * @param Connection|null $connection a transaction: in memory no one else reads while it is open
+     *
+     * @throws UndefinedQueueException
+     */
+    public function queueId(string $queue, ?Connection $connection = null): int
     {
-        return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
+        return ($connection ?? $this->database)->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
             ?? throw $this->undefined($queue);
     }
 
