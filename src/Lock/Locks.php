@@ -7,6 +7,7 @@ namespace Weft\Lock;
 use Weft\Internal\Jitter;
 use Weft\Internal\Number;
 use Weft\Pool\PoolException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
@@ -133,7 +134,8 @@ final class Locks
     private function ask(string $name, string $owner): ?int
     {
         try {
-            return $this->store->acquire($name, $owner, $this->seconds);
+            // The statement of a cancelled task may still be committed after a release on another connection: the task waits for its answer.
+            return shield(fn(): ?int => $this->store->acquire($name, $owner, $this->seconds));
         } catch (\Throwable $thrown) {
             // Without the store's answer the lock may be acquired, and would not be released.
             try {
@@ -149,6 +151,9 @@ final class Locks
     private static function guard(Lock $lock, callable $section): mixed
     {
         try {
+            // Throws if the task was cancelled while it acquired the lock.
+            Scheduler::waiter();
+
             return scope(static function (Scope $scope) use ($lock, $section): mixed {
                 $keeper = $scope->async($lock->keep(...))->named("renewal of the lock \"{$lock->name}\"");
                 try {
