@@ -60,7 +60,7 @@ final class Locks
      *
      * @template T
      *
-     * @param string             $name    1 to 200 bytes
+     * @param string             $name    1 to 200 bytes of UTF-8, without NUL
      * @param callable(Lock): T  $section
      * @param float|null         $wait    seconds to wait for the lock; null: without limit, 0.0: not at all
      *
@@ -72,7 +72,7 @@ final class Locks
      */
     public function synchronized(string $name, callable $section, ?float $wait = null): mixed
     {
-        self::check($name);
+        self::check($name, $wait);
         if (current() === null) {
             return \Weft\run(fn(): mixed => $this->synchronized($name, $section, $wait));
         }
@@ -93,10 +93,14 @@ final class Locks
         }
     }
 
-    private static function check(string $name): void
+    private static function check(string $name, ?float $wait): void
     {
-        if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a lock has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+        if ($name === '' || \strlen($name) > 200 || \preg_match('/^[^\x00]*$/Du', $name) !== 1) {
+            throw new \ValueError('The name of a lock must have 1 to 200 bytes of UTF-8 without NUL, got "' . \mb_scrub($name, 'UTF-8') . '" of ' . \strlen($name));
+        }
+        // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
+        if ($wait !== null && (\is_nan($wait) || $wait < 0.0)) {
+            throw new \ValueError("The lock \"{$name}\" cannot be waited for: wait must be at least 0 seconds or null, got " . Number::text($wait));
         }
     }
 

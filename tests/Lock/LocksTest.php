@@ -280,5 +280,13 @@ final class LocksTest extends TestCase
                 self::assertMatchesRegularExpression('/at least 0.05 seconds|1 to 200 bytes/', $error->getMessage());
             }
         }
+        foreach ([["caf\xe9", null, 'UTF-8 without NUL, got "caf?" of 4'], ["a\0b", null, 'UTF-8 without NUL'], ['invoices', \NAN, '"invoices" cannot be waited for: wait must be at least 0 seconds or null, got NAN'], ['invoices', -1.0, 'got -1']] as [$name, $wait, $problem]) {
+            try {
+                (new Locks(new MemoryStore()))->synchronized($name, static fn() => null, $wait);
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($problem, $error->getMessage());
+            }
+        }
     }
 }
