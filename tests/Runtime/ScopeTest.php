@@ -10,6 +10,7 @@ use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
+use Weft\UsageError;
 
 use function Weft\all;
 use function Weft\any;
@@ -198,6 +199,31 @@ final class ScopeTest extends TestCase
         self::assertSame(['a' => 1, 'b' => 2, 'c' => 3], $results);
         self::assertSame(['begins 1', 'begins 2'], \array_slice($steps, 0, 2));
         self::assertSame([], all([]));
+    }
+
+    public function testAllRefusesAKeyThatAGeneratorGivesTwice(): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage('must be unique, b comes twice');
+
+        all((static function (): \Generator {
+            yield 'a' => static fn(): int => 1;
+            yield 'b' => static fn(): int => 2;
+            yield 'b' => static fn(): int => 3;
+        })());
+    }
+
+    public function testAnyKeepsTheFailuresOfAKeyThatAGeneratorGivesTwice(): void
+    {
+        try {
+            any((static function (): \Generator {
+                yield 0 => static fn() => throw new \DomainException('one');
+                yield 0 => static fn() => throw new \DomainException('two');
+            })());
+            self::fail('nothing was thrown');
+        } catch (CompositeException $failed) {
+            self::assertSame(['one', 'two'], \array_map(static fn(\Throwable $one): string => $one->getMessage(), $failed->failures));
+        }
     }
 
     public function testAllThrowsTheFirstFailure(): void
