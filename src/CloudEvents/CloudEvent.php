@@ -52,7 +52,7 @@ final class CloudEvent
      * @param string|null $schema the URI of the schema of the data
      * @param array<string, string|int|bool> $extensions by name in lower case letters and digits, such as {@see \Weft\Runtime\Trace::headers()}
      *
-     * @throws \ValueError when type, source or id are empty, or an extension has an invalid name
+     * @throws \ValueError when type, source or id are empty, the offset of the time has seconds, or an extension has an invalid name
      */
     public function __construct(
         public readonly string $type,
@@ -69,6 +69,8 @@ final class CloudEvent
         foreach (['type' => $type, 'source' => $source, 'id' => $this->id, 'contentType' => $contentType] as $name => $value) {
             $value !== '' || throw new \ValueError("The $name of a CloudEvent must not be empty");
         }
+        $offset = $time?->getOffset() ?? 0;
+        $offset % 60 === 0 || throw new \ValueError("The time of a CloudEvent must have an offset of whole minutes (RFC 3339), got {$offset} s");
         foreach ($extensions as $name => $value) {
             if (\preg_match('/^[a-z0-9]+$/D', (string) $name) !== 1 || isset(self::OWN[$name]) || isset(self::RESERVED[$name])) {
                 throw new \ValueError("\"$name\" cannot be an extension of a CloudEvent: a name consists of lower case letters and digits, and is none of the specification");

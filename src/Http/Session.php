@@ -73,7 +73,7 @@ final class Session
         return $this;
     }
 
-    /** Deletes the session with all its values, and its cookie: call it when a user logs out. */
+    /** Deletes the session with all its values, and its cookie: call it when a user logs out. A value that is set afterwards begins a new session. */
     public function destroy(): self
     {
         $this->values = $this->changes = [];

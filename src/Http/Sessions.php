@@ -66,7 +66,14 @@ final class Sessions
         if ($session->isRenewed()) {
             $session->values();
         }
-        $cookie = $session->isDestroyed() ? $this->destroy($id) : ($session->isLoaded() ? $this->keep($session, $id, $kept) : null);
+        $cookie = null;
+        if ($session->isDestroyed()) {
+            $cookie = $this->destroy($id);
+            [$id, $kept] = [null, new KeptSession(null, [])];
+        }
+        if ($session->isLoaded()) {
+            $cookie = $this->keep($session, $id, $kept) ?? $cookie;
+        }
         if (!$response instanceof Response || !$session->isLoaded() && $cookie === null) {
             return $response;
         }
@@ -96,11 +103,18 @@ final class Sessions
             return null;
         }
         $ownId = $isNew || $session->isRenewed() || $id === null ? self::randomId() : $id;
+        if ($session->isRenewed() && !$isNew) {
+            // The write below has a new id, so it does not notice what other requests have written meanwhile.
+            $latest = $this->read($id);
+            $kept = $latest->stored === null ? $kept : $latest;
+        }
         for ($attempt = 0; $attempt < self::MAX_ATTEMPTS; $attempt++) {
             $created = (float) ($kept->values[self::CREATED] ?? $now);
             $left = \min($this->idle, $created + $this->lifetime - $now);
             if ($left <= 0.0) {
-                return $this->destroy($id);
+                $id === null || $this->store->delete(self::hash($id));
+
+                return null;
             }
             $values = \array_filter(\array_replace($kept->values, $changes), static fn(mixed $value): bool => $value !== null);
             $data = \json_encode([self::CREATED => $created, self::TOUCHED => $now] + $values, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
@@ -113,8 +127,8 @@ final class Sessions
             // Another request of the session was first: its values stay, except those that this request has changed.
             $kept = $this->read($id);
             if ($kept->stored === null) {
-                // It was destroyed meanwhile, and must not come back.
-                return $this->cookie('', 0);
+                // It was destroyed or renewed meanwhile, and must not come back. The browser's cookie may already have the new id.
+                return null;
             }
         }
         throw new \RuntimeException('A session could not be stored: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');

@@ -14,7 +14,7 @@ interface LockStore
     /**
      * Acquires a lock if it is free. Does not wait.
      *
-     * @param string $name    1 to 200 bytes
+     * @param string $name    1 to 200 bytes of UTF-8, without NUL
      * @param string $owner   a token of 1 to 64 bytes, unique to this attempt
      * @param float  $seconds lifetime, after which the lock is free
      *

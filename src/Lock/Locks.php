@@ -7,6 +7,7 @@ namespace Weft\Lock;
 use Weft\Internal\Jitter;
 use Weft\Internal\Number;
 use Weft\Pool\PoolException;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
@@ -59,7 +60,7 @@ final class Locks
      *
      * @template T
      *
-     * @param string             $name    1 to 200 bytes
+     * @param string             $name    1 to 200 bytes of UTF-8, without NUL
      * @param callable(Lock): T  $section
      * @param float|null         $wait    seconds to wait for the lock; null: without limit, 0.0: not at all
      *
@@ -71,7 +72,7 @@ final class Locks
      */
     public function synchronized(string $name, callable $section, ?float $wait = null): mixed
     {
-        self::check($name);
+        self::check($name, $wait);
         if (current() === null) {
             return \Weft\run(fn(): mixed => $this->synchronized($name, $section, $wait));
         }
@@ -92,10 +93,14 @@ final class Locks
         }
     }
 
-    private static function check(string $name): void
+    private static function check(string $name, ?float $wait): void
     {
-        if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a lock has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+        if ($name === '' || \strlen($name) > 200 || \preg_match('/^[^\x00]*$/Du', $name) !== 1) {
+            throw new \ValueError('The name of a lock must have 1 to 200 bytes of UTF-8 without NUL, got "' . \mb_scrub($name, 'UTF-8') . '" of ' . \strlen($name));
+        }
+        // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
+        if ($wait !== null && (\is_nan($wait) || $wait < 0.0)) {
+            throw new \ValueError("The lock \"{$name}\" cannot be waited for: wait must be at least 0 seconds or null, got " . Number::text($wait));
         }
     }
 
@@ -133,7 +138,8 @@ final class Locks
     private function ask(string $name, string $owner): ?int
     {
         try {
-            return $this->store->acquire($name, $owner, $this->seconds);
+            // The statement of a cancelled task may still be committed after a release on another connection: the task waits for its answer.
+            return shield(fn(): ?int => $this->store->acquire($name, $owner, $this->seconds));
         } catch (\Throwable $thrown) {
             // Without the store's answer the lock may be acquired, and would not be released.
             try {
@@ -149,6 +155,9 @@ final class Locks
     private static function guard(Lock $lock, callable $section): mixed
     {
         try {
+            // Throws if the task was cancelled while it acquired the lock.
+            Scheduler::waiter();
+
             return scope(static function (Scope $scope) use ($lock, $section): mixed {
                 $keeper = $scope->async($lock->keep(...))->named("renewal of the lock \"{$lock->name}\"");
                 try {

@@ -65,15 +65,30 @@ final class StreamLogger extends AbstractLogger
         \array_map(\class_exists(...), self::CLASSES);
     }
 
-    /** Writes to stderr in the format of the supervisor (`weft run --log=json`), otherwise of `WEFT_LOG` (`text` or `json`). */
+    /**
+     * Writes to stderr in the format of the supervisor (`weft run --log=json`), otherwise of `WEFT_LOG` (`text` or `json`).
+     *
+     * @throws \ValueError `WEFT_LOG` or `WEFT_LOG_LEVEL` has an unknown value
+     */
     public static function fromEnvironment(): self
     {
-        $level = (string) \getenv('WEFT_LOG_LEVEL');
-
         return new self(
-            format: Format::tryFrom((string) \getenv('WEFT_LOG')) ?? Format::Text,
-            level: \in_array($level, self::LEVELS, true) ? $level : LogLevel::INFO,
+            format: Format::from(self::variable('WEFT_LOG', \array_column(Format::cases(), 'value')) ?? Format::Text->value),
+            level: self::variable('WEFT_LOG_LEVEL', self::LEVELS) ?? LogLevel::INFO,
         );
+    }
+
+    /**
+     * @param list<string> $allowed
+     * @return string|null null where it is not set
+     */
+    private static function variable(string $name, array $allowed): ?string
+    {
+        $value = (string) \getenv($name);
+        if ($value === '' || \in_array($value, $allowed, true)) {
+            return $value === '' ? null : $value;
+        }
+        throw new \ValueError("{$name} must be " . \implode(', ', \array_slice($allowed, 0, -1)) . ' or ' . \end($allowed) . ", got \"{$value}\"");
     }
 
     /**

@@ -33,7 +33,7 @@ interface Task
     /** Names the task in reports and messages. */
     public function named(string $name): static;
 
-    /** The task's number: 1 is the main task, the others follow in the order in which they started. */
+    /** The task's number, unique in the process: tasks are numbered in the order in which they were started. */
     public function id(): int;
 
     /** The name that `named()` has set, by default the name of the task's function. */

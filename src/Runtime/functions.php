@@ -134,12 +134,14 @@ function timeout(float $seconds, callable $work): mixed
  * @return array<K, T>
  *
  * @throws \Throwable the first failure, after the others were cancelled and have ended
+ * @throws UsageError a key comes twice, which generators allow
  */
 function all(iterable $work): array
 {
     return scope(static function (Scope $scope) use ($work): array {
         $tasks = [];
         foreach ($work as $key => $item) {
+            isset($tasks[$key]) && throw new UsageError("Each key of the work given to Weft\\all() must be unique, {$key} comes twice");
             $tasks[$key] = $scope->async($item instanceof Task ? $item->await(...) : $item);
         }
 

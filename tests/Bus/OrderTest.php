@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Psr\Log\NullLogger;
 use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
@@ -14,6 +15,7 @@ use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\NoHandlerException;
@@ -27,6 +29,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
@@ -43,6 +46,7 @@ use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
 use function Weft\tasks;
+use function Weft\timeout;
 
 require_once __DIR__ . '/Fixtures/ordered.php';
 
@@ -493,6 +497,36 @@ final class OrderTest extends BusTestCase
 
             self::assertSame(\range(1, 120), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
         }, 240.0);
+    }
+
+    public function testAConsumerThatIsCancelledWhileItTakesItsTurnLeavesItToOthers(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $take = static function (string $queue) use ($database): bool {
+                $lock = new ActiveConsumerLock($database, $queue, new NullLogger());
+
+                try {
+                    return $lock->await(false, static function (): bool {
+                        delay(0.0);
+
+                        return false;
+                    });
+                } finally {
+                    $lock->release();
+                }
+            };
+            $take('warm');
+            foreach (\range(1, 20) as $i) {
+                try {
+                    timeout(0.0002, static fn(): bool => $take("queue {$i}"));
+                } catch (TimeoutException) {
+                }
+            }
+            delay(0.1);
+
+            self::assertSame([], $database->execute("SELECT name FROM weft_locks WHERE owner <> ''")->column());
+        });
     }
 
     /** @dataProvider places */

@@ -150,6 +150,7 @@ final class CloudEventTest extends TestCase
     {
         yield 'no type' => ['The type of a CloudEvent must not be empty', static fn() => new CloudEvent('', '/b')];
         yield 'no source' => ['The source of a CloudEvent must not be empty', static fn() => new CloudEvent('a', '')];
+        yield 'an offset with seconds' => ['must have an offset of whole minutes (RFC 3339), got 3208 s', static fn() => new CloudEvent('a', '/b', time: new \DateTimeImmutable('1890-06-01', new \DateTimeZone('Europe/Berlin')))];
         yield 'an extension in upper case' => ['"traceParent" cannot be an extension', static fn() => new CloudEvent('a', '/b', extensions: ['traceParent' => '1'])];
         yield 'an extension of the specification' => ['"subject" cannot be an extension', static fn() => new CloudEvent('a', '/b', extensions: ['subject' => '1'])];
         yield 'data that is no string' => ['The data of a CloudEvent with the content type "text/plain" must be a string, got int', static fn() => new CloudEvent('a', '/b', 5, contentType: 'text/plain')];

@@ -47,7 +47,24 @@ final class SessionTest extends HttpTestCase
             ->post("/remove/{name}", static function (Request $request, string $name): void { $request->session()->remove($name); })
             ->post("/login", static function (Request $request): void { $request->session()->renew()->set("user", 7); })
             ->post("/fail", static function (Request $request): void { $request->session()->set("failures", 1); throw new HttpException(401, "no"); })
+            ->post("/slow-login", static function (Request $request): void { $request->session()->values(); touch("DIRECTORY/at-login"); gate("login"); $request->session()->renew()->set("user", 7); })
+            ->post("/switch", static function (Request $request): void { $request->session()->destroy()->set("user", 8); })
             ->post("/logout", static function (Request $request): void { $request->session()->destroy(); });
+        PHP;
+
+    /** Writes to a session again and again until it sees that the session is gone. */
+    private const WRITER = <<<'PHP'
+        foreach (['SessionStore', 'Sessions/StoredSession', 'Sessions/FileStore'] as $class) {
+            require "$argv[1]/src/Http/$class.php";
+        }
+        $store = new Weft\Http\Sessions\FileStore($argv[2]);
+        while (($id = fgets(STDIN)) !== false) {
+            for ($i = 0; $i < 100 && ($stored = $store->read(rtrim($id))) !== null; $i++) {
+                $store->write(rtrim($id), $stored->data, $stored->version, 100.0);
+                usleep(50);
+            }
+            echo $id;
+        }
         PHP;
 
     private Directory $directory;
@@ -137,6 +154,70 @@ final class SessionTest extends HttpTestCase
         $slow->end();
 
         self::assertSame([], self::seen($server, $cookie));
+    }
+
+    public function testALoginIsNotUndoneByARequestBesideIt(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+        $before = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+        $slow = $server->follow('/slow/late', '-i', '-X', 'POST', '-b', $before);
+        $this->awaitArrival('late');
+
+        $after = self::cookie($server->get('/login', '-X', 'POST', '-b', $before));
+        $server->open('late');
+
+        self::assertSame('', self::field($slow->end(), 'set-cookie'));
+        self::assertSame(['a' => '1', 'user' => 7], self::sorted(self::seen($server, $after)));
+        self::assertSame([], self::seen($server, $before));
+    }
+
+    public function testALoginKeepsWhatOtherRequestsHaveSetMeanwhile(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+        $before = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+        $login = $server->follow('/slow-login', '-i', '-X', 'POST', '-b', $before);
+        $this->awaitArrival('login');
+
+        $server->get('/set/b/2', '-X', 'POST', '-b', $before);
+        $server->open('login');
+
+        self::assertSame(['a' => '1', 'b' => '2', 'user' => 7], self::sorted(self::seen($server, self::cookie($login->end()))));
+    }
+
+    public function testAValueAfterTheEndOfASessionBeginsANewOne(): void
+    {
+        $server = $this->withSessions($this->prepared('file'));
+        $before = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+
+        $after = self::cookie($server->get('/switch', '-X', 'POST', '-b', $before));
+
+        self::assertNotSame($before, $after);
+        self::assertSame(['user' => 8], self::seen($server, $after));
+        self::assertSame([], self::seen($server, $before));
+    }
+
+    public function testADeletedFileDoesNotComeBackByAWriterOfAnotherProcess(): void
+    {
+        $directory = "{$this->directory->path}/sessions";
+        $store = new FileStore($directory);
+        $writer = proc_open([PHP_BINARY, '-r', self::WRITER, dirname(__DIR__, 2), $directory], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        $back = 0;
+        $ids = $said = [];
+        for ($i = 0; $i < 100; $i++) {
+            $id = hash('sha256', "session $i");
+            $store->write($id, 'data', 0, 100.0);
+            fwrite($pipes[0], "$id\n");
+            usleep(random_int(200, 1_000));
+            $store->delete($id);
+            $said[] = rtrim((string) fgets($pipes[1]));
+            $ids[] = $id;
+            $back += is_file("$directory/$id") ? 1 : 0;
+        }
+        fclose($pipes[0]);
+        proc_close($writer);
+
+        self::assertSame($ids, $said);
+        self::assertSame(0, $back);
     }
 
     public function testAFailureThatIsAResponseKeepsTheSession(): void

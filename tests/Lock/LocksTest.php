@@ -12,12 +12,15 @@ use Weft\Lock\LockStore;
 use Weft\Lock\LockConflictException;
 use Weft\Lock\MemoryStore;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\ConnectionLostException;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\detach;
 use function Weft\run;
 use function Weft\tasks;
+use function Weft\timeout;
 
 final class LocksTest extends TestCase
 {
@@ -217,6 +220,48 @@ final class LocksTest extends TestCase
         });
     }
 
+    public function testALockThatACancelledTaskStillAcquiresIsReleased(): void
+    {
+        $store = new class implements LockStore {
+            public readonly MemoryStore $locks;
+
+            public function __construct()
+            {
+                $this->locks = new MemoryStore();
+            }
+
+            /** As a statement does, it goes on when nobody waits for it any more. */
+            public function acquire(string $name, string $owner, float $seconds): ?int
+            {
+                return detach(function () use ($name, $owner, $seconds): ?int {
+                    delay(0.02);
+
+                    return $this->locks->acquire($name, $owner, $seconds);
+                })->await();
+            }
+
+            public function renew(string $name, string $owner, float $seconds): bool
+            {
+                return $this->locks->renew($name, $owner, $seconds);
+            }
+
+            public function release(string $name, string $owner): bool
+            {
+                return $this->locks->release($name, $owner);
+            }
+        };
+        run(static function () use ($store): void {
+            try {
+                timeout(0.005, static fn() => (new Locks($store))->synchronized('a', static fn() => self::fail('entered')));
+                self::fail('nothing was thrown');
+            } catch (TimeoutException) {
+            }
+            delay(0.04);
+        });
+
+        self::assertSame(2, $store->locks->acquire('a', 'next', 1.0));
+    }
+
     public function testALockIsNotReentrant(): void
     {
         $this->expectException(\Error::class);
@@ -233,6 +278,14 @@ final class LocksTest extends TestCase
                 self::fail('accepted');
             } catch (\ValueError $error) {
                 self::assertMatchesRegularExpression('/at least 0.05 seconds|1 to 200 bytes/', $error->getMessage());
+            }
+        }
+        foreach ([["caf\xe9", null, 'UTF-8 without NUL, got "caf?" of 4'], ["a\0b", null, 'UTF-8 without NUL'], ['invoices', \NAN, '"invoices" cannot be waited for: wait must be at least 0 seconds or null, got NAN'], ['invoices', -1.0, 'got -1']] as [$name, $wait, $problem]) {
+            try {
+                (new Locks(new MemoryStore()))->synchronized($name, static fn() => null, $wait);
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($problem, $error->getMessage());
             }
         }
     }

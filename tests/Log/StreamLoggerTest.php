@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Log;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
@@ -30,6 +31,27 @@ final class StreamLoggerTest extends TestCase
         self::assertSame(0, proc_close($process), $output . $errors);
         self::assertStringContainsString('accept failed {"peer":["a"]}', $output);
         self::assertStringContainsString('no descriptors', $output);
+    }
+
+    /**
+     * @testWith ["WEFT_LOG=xml", "WEFT_LOG must be text or json, got \"xml\""]
+     *           ["WEFT_LOG_LEVEL=bogus", "WEFT_LOG_LEVEL must be debug, info, notice, warning, error, critical, alert or emergency, got \"bogus\""]
+     */
+    #[TestWith(['WEFT_LOG=xml', 'WEFT_LOG must be text or json, got "xml"'])]
+    #[TestWith(['WEFT_LOG_LEVEL=bogus', 'WEFT_LOG_LEVEL must be debug, info, notice, warning, error, critical, alert or emergency, got "bogus"'])]
+    public function testAnUnknownValueInTheEnvironmentIsRefusedWithTheKnownOnes(string $setting, string $problem): void
+    {
+        $name = (string) strstr($setting, '=', true);
+        $before = getenv($name);
+        putenv($setting);
+        try {
+            StreamLogger::fromEnvironment();
+            self::fail('accepted');
+        } catch (\ValueError $error) {
+            self::assertSame($problem, $error->getMessage());
+        } finally {
+            putenv($before === false ? $name : "$name=$before");
+        }
     }
 
     /** @dataProvider formats */

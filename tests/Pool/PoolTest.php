@@ -30,6 +30,7 @@ use Weft\Tests\Sql\Support\Witness;
 
 use function Weft\all;
 use function Weft\async;
+use function Weft\current;
 use function Weft\delay;
 use function Weft\run;
 use function Weft\timeout;
@@ -636,6 +637,27 @@ final class PoolTest extends TestCase
         });
     }
 
+    public function testATaskOfALaterRunIsNotTheTaskThatStillHoldsALease(): void
+    {
+        $bound = $this->pool(new PoolOptions(size: 2, leases: new Leases(bindToTask: true, autoReturn: false)));
+        $first = run(static fn(): Lease => $bound->borrow());
+        $second = run(static fn(): Lease => $bound->borrow());
+        self::assertNotSame($first->resource(), $second->resource());
+
+        $pool = $this->pool(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0), leases: new Leases(autoReturn: false)));
+        $kept = run(static fn(): Lease => $pool->borrow());
+        $resource = $kept->resource();
+        $next = run(static function () use ($pool, $kept): Lease {
+            async(static function () use ($pool, $kept): void {
+                delay(0.02);
+                $pool->return($kept);
+            });
+
+            return $pool->borrow();
+        });
+        self::assertSame($resource, $next->resource());
+    }
+
     public function testALeakIsReportedOnceWithTheStackOfItsBorrower(): void
     {
         run(function (): void {
@@ -651,7 +673,7 @@ final class PoolTest extends TestCase
             delay(0.1);
             $pool->return($lease);
             self::assertCount(1, $leaks);
-            self::assertSame(['tools', 1, __FILE__, $line], [$leaks[0]->pool, $leaks[0]->task, $leaks[0]->file, $leaks[0]->line]);
+            self::assertSame(['tools', current()?->id(), __FILE__, $line], [$leaks[0]->pool, $leaks[0]->task, $leaks[0]->file, $leaks[0]->line]);
             self::assertStringContainsString(__FILE__ . ":$line", (string) $leaks[0]->stack);
             self::assertGreaterThanOrEqual(0.03, $leaks[0]->held);
         });

@@ -111,6 +111,7 @@ class PostgresTest extends ServerConformance
         yield 'time' => ['time', '23:59:59.5'];
         yield 'interval' => ['interval', '1 day 02:03:04'];
         yield 'inet' => ['inet', '10.0.0.0/8'];
+        yield 'an offset with seconds' => ['timestamptz', '1890-06-01 12:53:28+00:53:28', new \DateTimeImmutable('1890-06-01T12:00:00Z')];
         yield 'infinity is no date' => ['timestamptz', 'infinity'];
         yield 'a year beyond four digits stays text' => ['date', '12024-01-02'];
         yield 'before Christ stays text' => ['date', '0044-03-15 BC'];

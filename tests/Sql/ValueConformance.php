@@ -52,6 +52,8 @@ trait ValueConformance
         yield 'mutable date' => ['TIMESTAMP', new \DateTime('2024-02-29 23:59:59'), new \DateTimeImmutable('2024-02-29 23:59:59')];
         yield 'timestamp with a zone' => ['TIMESTAMPTZ', new \DateTimeImmutable('2024-07-01T12:00:00.5+05:30')];
         yield 'timestamp before 1970' => ['TIMESTAMPTZ', new \DateTimeImmutable('1815-12-10T00:00:00Z')];
+        yield 'timestamp whose offset has seconds' => ['TIMESTAMPTZ', new \DateTimeImmutable('1890-06-01 12:00:00', new \DateTimeZone('Europe/Berlin'))];
+        yield 'timestamp whose negative offset has seconds' => ['TIMESTAMPTZ', new \DateTimeImmutable('1880-06-01 12:00:00', new \DateTimeZone('America/New_York'))];
         yield 'backed enum' => ['TEXT', Colour::Red, 'red'];
         yield 'int backed enum as text' => ['TEXT', Size::Large, '3'];
         yield 'int backed enum' => ['BIGINT', Size::Large, 3];

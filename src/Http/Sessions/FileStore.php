@@ -29,11 +29,7 @@ final class FileStore implements SessionStore
 
     public function write(string $id, string $data, int $version, float $seconds): bool
     {
-        // The code below does not suspend the task, so the lock waits only for other processes.
-        $lock = \fopen("{$this->directory}/.lock", 'c');
-        if ($lock === false || !\flock($lock, \LOCK_EX)) {
-            throw new \RuntimeException("The sessions in \"{$this->directory}\" cannot be locked");
-        }
+        $lock = $this->lock();
         try {
             if (($this->read($id)->version ?? 0) !== $version) {
                 return false;
@@ -53,16 +49,41 @@ final class FileStore implements SessionStore
 
     public function delete(string $id): void
     {
+        $lock = $this->lock();
         @\unlink($this->file($id));
+        \fclose($lock);
     }
 
     public function prune(): void
     {
         foreach (\glob("{$this->directory}/*") ?: [] as $file) {
-            if ((float) @\file_get_contents($file, length: 20) < \microtime(true)) {
-                @\unlink($file);
+            if (self::isExpired($file)) {
+                $lock = $this->lock();
+                // It may have been written since.
+                self::isExpired($file) && @\unlink($file);
+                \fclose($lock);
             }
         }
+    }
+
+    /**
+     * Without suspending the task while it is held, it waits only for other processes.
+     *
+     * @return resource closing it unlocks
+     */
+    private function lock(): mixed
+    {
+        $lock = \fopen("{$this->directory}/.lock", 'c');
+        if ($lock === false || !\flock($lock, \LOCK_EX)) {
+            throw new \RuntimeException("The sessions in \"{$this->directory}\" cannot be locked");
+        }
+
+        return $lock;
+    }
+
+    private static function isExpired(string $file): bool
+    {
+        return (float) @\file_get_contents($file, length: 20) < \microtime(true);
     }
 
     private function file(string $id): string

@@ -38,7 +38,7 @@ final class DateTime implements Type
         }
         $text = $value->format(self::FORMAT);
 
-        return \preg_match(self::PATTERN, $text) === 1
+        return $value->getOffset() % 60 === 0 && \preg_match(self::PATTERN, $text) === 1
             ? $text
             : throw MismatchException::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
     }

@@ -66,12 +66,15 @@ final class HookCheck
         [$near, $far] = $pair;
         // Not by stream_select(), which knows no descriptor from 1,024 on.
         \stream_set_timeout($near, 0, self::BLOCKS_FOR);
+        $lastId = Scheduler::$lastId;
         $read = Scheduler::run(static function () use ($near, $far): mixed {
             $wait = async(static fn(): string|false => \fread($near, 1));
             async(static fn(): int|false => \fwrite($far, 'x'));
 
             return $wait->await();
         }, [], 8, null, [Hook::Sockets]);
+        // The program's main task is number 1 all the same.
+        Scheduler::$lastId = $lastId;
         if ($read === 'x') {
             return null;
         }

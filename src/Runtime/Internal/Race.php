@@ -58,7 +58,8 @@ final class Race
 
                 return $result;
             }
-            $failures[$key] = $failure;
+            // A generator may give a key twice: no failure is lost.
+            isset($failures[$key]) ? $failures[] = $failure : $failures[$key] = $failure;
         }
 
         /** @var non-empty-array<array-key, \Throwable> $failures there is at least one contender */

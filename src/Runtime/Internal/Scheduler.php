@@ -46,7 +46,8 @@ final class Scheduler
     public ?Coroutine $next = null;
     /** The task of `$turn` that was resumed last; null while none of it is. Others may have run since: new ones on its fiber, and the next one. */
     private ?Coroutine $resumed = null;
-    public int $lastId = 0;
+    /** Unique in the process: a resource that outlives its run must not seem to belong to a task of a later one. */
+    public static int $lastId = 0;
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
     public readonly DetachedTasks $orphans;
@@ -257,7 +258,7 @@ final class Scheduler
     {
         $task = new Coroutine();
         $task->scheduler = $this;
-        $task->id = ++$this->lastId;
+        $task->id = ++self::$lastId;
         $task->main = $main;
         $task->args = $args;
         $task->group = $group;

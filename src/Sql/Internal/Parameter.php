@@ -15,14 +15,14 @@ final class Parameter
 {
     private const JSON = \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    private const TIMESTAMP = '/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/D';
+    private const TIMESTAMP = '/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?)?$/D';
 
     /** @return array{'json'|'timestamp'|'bytes'|'text'|'refused', string} the last with what the value is or has done */
     public static function encode(mixed $value): array
     {
         return match (true) {
             $value instanceof Bytes => ['bytes', $value->bytes],
-            $value instanceof \DateTimeInterface => ['timestamp', $value->format('Y-m-d\TH:i:s.uP')],
+            $value instanceof \DateTimeInterface => ['timestamp', $value->format('Y-m-d\TH:i:s.uP') . self::secondsOfOffset($value)],
             $value instanceof \BackedEnum => ['text', (string) $value->value],
             \is_array($value), $value instanceof \JsonSerializable, $value instanceof \stdClass => self::document($value),
             $value instanceof \Stringable => ['text', (string) $value],
@@ -44,6 +44,14 @@ final class Parameter
     public static function timestamp(string $text): \DateTimeImmutable|string
     {
         return \preg_match(self::TIMESTAMP, $text) === 1 ? \date_create_immutable($text) ?: $text : $text;
+    }
+
+    /** PHP's formats leave them out. Zones have them before they had a standard time: Berlin +00:53:28, until 1893. */
+    private static function secondsOfOffset(\DateTimeInterface $time): string
+    {
+        $seconds = \abs($time->getOffset()) % 60;
+
+        return $seconds === 0 ? '' : \sprintf(':%02d', $seconds);
     }
 
     /** @return array{'json'|'refused', string} */

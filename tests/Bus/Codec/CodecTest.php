@@ -13,6 +13,7 @@ use Weft\Bus\MessageEncodingException;
 use Weft\Tests\Bus\Fixtures\Cloned;
 use Weft\Tests\Bus\Fixtures\Currency;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Dated;
 use Weft\Tests\Bus\Fixtures\Document;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
 use Weft\Tests\Bus\Fixtures\Item;
@@ -229,6 +230,7 @@ final class CodecTest extends TestCase
         yield 'a list that is none' => [$order('grid', [1 => []]), '$.grid', 'expected list'];
         yield 'a wrong item' => [$order('grid', [['secret']]), '$.grid[0][0]', 'expected int, found string'];
         yield 'another class' => [$order('shelf', [3 => new CustomerStored('secret')]), '$.shelf[3]', 'found Weft\Tests\Bus\Fixtures\CustomerStored'];
+        yield 'an offset with seconds' => [new Dated(new \DateTimeImmutable('1890-06-01 12:00:00', new \DateTimeZone('Europe/Berlin'))), '$.at', 'an offset of whole minutes'];
         yield 'never set' => [$half, '$', 'must not be accessed before initialization'];
         yield 'a cycle' => [$cycle, '$' . \str_repeat('.replaces', 11) . '…' . \str_repeat('.replaces', 11), 'a cycle?'];
     }

@@ -122,6 +122,11 @@ final class Measured
     public function __construct(public float $value, public mixed $context = null) {}
 }
 
+final class Dated
+{
+    public function __construct(public Moment $at) {}
+}
+
 final class Nothing {}
 
 final class Cloned

@@ -251,7 +251,11 @@ final class Receiver
         $handled = 0;
         do {
             $standby = $this->standBy($persistence->database, $queue, $options->signals, $stops);
-            $handled += $standby === null ? 0 : $this->receive($queue, $options, $stops, $standby);
+            try {
+                $handled += $standby === null ? 0 : $this->receive($queue, $options, $stops, $standby);
+            } finally {
+                $standby?->release();
+            }
         } while ($standby?->wasLost());
 
         return $handled;
@@ -302,7 +306,6 @@ final class Receiver
             $pause?->cancel('the queue is no longer consumed');
             $this->paused[$queue] = $worker->wasPaused();
             $gauges?->cancel('the queue is no longer consumed');
-            shield(fn() => $standby?->release());
             shield(function (): void {
                 $this->setup->persistence?->maintenance->stop();
                 $this->setup->persistence?->flush();

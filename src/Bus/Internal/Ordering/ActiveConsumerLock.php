@@ -15,6 +15,7 @@ use Weft\Sql\SqlException;
 
 use function Weft\delay;
 use function Weft\detach;
+use function Weft\shield;
 use function Weft\signal;
 
 /**
@@ -157,7 +158,8 @@ final class ActiveConsumerLock
     {
         $asked = Lock::now();
         try {
-            $fence = $this->store->acquire($this->name, $this->owner, self::LOCK_SECONDS);
+            // As in Locks: a cancelled statement may still be committed.
+            $fence = shield(fn(): ?int => $this->store->acquire($this->name, $this->owner, self::LOCK_SECONDS));
         } catch (PoolException | SqlException $exception) {
             $this->logger->warning('The lock of the ordered queue could not be acquired: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
 

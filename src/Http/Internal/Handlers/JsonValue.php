@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\Handlers;
 
 use Weft\Internal\Codec\Compiler;
+use Weft\Internal\Codec\DateTime;
 use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\UnsupportedClassException;
 use Weft\Runtime\Task;
@@ -51,9 +52,18 @@ final class JsonValue
         return match (true) {
             $value instanceof Task => throw self::refused('a task, which it must await,'),
             $value instanceof \JsonSerializable, $value instanceof \stdClass, $value instanceof \BackedEnum, !\is_object($value) => $value,
-            $value instanceof \DateTimeImmutable => $value->format('Y-m-d\TH:i:s.uP'),
+            $value instanceof \DateTimeImmutable => self::time($value),
             default => self::object($value),
         };
+    }
+
+    private static function time(\DateTimeImmutable $value): mixed
+    {
+        try {
+            return (new DateTime())->encode($value);
+        } catch (MismatchException $mismatch) {
+            throw new \TypeError('The handler returned an invalid ' . $value::class . ": {$mismatch->problem}");
+        }
     }
 
     private static function object(object $value): mixed
