@@ -59,6 +59,22 @@ final class JsonTest extends TestCase
         self::assertSame('x', json_decode($output, true)['name']);
     }
 
+    public function testAServerOfGrpcAloneAnswersForPathsAndMethodsOfHttpThatNoneHas(): void
+    {
+        $shared = self::$server;
+        self::$server = GrpcProcess::launch([__DIR__ . '/Library/server.php', 'alone']);
+        try {
+            self::assertSame(200, self::ask('GET', '/v1/books/x')->httpStatus());
+            self::assertSame(404, self::ask('GET', '/v1/nothing')->httpStatus());
+            $wrong = self::ask('DELETE', '/v1/books/x');
+            self::assertSame([405, 'GET'], [$wrong->httpStatus(), $wrong->field('allow')]);
+            self::assertSame(415, self::$server->post('/library.Library/GetBook', '', '--http1.1')->httpStatus());
+        } finally {
+            self::$server->stop();
+            self::$server = $shared;
+        }
+    }
+
     public function testAdditionalBindingsAndMethodsOfHttpWithoutAFieldOfTheirOwnWork(): void
     {
         self::assertSame('x', json_decode(self::ask('GET', '/v1/books/x')->body, true)['name']);

@@ -22,7 +22,9 @@ pub fn message_id() -> PhpResult<String> {
 #[php(name = "Weft\\Native\\traceparent")]
 pub fn traceparent(parent: Option<Text>) -> PhpResult<String> {
     refuse_after_fork()?;
-    Ok(ids::traceparent(parent.and_then(|parent| parent.utf8().ok())))
+    Ok(ids::traceparent(
+        parent.and_then(|parent| parent.utf8().ok()),
+    ))
 }
 
 #[php_function]

@@ -71,18 +71,19 @@ impl Service for Exclusive {
         let message = format!("{} {} is not gRPC", request.method(), request.uri().path());
         let admission = &calls.shared.admission;
         admission.add_refusal(RefusalReason::NotGrpc, peer.address, &message);
+        let refusal = calls.refusal(fields.protocol, &request);
         let body = request.into_body();
         Box::pin(async move {
             discard(body).await;
-            not_grpc()
+            refusal
         })
     }
 }
 
-fn not_grpc() -> Response<Body> {
-    let text = "415 Unsupported Media Type: this is a gRPC server\n";
+fn refusal(status: StatusCode, reason: &'static str) -> Response<Body> {
+    let text = format!("{status}: {reason}\n");
     let mut response = Response::new(Body::from(Bytes::from(text)));
-    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
@@ -92,6 +93,24 @@ impl Calls {
     /// The service for a server that serves gRPC alone: other requests get 415.
     pub fn exclusive(&self) -> Rc<dyn Service> {
         Rc::new(Exclusive(self.clone()))
+    }
+
+    /// The answer to a request that calls no method.
+    fn refusal(&self, protocol: Option<Protocol>, request: &Request<Incoming>) -> Response<Body> {
+        let routes = &self.shared.routes;
+        if routes.is_empty() || !matches!(protocol, Some(Protocol::Json) | None) {
+            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is a gRPC server");
+        }
+        let verbs = routes.verbs(request.uri().path());
+        if verbs.is_empty() {
+            return refusal(StatusCode::NOT_FOUND, "no method has this path");
+        }
+        let reason = "the methods of this path have other HTTP methods";
+        let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, reason);
+        if let Ok(allow) = HeaderValue::try_from(verbs) {
+            response.headers_mut().insert(header::ALLOW, allow);
+        }
+        response
     }
 
     fn takes_protocol(&self, protocol: Option<Protocol>, request: &Request<Incoming>) -> bool {

@@ -170,7 +170,8 @@ pub fn header_map(headers: &ZendHashTable) -> PhpResult<HeaderMap> {
     let mut entries = headers.iter();
     while let Some((key, value)) = entries.next_zval() {
         if let Some(number) = key.long() {
-            let message = format!("header fields are [name => value], got the number {number} as a name");
+            let message =
+                format!("header fields are [name => value], got the number {number} as a name");
             return Err(Failure::new("usage", message).into());
         }
         let key = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();

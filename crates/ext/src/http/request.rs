@@ -96,7 +96,11 @@ impl HttpRequest {
         let address = match self.call.client() {
             Some(client) => client.address,
             // A socket for both versions of IP has the peer's IPv4 address as one of IPv6.
-            None => self.call.peer().address.map(|address| address.ip().to_canonical()),
+            None => self
+                .call
+                .peer()
+                .address
+                .map(|address| address.ip().to_canonical()),
         };
         address.map(|address| address.to_string())
     }

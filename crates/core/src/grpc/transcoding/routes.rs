@@ -70,6 +70,10 @@ impl Routes {
         Ok(Self { routes })
     }
 
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
     pub(in super::super) fn find(&self, verb: &Method, path: &str) -> Option<Found> {
         let mut routes = self.routes.iter();
         routes.find_map(|route| {
