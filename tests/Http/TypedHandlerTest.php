@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\Internal\Handlers\BodyArgument;
+use Weft\Http\Internal\Handlers\JsonValue;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Path;
 use Weft\Http\Query;
@@ -113,6 +114,14 @@ final class TypedHandlerTest extends HttpTestCase
         $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
         self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
         self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
+    }
+
+    public function testADateTimeWhoseOffsetHasSecondsIsNotSent(): void
+    {
+        $this->expectException(\TypeError::class);
+        $this->expectExceptionMessage('The handler returned an invalid DateTimeImmutable: expected a year from 0000 to 9999 and an offset of whole minutes');
+
+        JsonValue::of(['at' => new \DateTimeImmutable('1890-06-01', new \DateTimeZone('Europe/Berlin'))]);
     }
 
     public function testAnObjectIsMadeOfQueryParameters(): void
