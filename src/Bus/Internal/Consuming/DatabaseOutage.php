@@ -84,8 +84,8 @@ final class DatabaseOutage
         $pause = \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1));
         $this->probing = true;
         try {
-            // A pool may have other connections that are lost. Any other failure is of another database, or this one has just come back.
-            if (!self::isLostConnection($thrown) && $this->isAvailable()) {
+            // Either another database cannot be reached, or this one has just come back.
+            if (self::isUnreachable($thrown) && $this->isAvailable()) {
                 return $times === 1;
             }
             $this->logger->warning('Database unavailable; handlers are paused: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
@@ -115,10 +115,11 @@ final class DatabaseOutage
         }
     }
 
-    private static function isLostConnection(\Throwable $thrown): bool
+    /** Whether a server could not be connected to, for another reason than a lack of connections, which passes from one moment to the next. */
+    private static function isUnreachable(\Throwable $thrown): bool
     {
         foreach (ExceptionChain::of($thrown) as $error) {
-            if ($error instanceof ConnectionLostException) {
+            if ($error instanceof ConnectionException && !\str_starts_with($error->sqlState ?? '', self::INSUFFICIENT_RESOURCES)) {
                 return true;
             }
         }

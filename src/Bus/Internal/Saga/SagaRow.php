@@ -97,7 +97,7 @@ final class SagaRow
     {
         $seconds = (int) \floor($milliseconds / 1000);
 
-        return (new \DateTimeImmutable("@{$seconds}"))->modify('+' . ($milliseconds - 1000 * $seconds) . ' milliseconds');
+        return new \DateTimeImmutable("@{$seconds} +" . ($milliseconds - 1000 * $seconds) . ' msec');
     }
 
     private static function now(): int
