@@ -98,7 +98,7 @@ final class DelayQueuesTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $calls = 0;
-            $bus = Bus::connect($this->brokerDsn(), options: new BusOptions(retry: new Retry(delayed: 1, delay: 5e6, maxDelay: \INF, jitter: 0.0)))
+            $bus = Bus::connect($this->brokerDsn(), options: new BusOptions(retry: new Retry(delayed: 1, delay: 5e6, maxDelay: 9e9, jitter: 0.0)))
                 ->handlers(self::storing(static function () use (&$calls): void {
                     $calls++;
                     throw new \RuntimeException('once a season');

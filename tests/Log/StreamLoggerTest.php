@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Tests\Log;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
@@ -33,12 +32,15 @@ final class StreamLoggerTest extends TestCase
         self::assertStringContainsString('no descriptors', $output);
     }
 
-    /**
-     * @testWith ["WEFT_LOG=xml", "WEFT_LOG must be text or json, got \"xml\""]
-     *           ["WEFT_LOG_LEVEL=bogus", "WEFT_LOG_LEVEL must be debug, info, notice, warning, error, critical, alert or emergency, got \"bogus\""]
-     */
-    #[TestWith(['WEFT_LOG=xml', 'WEFT_LOG must be text or json, got "xml"'])]
-    #[TestWith(['WEFT_LOG_LEVEL=bogus', 'WEFT_LOG_LEVEL must be debug, info, notice, warning, error, critical, alert or emergency, got "bogus"'])]
+    /** @return iterable<string, array{string, string}> */
+    public static function unknownSettings(): iterable
+    {
+        yield 'format' => ['WEFT_LOG=xml', 'WEFT_LOG must be text or json, got "xml"'];
+        yield 'level' => ['WEFT_LOG_LEVEL=bogus', 'WEFT_LOG_LEVEL must be debug, info, notice, warning, error, critical, alert or emergency, got "bogus"'];
+    }
+
+    /** @dataProvider unknownSettings */
+    #[DataProvider('unknownSettings')]
     public function testAnUnknownValueInTheEnvironmentIsRefusedWithTheKnownOnes(string $setting, string $problem): void
     {
         $name = (string) strstr($setting, '=', true);
