@@ -21,11 +21,19 @@ final class QueryString
     {
         $values = [];
         foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
-            $parts = \explode('=', $pair, 2);
-            $key = \urldecode($parts[0]);
-            if ($key === $name || $key === "{$name}[]") {
-                $values[] = \urldecode($parts[1] ?? '');
+            $end = \strpos($pair, '=');
+            $key = $end === false ? $pair : \substr($pair, 0, $end);
+            if ($key !== $name) {
+                // Most names are written as they are, and need no decoding to be another one.
+                if (\strpbrk($key, '%+[') === false) {
+                    continue;
+                }
+                $key = \urldecode($key);
+                if ($key !== $name && $key !== "{$name}[]") {
+                    continue;
+                }
             }
+            $values[] = $end === false ? '' : \urldecode(\substr($pair, $end + 1));
         }
 
         return $values;
