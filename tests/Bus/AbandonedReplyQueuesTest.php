@@ -50,8 +50,8 @@ final class AbandonedReplyQueuesTest extends BusTestCase
         });
     }
 
-    /** @dataProvider databases */
-    #[DataProvider('databases')]
+    /** @dataProvider places */
+    #[DataProvider('places')]
     public function testABusWhoseReplyQueueWasDeletedOpensAnother(\Closure $dsn): void
     {
         $this->inRuntime(function () use ($dsn): void {
@@ -70,6 +70,15 @@ final class AbandonedReplyQueuesTest extends BusTestCase
         });
     }
 
+    /** @return iterable<string, array{\Closure(self): string}> */
+    public static function places(): iterable
+    {
+        foreach (self::databases() as $name => [$dsn]) {
+            yield $name => [$dsn];
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(self): string, \Closure(Database): AbandonedReplyQueues}> */
     public static function databases(): iterable
     {
         yield 'PostgreSQL' => [static fn(self $test): string => $test->databaseDsn(), static function (Database $database): AbandonedReplyQueues {
