@@ -25,7 +25,7 @@ endif
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 EXTENSION := $(TARGET)/release/libweft.so
 DEBUG_EXTENSION := $(TARGET)/debug/libweft.so
-# What scripts/pgo has trained.
+# The profile that scripts/pgo has trained, if there is one.
 PROFILE := $(wildcard $(abspath $(or $(WEFT_VAR),var))/weft.profdata)
 # SHORT=1 makes a benchmark show the shape of its result quickly.
 SHORT_FLAG := $(if $(filter-out 0,$(SHORT)),--short)

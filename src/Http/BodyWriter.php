@@ -50,7 +50,7 @@ final class BodyWriter
         }
     }
 
-    /** @internal Whether nobody receives what is written. */
+    /** @internal Whether the client has disconnected. */
     public function isDisconnected(): bool
     {
         try {

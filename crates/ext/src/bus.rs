@@ -15,8 +15,8 @@ pub fn message_id() -> PhpResult<String> {
     Ok(ids::message_id())
 }
 
-// What a client or a foreign publisher has sent may be any bytes: such a parent means a new trace (W3C Trace Context §4.3), and such an id is
-// no UUID.
+// A client or a foreign publisher may send any bytes. A parent that is not UTF-8 means a new trace (W3C Trace Context §4.3); an id that is not
+// UTF-8 is not a UUID, and stays as it is.
 
 #[php_function]
 #[php(name = "Weft\\Native\\traceparent")]

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Bus\Internal\Bindings;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Outgoing;
@@ -112,7 +113,7 @@ final class Publisher
             }
         } finally {
             if (!$publication->done) {
-                // Cancelled. What no statement has taken is not published later.
+                // Cancelled. Messages that no statement has taken yet are not published later.
                 $this->waiting = \array_values(\array_filter($this->waiting, static fn(PendingPublish $other): bool => $other !== $publication));
             }
         }
@@ -146,7 +147,7 @@ final class Publisher
         try {
             $routed = $this->store->insertAll($messages);
             foreach ($publications as $publication) {
-                $publication->lost = Queues::unrouted($publication->messages, $routed);
+                $publication->lost = Bindings::firstUnrouted($publication->messages, $routed);
             }
         } catch (\Throwable $thrown) {
             if (\count($publications) > 1) {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Bindings;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueueException;
@@ -36,7 +37,7 @@ final class Queues
             $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
             foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
                 while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
-                    // A free id is not used again soon: a consumer of a deleted queue, or a message on its way there, must not meet another queue.
+                    // The id of a deleted queue is not used again soon: its consumers, and messages on their way there, must not meet another queue.
                     $transaction->execute("INSERT INTO weft_queues (id, name) VALUES (1 + nextval('weft_consumer_numbers') % ?::int, ?)
                         ON CONFLICT (id) DO NOTHING", [self::HIGHEST_ID, $name]);
                 }
@@ -78,26 +79,9 @@ final class Queues
      */
     public function unroutable(array $messages, Connection $connection): ?Outgoing
     {
-        $types = \array_values(\array_unique(\array_column(\array_filter($messages, static fn(Outgoing $message): bool => $message->mustRoute), 'type')));
+        $types = Bindings::requiredTypes($messages);
 
-        return $types === [] ? null : self::unrouted($messages, $connection->execute('SELECT type FROM weft_bindings WHERE type = ANY(?::text[])', [$types])->column());
-    }
-
-    /**
-     * @param list<Outgoing> $messages
-     * @param list<string>   $routed types that have a queue
-     * @return Outgoing|null the first that must be routed and has no queue
-     */
-    public static function unrouted(array $messages, array $routed): ?Outgoing
-    {
-        $routed = \array_flip($routed);
-        foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($routed[$message->type])) {
-                return $message;
-            }
-        }
-
-        return null;
+        return $types === [] ? null : Bindings::firstUnrouted($messages, $connection->execute('SELECT type FROM weft_bindings WHERE type = ANY(?::text[])', [$types])->column());
     }
 
     /** Whether a message is ready, or null if the queue was deleted; writes nothing. */

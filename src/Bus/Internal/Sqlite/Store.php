@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Bindings;
 use Weft\Bus\Internal\Requests\AbandonedReplyQueues;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Wakeup;
@@ -100,7 +101,8 @@ final class Store
         $this->database->transaction(static function (Transaction $transaction) use ($queue, $types, $withDeadLetters): void {
             foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
                 while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
-                    // A free id is not used again soon: an acknowledgement for a deleted queue must not meet a message of another one.
+                    // The counter of consumers never goes back, so that the id of a deleted queue is not used again soon: an acknowledgement for that
+                    // queue must not settle a message of another one.
                     $number = $transaction->execute("INSERT INTO weft_consumers (queue_id, lock) VALUES (0, '') RETURNING id")->value();
                     $transaction->execute('DELETE FROM weft_consumers WHERE id = ?', [$number]);
                     $transaction->execute('INSERT INTO weft_queues (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING', [1 + $number % self::HIGHEST_QUEUE_ID, $name]);
@@ -204,7 +206,7 @@ final class Store
         }
         $this->arrival->notify();
 
-        return self::unrouted($messages, $routed);
+        return Bindings::firstUnrouted($messages, $routed);
     }
 
     /**
@@ -431,34 +433,12 @@ final class Store
      */
     private static function unroutable(Connection $connection, array $messages): ?Outgoing
     {
-        $routed = [];
-        foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($routed[$message->type])) {
-                if ($connection->execute('SELECT 1 FROM weft_bindings WHERE type = ?', [$message->type])->value() === null) {
-                    return $message;
-                }
-                $routed[$message->type] = true;
-            }
-        }
+        $types = Bindings::requiredTypes($messages);
 
-        return null;
-    }
-
-    /**
-     * @param list<Outgoing> $messages
-     * @param list<string>   $routed types that have a queue
-     * @return Outgoing|null the first that must be routed and has no queue
-     */
-    private static function unrouted(array $messages, array $routed): ?Outgoing
-    {
-        $routed = \array_flip($routed);
-        foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($routed[$message->type])) {
-                return $message;
-            }
-        }
-
-        return null;
+        return $types === [] ? null : Bindings::firstUnrouted($messages, $connection->execute(
+            'SELECT type FROM weft_bindings WHERE type IN (' . \implode(', ', \array_fill(0, \count($types), '?')) . ')',
+            $types
+        )->column());
     }
 
     private function noQueueFor(Outgoing $message): UnroutableMessageException

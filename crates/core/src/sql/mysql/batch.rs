@@ -9,14 +9,6 @@ use super::statement_kind::StatementKind;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ResultSet, Statement};
 
-fn usage(deed: &str, statement: &Statement) -> Error {
-    let text = excerpt(&statement.source);
-    let message = format!(
-        "the statement {deed} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
-    );
-    Error::Usage { message }
-}
-
 /// The results of statements that were flushed together.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -48,13 +40,13 @@ impl Connection {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         if StatementKind::of(&statement.sql).commits {
-            outcome.failure = Some(usage("would commit", statement));
+            outcome.failure = Some(ends_transaction("would commit", statement));
             return Ok(());
         }
         let was_open = self.in_transaction();
         match self.run_one(statement).await? {
             Ok(_) if was_open && !self.in_transaction() => {
-                outcome.failure = Some(usage("committed", statement));
+                outcome.failure = Some(ends_transaction("committed", statement));
             }
             Ok(result) => outcome.results.push(result),
             Err(error) => outcome.failure = Some(error),
@@ -184,6 +176,15 @@ fn together(statements: &[Statement]) -> usize {
         kind.is_batchable && !stops
     };
     statements.iter().take_while(goes_along).count()
+}
+
+/// `deed` is what the statement does, such as "would commit".
+fn ends_transaction(deed: &str, statement: &Statement) -> Error {
+    let text = excerpt(&statement.source);
+    let message = format!(
+        "the statement {deed} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
+    );
+    Error::Usage { message }
 }
 
 #[cfg(test)]
