@@ -46,10 +46,18 @@ enum Hook: string
      * Whether tasks wait for their turn to use a handle, by the environment variable `WEFT_QUEUE_FOR_HANDLES`.
      *
      * @internal
+     *
+     * @throws \ValueError the variable has another value than 0 and 1
      */
     public static function queuesForHandles(): bool
     {
-        return \in_array(\getenv('WEFT_QUEUE_FOR_HANDLES'), ['1', 'on', 'true'], true);
+        $value = \getenv('WEFT_QUEUE_FOR_HANDLES');
+
+        return match ($value) {
+            '1' => true,
+            false, '', '0' => false,
+            default => throw new \ValueError("WEFT_QUEUE_FOR_HANDLES is \"$value\": it must be 0 or 1"),
+        };
     }
 
     /**

@@ -8,19 +8,26 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\Hook;
 
-/** `WEFT_HOOKS` chooses what suspends. */
+/** `WEFT_HOOKS` chooses what suspends, `WEFT_QUEUE_FOR_HANDLES` what happens to a task that uses the handle of another. */
 final class EnvironmentTest extends TestCase
 {
-    private string|false $before;
+    private const VARIABLES = ['WEFT_HOOKS', 'WEFT_QUEUE_FOR_HANDLES'];
+
+    /** @var array<string, string|false> */
+    private array $before;
 
     protected function setUp(): void
     {
-        $this->before = \getenv('WEFT_HOOKS');
+        foreach (self::VARIABLES as $variable) {
+            $this->before[$variable] = \getenv($variable);
+        }
     }
 
     protected function tearDown(): void
     {
-        \putenv($this->before === false ? 'WEFT_HOOKS' : "WEFT_HOOKS=$this->before");
+        foreach ($this->before as $variable => $value) {
+            \putenv($value === false ? $variable : "$variable=$value");
+        }
     }
 
     /** @return iterable<string, array{string, list<Hook>}> */
@@ -53,5 +60,32 @@ final class EnvironmentTest extends TestCase
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('"sokets": it must be "off" or some of sleep, sockets, pipes');
         Hook::fromEnvironment();
+    }
+
+    /** @return iterable<string, array{string, bool}> */
+    public static function switches(): iterable
+    {
+        yield 'unset' => ['WEFT_QUEUE_FOR_HANDLES', false];
+        yield 'empty' => ['WEFT_QUEUE_FOR_HANDLES=', false];
+        yield '0' => ['WEFT_QUEUE_FOR_HANDLES=0', false];
+        yield '1' => ['WEFT_QUEUE_FOR_HANDLES=1', true];
+    }
+
+    /** @dataProvider switches */
+    #[DataProvider('switches')]
+    public function testTheVariableHasTasksWaitForTheirTurn(string $variable, bool $expected): void
+    {
+        \putenv($variable);
+
+        self::assertSame($expected, Hook::queuesForHandles());
+    }
+
+    public function testAValueThatIsNoneIsRefused(): void
+    {
+        \putenv('WEFT_QUEUE_FOR_HANDLES=yes');
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('WEFT_QUEUE_FOR_HANDLES is "yes": it must be 0 or 1');
+        Hook::queuesForHandles();
     }
 }
