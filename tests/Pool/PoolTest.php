@@ -87,6 +87,8 @@ final class PoolTest extends TestCase
             $pool = $this->pool();
             $hold = static fn () => $pool->with(static fn () => delay(60));
             $number = static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number);
+            // One that is idle is lent without a wait, in which the time could be over.
+            self::assertSame(1, $number());
             try {
                 timeout(0.001, $hold);
                 self::fail('The timeout has thrown nothing');
