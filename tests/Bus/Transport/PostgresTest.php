@@ -214,6 +214,7 @@ final class PostgresTest extends TransportConformance
             $transport->declare($this->queue(), [$this->type('a')]);
             $transport->publish([$this->message('a', '1')]);
             $consumer = $transport->consume($this->queue(), 1);
+            $other = $transport->consume($this->queue(), 1);
             [$delivery] = $this->take($consumer, 1);
             $database = Database::connect($this->databaseDsn());
             $database->execute("CREATE FUNCTION refuse() RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no deletion today''; END'");
@@ -226,7 +227,17 @@ final class PostgresTest extends TransportConformance
             } catch (TransportException $failed) {
                 self::assertStringContainsString('no deletion today', $failed->getMessage());
             }
-            $consumer->close();
+            $later = $transport->consume($this->queue(), 1);
+            self::assertSame([], $later->next(1, wait: 0.0), 'one that is opened then has not failed');
+            try {
+                $other->next(1, wait: 0.0);
+                self::fail('One that was open before goes on');
+            } catch (TransportException $failed) {
+                self::assertStringContainsString('no deletion today', $failed->getMessage());
+            }
+            foreach ([$later, $other, $consumer] as $open) {
+                $open->close();
+            }
             $database->execute('DROP TRIGGER refuse ON weft_messages');
 
             self::assertSame(['1'], $this->drain($transport));

@@ -36,7 +36,7 @@ final class AckBatcher
     /** Tasks that wait in {@see close()}. */
     private int $closing = 0;
 
-    /** A failure that waiting does not resolve, until a batch succeeds or a consumer opens: those that were open have ended then. */
+    /** A failure that waiting does not resolve, until a batch succeeds. It ends the consumers that are open. */
     public PoolException|SqlException|null $failure = null;
 
     private readonly Wakeup $idle;

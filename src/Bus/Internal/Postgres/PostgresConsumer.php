@@ -58,6 +58,9 @@ final class PostgresConsumer implements TransactionalConsumer
     private bool $stopped = false;
     private bool $closed = false;
 
+    /** What ended the consumers before this one, and may have been resolved since. */
+    private readonly ?\Throwable $formerFailure;
+
     /** @param \Closure(self): void $forget */
     public function __construct(
         private readonly Store $store,
@@ -72,7 +75,7 @@ final class PostgresConsumer implements TransactionalConsumer
         private readonly int $prefetch,
         private readonly \Closure $forget,
     ) {
-        $this->settlements->failure = null;
+        $this->formerFailure = $settlements->failure;
     }
 
     public function next(int $max, ?float $wait = null): array
@@ -187,8 +190,9 @@ final class PostgresConsumer implements TransactionalConsumer
     /** @return list<Delivery> */
     private function take(int $max): array
     {
-        if ($this->settlements->failure !== null) {
-            throw $this->failed($this->settlements->failure);
+        $failure = $this->settlements->failure;
+        if ($failure !== null && $failure !== $this->formerFailure) {
+            throw $this->failed($failure);
         }
         $room = \min($max, $this->prefetch - \count($this->unsettled));
         if ($room < 1) {
