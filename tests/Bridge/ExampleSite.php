@@ -141,16 +141,21 @@ abstract class ExampleSite
         }
     }
 
-    /** @param list<string> $command */
-    protected function start(array $command, string $log): void
+    /**
+     * @param list<string> $command
+     *
+     * @return resource
+     */
+    protected function start(array $command, string $log)
     {
         $process = \proc_open($command, [1 => ['file', $log, 'a'], 2 => ['file', $log, 'a']], $pipes, $this->example, $this->environment);
         \assert(\is_resource($process));
-        $this->processes[] = $process;
+
+        return $this->processes[] = $process;
     }
 
     /** @return list<string> with the extension that this process has */
-    private static function php(): array
+    protected static function php(): array
     {
         \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
 

@@ -21,6 +21,9 @@ trait ServesExample
             }
             return Response::json(['quote' => "about $tag"]);
         });
+        $routes->get('/requests', static function () use (&$waiting): Response {
+            return Response::json(array_sum($waiting));
+        });
         PHP;
 
     /** @var list<ExampleSite> */

@@ -125,6 +125,20 @@ final class ApplicationTest extends TestCase
         self::assertMatchesRegularExpression('/App\\\\Jobs\\\\FetchQuote/', $site->artisan('queue:failed'));
     }
 
+    public function testAJobWhoseWorkerIsStoppedAtOnceHasNotFailedAndComesAgain(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
+        $site->artisan('queue:quotes', '2');
+        $requests = new Browser($api->address);
+        // The API does not answer the first before the second is there.
+        $log = $site->stopWorkerAtOnce(static fn(): bool => $requests->get('/requests')->body === '1', '--concurrency=1');
+
+        self::assertStringContainsString('No failed jobs', $site->artisan('queue:failed'), $log);
+        $site->artisan('weft:work', '--concurrency=2', '--tries=1', '--stop-when-empty');
+        self::assertSame(['about 2-1', 'about 2-2'], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
     public function testLaravelsOwnWorkerTakesJobsFromTheBus(): void
     {
         $api = $this->api();

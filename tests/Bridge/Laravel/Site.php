@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Laravel;
 
 use Weft\Tests\Bridge\ExampleSite;
+use Weft\Tests\Timing;
 
 /** `examples/laravel`, with a mail server. */
 final class Site extends ExampleSite
@@ -85,5 +86,31 @@ final class Site extends ExampleSite
     public function artisan(string ...$arguments): string
     {
         return $this->command('artisan', ...$arguments);
+    }
+
+    /**
+     * @param \Closure(): bool $isBusy
+     *
+     * @return string what a worker logs that is stopped twice: after the second signal nothing goes on
+     */
+    public function stopWorkerAtOnce(\Closure $isBusy, string ...$options): string
+    {
+        $log = "$this->directory/worker.log";
+        $worker = $this->start([...self::php(), 'artisan', 'weft:work', ...\array_values($options)], $log);
+        Timing::until($isBusy, 'the worker is busy');
+        \proc_terminate($worker, \SIGINT);
+        // A second signal that arrives before the first was taken would be lost, and one after the second ends the process.
+        $pause = static fn(): int => \hrtime(true) + 1_000_000_000;
+        $next = $pause();
+        Timing::until(static function () use ($worker, $pause, &$next): bool {
+            if (\hrtime(true) > $next) {
+                \proc_terminate($worker, \SIGTERM);
+                $next = $pause();
+            }
+
+            return !\proc_get_status($worker)['running'];
+        }, 'the worker ends');
+
+        return (string) \file_get_contents($log);
     }
 }

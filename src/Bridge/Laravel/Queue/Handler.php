@@ -59,6 +59,9 @@ abstract class Handler
         try {
             $seconds > 0.0 ? timeout($seconds, $work) : $work();
         } catch (\Throwable $thrown) {
+            if ($job->isInterrupted()) {
+                throw $thrown;
+            }
             if ($thrown instanceof TimeoutException && $job->shouldFailOnTimeout() && !$job->hasFailed()) {
                 $job->fail($thrown);
             }

@@ -8,11 +8,16 @@ use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
 use Illuminate\Queue\Jobs\Job;
 use Weft\Bus\SendOptions;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\TimeoutException;
 
 /** A job of Laravel that came by the bus. */
 final class WeftJob extends Job implements JobContract
 {
     private bool $isFinished = false;
+
+    private bool $isInterrupted = false;
 
     private float $delay = 0.0;
 
@@ -32,6 +37,28 @@ final class WeftJob extends Job implements JobContract
     public function getRawBody(): string
     {
         return $this->message->payload;
+    }
+
+    public function fire(): void
+    {
+        try {
+            parent::fire();
+        } catch (CancelledException $cancelled) {
+            $this->isInterrupted = Scheduler::isCancelledBy($cancelled) && !$cancelled->cancellation->cause instanceof TimeoutException;
+            throw $cancelled;
+        }
+    }
+
+    /** @internal whether its worker was stopped: the job comes again, with as many attempts as before */
+    public function isInterrupted(): bool
+    {
+        return $this->isInterrupted;
+    }
+
+    /** Also where it was interrupted: Laravel's worker releases or fails every other job that throws. */
+    public function hasFailed(): bool
+    {
+        return $this->isInterrupted || parent::hasFailed();
     }
 
     public function attempts(): int
