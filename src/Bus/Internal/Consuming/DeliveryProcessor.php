@@ -221,11 +221,16 @@ final class DeliveryProcessor
         if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
             $this->replies->send($delivery, $this->replies->ofFailure($delivery, $failure->error));
         }
-        $park = $dead !== [];
-        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $park, $failing);
-        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $park));
+        try {
+            $failing === null || $failing();
+            $isDeadLettered = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $dead !== []);
+        } catch (\Throwable $thrown) {
+            $this->giveBack($delivery, $thrown, $failing === null);
+            $isDeadLettered = null;
+        }
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $isDeadLettered ?? false));
 
-        return $settled;
+        return $isDeadLettered !== null;
     }
 
     private function report(Delivery $delivery, HandlingFailedException $failure, bool $comesBack): void
@@ -252,42 +257,41 @@ final class DeliveryProcessor
      * Stores copies for delayed retries, then the dead letter, then acknowledges.
      *
      * @param list<HandlingFailedException> $later
-     * @param bool                          $park  whether it is dead-lettered; becomes true when the copy cannot be stored
+     * @param bool                          $isDead whether it is dead-lettered in any case
+     * @return bool whether it was dead-lettered, as a message is whose copy cannot be stored
      */
-    private function settle(Delivery $delivery, array $later, HandlingFailedException $failure, bool &$park, ?\Closure $failing): bool
+    private function settle(Delivery $delivery, array $later, HandlingFailedException $failure, bool $isDead): bool
     {
-        try {
-            $failing === null || $failing();
-            if ($later !== [] && !$park && $this->shared !== null && $this->delays instanceof DelayedMessages) {
-                $this->swap($this->shared, $this->delays, $delivery, $later);
-
-                return true;
-            }
-            if ($later !== [] && !$this->putOff($delivery, $later)) {
-                $park = true;
-            }
-            if ($park) {
-                $this->consumer->deadLetter($delivery, $failure->headers($delivery, $this->queue));
-                $this->stats->deadLettered++;
-                $this->metrics?->count('dead_lettered', $delivery->type);
-            } else {
-                $this->consumer->ack($delivery);
-            }
-
-            return true;
-        } catch (\Throwable $thrown) {
-            $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be dead-lettered and is requeued: {error}', [
-                'type' => $delivery->type,
-                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
-                'error' => $thrown->getMessage(),
-                'exception' => $thrown,
-            ]);
-            // The message occupies the prefetch meanwhile, so that a failing broker is not called in a tight loop.
-            delay(self::REQUEUE_DELAY);
-            $failing === null && $this->consumer->requeue($delivery);
+        if ($later !== [] && !$isDead && $this->shared !== null && $this->delays instanceof DelayedMessages) {
+            $this->swap($this->shared, $this->delays, $delivery, $later);
 
             return false;
         }
+        $isStored = $later === [] || $this->putOff($delivery, $later);
+        if ($isStored && !$isDead) {
+            $this->consumer->ack($delivery);
+
+            return false;
+        }
+        $this->consumer->deadLetter($delivery, $failure->headers($delivery, $this->queue));
+        $this->stats->deadLettered++;
+        $this->metrics?->count('dead_lettered', $delivery->type);
+
+        return true;
+    }
+
+    /** Requeues a failed message that could not be settled, unless it keeps its place in an order. */
+    private function giveBack(Delivery $delivery, \Throwable $why, bool $requeue): void
+    {
+        $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be dead-lettered and is requeued: {error}', [
+            'type' => $delivery->type,
+            'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+            'error' => $why->getMessage(),
+            'exception' => $why,
+        ]);
+        // The message occupies the prefetch meanwhile, so that a failing broker is not called in a tight loop.
+        delay(self::REQUEUE_DELAY);
+        $requeue && $this->consumer->requeue($delivery);
     }
 
     /**
