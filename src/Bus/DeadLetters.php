@@ -126,15 +126,16 @@ final class DeadLetters
     /** Puts a message into a queue and acknowledges the dead letter that it replaces, in one step where the transport can. */
     private function replace(Consumer $consumer, Delivery $delivery, string $queue, Outgoing $message): void
     {
-        if (!$this->transport instanceof DatabaseTransport || !$consumer instanceof TransactionalConsumer) {
-            $this->transport->put($queue, [$message]);
+        $transport = $this->transport;
+        if (!$transport instanceof DatabaseTransport || !$consumer instanceof TransactionalConsumer) {
+            $transport->put($queue, [$message]);
             $consumer->ack($delivery);
 
             return;
         }
         try {
-            $this->transport->database()->transaction(function (Transaction $transaction) use ($consumer, $delivery, $queue, $message): void {
-                $this->transport->publishIn($transaction, $queue, [$message]);
+            $transport->database()->transaction(static function (Transaction $transaction) use ($transport, $consumer, $delivery, $queue, $message): void {
+                $transport->publishIn($transaction, $queue, [$message]);
                 $consumer->enlist($transaction, $delivery, []);
             });
         } catch (PoolException | SqlException $exception) {

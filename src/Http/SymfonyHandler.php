@@ -182,7 +182,7 @@ final class SymfonyHandler
     {
         $container = $kernel instanceof KernelInterface ? $kernel->getContainer() : null;
         $inner = $container?->has('http_kernel') === true ? $container->get('http_kernel') : null;
-        if (!$inner instanceof HttpKernel) {
+        if ($container === null || !$inner instanceof HttpKernel) {
             throw $error;
         }
         $isPrinted = false;

@@ -73,13 +73,13 @@ final class StreamLogger extends AbstractLogger
     public static function fromEnvironment(): self
     {
         return new self(
-            format: Format::from(self::variable('WEFT_LOG', \array_column(Format::cases(), 'value')) ?? Format::Text->value),
+            format: Format::from(self::variable('WEFT_LOG', \array_map(static fn(Format $format): string => $format->value, Format::cases())) ?? Format::Text->value),
             level: self::variable('WEFT_LOG_LEVEL', self::LEVELS) ?? LogLevel::INFO,
         );
     }
 
     /**
-     * @param list<string> $allowed
+     * @param non-empty-list<string> $allowed
      * @return string|null null where it is not set
      */
     private static function variable(string $name, array $allowed): ?string
@@ -88,7 +88,7 @@ final class StreamLogger extends AbstractLogger
         if ($value === '' || \in_array($value, $allowed, true)) {
             return $value === '' ? null : $value;
         }
-        throw new \ValueError("{$name} must be " . \implode(', ', \array_slice($allowed, 0, -1)) . ' or ' . \end($allowed) . ", got \"{$value}\"");
+        throw new \ValueError("{$name} must be " . \implode(', ', \array_slice($allowed, 0, -1)) . ' or ' . $allowed[\count($allowed) - 1] . ", got \"{$value}\"");
     }
 
     /**

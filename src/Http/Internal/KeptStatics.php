@@ -51,7 +51,9 @@ final class KeptStatics
         foreach ($properties as $class => $names) {
             foreach (\class_exists($class) ? $names : [] as $name) {
                 $property = \property_exists($class, $name) ? new \ReflectionProperty($class, $name) : null;
-                $property?->isStatic() === true && $found[] = $property;
+                if ($property?->isStatic() === true) {
+                    $found[] = $property;
+                }
             }
         }
 

@@ -30,7 +30,7 @@ final class Scope
         $class = $function->getClosureScopeClass() ?? ($function instanceof \ReflectionMethod ? $function->getDeclaringClass() : null);
         $file = (string) $function->getFileName();
         // A file that a method includes has the class of the method, but imports and a namespace of its own; so has a trait.
-        $namespace = $class?->getFileName() === $file ? $class->getNamespaceName() : null;
+        $namespace = $class !== null && $class->getFileName() === $file ? $class->getNamespaceName() : null;
 
         return new self($file, $namespace, $class?->name, ($class?->getParentClass() ?: null)?->name);
     }

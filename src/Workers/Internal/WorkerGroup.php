@@ -54,7 +54,11 @@ final class WorkerGroup
     /** How many workers are ready and pass all health checks of the application. */
     public function healthy(): int
     {
-        return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready && $slot->current->failing === [] && $slot->current->running === null));
+        return \count(\array_filter($this->slots, static function (Slot $slot): bool {
+            $worker = $slot->current;
+
+            return $worker !== null && $worker->state === State::Ready && $worker->failing === [] && $worker->running === null;
+        }));
     }
 
     /** @return list<string> the health checks that fail, with their workers */

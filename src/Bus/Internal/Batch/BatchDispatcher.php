@@ -152,8 +152,10 @@ final class BatchDispatcher
         $duplicates = [];
         foreach ($before->items as $key => $isSame) {
             if ($isSame) {
-                // The transaction with the acknowledgement was rolled back.
-                $handler->transactional && $this->shared?->ack($deliveries[$key]);
+                if ($handler->transactional) {
+                    // The transaction with the acknowledgement was rolled back.
+                    $this->shared?->ack($deliveries[$key]);
+                }
                 $duplicates[] = $deliveries[$key];
                 $this->setup->stats->duplicates++;
             } else {

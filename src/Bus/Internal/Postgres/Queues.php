@@ -80,8 +80,13 @@ final class Queues
     public function unroutable(array $messages, Connection $connection): ?Outgoing
     {
         $types = Bindings::requiredTypes($messages);
+        if ($types === []) {
+            return null;
+        }
+        /** @var list<string> $routed */
+        $routed = $connection->execute('SELECT type FROM weft_bindings WHERE type = ANY(?::text[])', [$types])->column();
 
-        return $types === [] ? null : Bindings::firstUnrouted($messages, $connection->execute('SELECT type FROM weft_bindings WHERE type = ANY(?::text[])', [$types])->column());
+        return Bindings::firstUnrouted($messages, $routed);
     }
 
     /** Whether a message is ready, or null if the queue was deleted; writes nothing. */

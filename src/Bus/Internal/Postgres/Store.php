@@ -112,7 +112,10 @@ final class Store
             ? $this->insert($this->database, $messages)
             : $this->database->transaction(fn(Transaction $transaction): array => $this->insert($transaction, $messages));
 
-        return \array_merge(...\array_map(static fn(Result $types): array => $types->column(), $routed));
+        /** @var list<list<string>> $types */
+        $types = \array_map(static fn(Result $result): array => $result->column(), $routed);
+
+        return \array_merge(...$types);
     }
 
     /**

@@ -200,13 +200,14 @@ final class Store
             $results = \count($messages) === 1
                 ? $this->insert($this->database, $messages)
                 : $this->database->transaction(fn(Transaction $transaction): array => $this->insert($transaction, $messages));
-            $routed = \array_merge(...\array_map(static fn(Result $types): array => $types->column(), $results));
+            /** @var list<list<string>> $routed */
+            $routed = \array_map(static fn(Result $types): array => $types->column(), $results);
         } catch (PoolException | SqlException $exception) {
             throw new PublishException("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
 
-        return Bindings::firstUnrouted($messages, $routed);
+        return Bindings::firstUnrouted($messages, \array_merge(...$routed));
     }
 
     /**
@@ -434,11 +435,13 @@ final class Store
     private static function unroutable(Connection $connection, array $messages): ?Outgoing
     {
         $types = Bindings::requiredTypes($messages);
+        if ($types === []) {
+            return null;
+        }
+        /** @var list<string> $routed */
+        $routed = $connection->execute('SELECT type FROM weft_bindings WHERE type IN (' . \implode(', ', \array_fill(0, \count($types), '?')) . ')', $types)->column();
 
-        return $types === [] ? null : Bindings::firstUnrouted($messages, $connection->execute(
-            'SELECT type FROM weft_bindings WHERE type IN (' . \implode(', ', \array_fill(0, \count($types), '?')) . ')',
-            $types
-        )->column());
+        return Bindings::firstUnrouted($messages, $routed);
     }
 
     private function noQueueFor(Outgoing $message): UnroutableMessageException

@@ -123,7 +123,13 @@ final class HandlerPlan
             }
         }
 
-        return $faults === [] ? new InvalidRequestException($first->status, $first->faults) : new InvalidRequestException($status, \array_slice($faults, 0, Mismatches::MAX_COUNT));
+        if ($faults === []) {
+            return new InvalidRequestException($first->status, $first->faults);
+        }
+        /** @var non-empty-list<Fault> $reported */
+        $reported = \array_slice($faults, 0, Mismatches::MAX_COUNT);
+
+        return new InvalidRequestException($status, $reported);
     }
 
     private function validator(?Validator $validator): Validator
