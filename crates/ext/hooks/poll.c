@@ -1,7 +1,8 @@
-/* poll, select, epoll_wait: waits for several descriptors. */
+/* poll, select, epoll_wait, curl_multi_wait: waits for several descriptors. */
 #include "hooks.h"
 #include "replacements.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -316,4 +317,69 @@ int weft_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeou
 int weft_epoll_pwait(int epoll, struct epoll_event *events, int limit, int timeout, const sigset_t *mask)
 {
 	return mask != NULL ? epoll_pwait(epoll, events, limit, timeout, mask) : weft_epoll_wait(epoll, events, limit, timeout);
+}
+
+/* --- curl_multi_wait ---------------------------------------------------------------------------------------------------------------- */
+
+/* `struct curl_waitfd` of libcurl is laid out as `struct pollfd` is, and its events are the same bits. */
+typedef struct pollfd curl_waitfd;
+
+/* CURLMcode, <https://curl.se/libcurl/c/libcurl-errors.html> */
+enum {
+	CURLM_OK = 0,
+	CURLM_INTERNAL_ERROR = 4,
+	CURLM_UNRECOVERABLE_POLL = 12,
+};
+
+/* This library is not linked with libcurl: whoever calls the replacement has loaded it. */
+typedef struct {
+	int (*wait)(void *multi, curl_waitfd *extra, unsigned extra_count, int timeout, int *ready);
+	/* Since libcurl 8.8. */
+	int (*waitfds)(void *multi, curl_waitfd *descriptors, unsigned size, unsigned *count);
+	int (*timeout)(void *multi, long *milliseconds);
+} curl_functions;
+
+static const curl_functions *curl(void)
+{
+	static curl_functions functions;
+	if (functions.wait == NULL) {
+		functions = (curl_functions) {
+			.wait = dlsym(RTLD_DEFAULT, "curl_multi_wait"),
+			.waitfds = dlsym(RTLD_DEFAULT, "curl_multi_waitfds"),
+			.timeout = dlsym(RTLD_DEFAULT, "curl_multi_timeout"),
+		};
+	}
+	return &functions;
+}
+
+/*
+ * PHP's curl_multi_select(). Newer versions of libcurl (8.22) refuse every call for a multi handle that waits, with CURLM_RECURSIVE_API_CALL, but
+ * tasks share its transfers. So libcurl says for what it would wait, and the wait is made outside of it. The versions before 8.8 cannot say it,
+ * and suspend in the poll() that they call.
+ */
+int weft_curl_multi_wait(void *multi, struct pollfd *extra, unsigned extra_count, int timeout, int *ready)
+{
+	const curl_functions *library = curl();
+	if (library->wait == NULL) {
+		return CURLM_INTERNAL_ERROR;
+	}
+	struct pollfd descriptors[FD_SETSIZE];
+	unsigned count = 0;
+	long timer = -1;
+	if (timeout < 0 || extra_count != 0 || library->waitfds == NULL || library->timeout == NULL || weft_mode_here(WEFT_SOCKETS) == WEFT_BLOCK
+		|| library->waitfds(multi, descriptors, FD_SETSIZE, &count) != CURLM_OK || count == 0 || library->timeout(multi, &timer) != CURLM_OK) {
+		return library->wait(multi, extra, extra_count, timeout, ready);
+	}
+	if (timer >= 0 && timer < timeout) {
+		timeout = (int) timer;
+	}
+	int found = timeout == 0 ? poll_at_once(descriptors, count, library->wait)
+							 : poll_until(descriptors, count, weft_deadline_in(0, timeout * INT64_C(1000000)), library->wait);
+	if (found < 0) {
+		return CURLM_UNRECOVERABLE_POLL;
+	}
+	if (ready != NULL) {
+		*ready = found;
+	}
+	return CURLM_OK;
 }

@@ -1,4 +1,4 @@
-/* The replacements, with the signatures of libc. Names that end in `_chk` are those of code that was compiled with _FORTIFY_SOURCE. */
+/* The replacements, with the signatures of libc and libcurl. Names that end in `_chk` are those of code that was compiled with _FORTIFY_SOURCE. */
 #ifndef WEFT_REPLACEMENTS_H
 #define WEFT_REPLACEMENTS_H
 
@@ -27,6 +27,7 @@ int weft_select(int bound, fd_set *read, fd_set *write, fd_set *except, struct t
 int weft_pselect(int bound, fd_set *read, fd_set *write, fd_set *except, const struct timespec *timeout, const sigset_t *mask);
 int weft_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeout);
 int weft_epoll_pwait(int epoll, struct epoll_event *events, int limit, int timeout, const sigset_t *mask);
+int weft_curl_multi_wait(void *multi, struct pollfd *extra, unsigned extra_count, int timeout, int *ready);
 
 unsigned weft_sleep(unsigned seconds);
 int weft_usleep(useconds_t microseconds);

@@ -1,4 +1,4 @@
-/* Which functions of libc are replaced. */
+/* Which functions are replaced: of libc, and one of libcurl. */
 #include "hooks.h"
 #include "replacements.h"
 
@@ -23,6 +23,7 @@ const weft_replacement weft_replacements[] = {
 	{"pselect", weft_pselect},
 	{"epoll_wait", weft_epoll_wait},
 	{"epoll_pwait", weft_epoll_pwait},
+	{"curl_multi_wait", weft_curl_multi_wait},
 	{"sleep", weft_sleep},
 	{"usleep", weft_usleep},
 	{"nanosleep", weft_nanosleep},
