@@ -366,7 +366,10 @@ int weft_curl_multi_wait(void *multi, struct pollfd *extra, unsigned extra_count
 	struct pollfd descriptors[FD_SETSIZE];
 	unsigned count = 0;
 	long timer = -1;
-	if (timeout < 0 || extra_count != 0 || library->waitfds == NULL || library->timeout == NULL || weft_mode_here(WEFT_SOCKETS) == WEFT_BLOCK
+	bool can_tell = library->waitfds != NULL && library->timeout != NULL;
+	/* WEFT_HOOKS_EXCLUDE may name libcurl, which is not changed then. */
+	bool is_hooked = weft_mode_here(WEFT_SOCKETS) != WEFT_BLOCK && weft_caller_keeps_connection(library->wait);
+	if (timeout < 0 || extra_count != 0 || !can_tell || !is_hooked
 		|| library->waitfds(multi, descriptors, FD_SETSIZE, &count) != CURLM_OK || count == 0 || library->timeout(multi, &timer) != CURLM_OK) {
 		return library->wait(multi, extra, extra_count, timeout, ready);
 	}
