@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Symfony;
 
 use Doctrine\Persistence\ConnectionRegistry;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\Bus;
 use Weft\Tests\Cli\Supervised;
 
 require_once __DIR__ . '/../Doctrine/autoload.php';
@@ -139,6 +140,22 @@ final class RuntimeTest extends TestCase
                 return new Symfony\Component\HttpFoundation\JsonResponse([$level, array_map(intval(...), $connection->fetchFirstColumn('SELECT id FROM items'))]);
             }
             private function connection(): Doctrine\DBAL\Connection { return $this->container->get('doctrine')->getConnection(); }
+        }
+        PHP;
+
+    /** A kernel with a bus, where Messenger is installed and has no transport. */
+    private const WITH_BUS = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle(), new Weft\Bridge\Symfony\WeftBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void {
+                $container->extension('framework', ['secret' => 's', 'messenger' => ['enabled' => true]]);
+                $container->extension('weft', ['bus' => 'sqlite:' . __DIR__ . '/bus.db']);
+            }
+            protected function configureRoutes($routes): void { $routes->add('bus', '/bus')->controller([$this, 'bus']); }
+            public function bus(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response(get_class($this->container->get(Weft\Bus\Bus::class))); }
         }
         PHP;
 
@@ -291,6 +308,14 @@ final class RuntimeTest extends TestCase
         $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
 
         self::assertSame('120', (new Browser($this->address($run)))->get('/threshold')->body);
+    }
+
+    public function testABusNeedsNoTransportOfMessenger(): void
+    {
+        $this->write(self::WITH_BUS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
+
+        self::assertSame(Bus::class, (new Browser($this->address($run)))->get('/bus')->body);
     }
 
     public function testATransactionThatARequestLeavesOpenIsNotThatOfTheNextRequest(): void
