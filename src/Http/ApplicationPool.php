@@ -12,6 +12,7 @@ use Weft\Http\Internal\RealmBody;
 use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\State\StateWatch;
 use Weft\Internal\Number;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native;
 use Weft\Pool\Leak;
@@ -22,6 +23,7 @@ use Weft\Pool\PoolExhaustedException;
 use Weft\Pool\PoolOptions;
 use Weft\Pool\Timeouts;
 use Weft\Pool\Validation;
+use Weft\Runtime\Internal\Scheduler;
 
 use function Weft\tasks;
 
@@ -30,16 +32,23 @@ use function Weft\tasks;
  *
  * An instance is booted when none is idle, in its realm. The instance that was returned last is lent first, and one that was idle for ten
  * minutes is dropped. After a request it is reset. An instance that has thrown or exited is replaced, and
- * one that {@see Recycling} says is spent.
+ * one that {@see Recycling} says is spent. A reset that fails does not change the result of the request: it is logged, and the instance
+ * is replaced.
  *
  * {@see RealmHandler}, {@see SymfonyHandler} and the bridges of frameworks serve requests with it; a consumer of messages uses it as well:
  *
  * ```
  * $applications = new ApplicationPool(
- *     static fn (): Kernel => new Kernel('prod'),
- *     reset: static fn (Kernel $kernel) => $kernel->boot(),
+ *     static function (): Kernel {
+ *         $kernel = new Kernel('prod', false);
+ *         $kernel->boot();
+ *
+ *         return $kernel;
+ *     },
+ *     // `$kernel->boot()` resets services only after `$kernel->handle()`.
+ *     reset: static fn (Kernel $kernel) => $kernel->getContainer()->get('services_resetter')->reset(),
  * );
- * $sent = $applications->with(static fn (Kernel $kernel): int => $kernel->mailer()->send($message));
+ * $applications->with(static fn (Kernel $kernel) => $kernel->getContainer()->get(Newsletter::class)->send($message));
  * ```
  *
  * @template T of object
@@ -79,9 +88,11 @@ final class ApplicationPool
      *     {@see ApplicationPool::MOST_INSTANCES} and to what fits into half of the memory that the process may use
      * @param float $wait seconds that a request waits for an instance, at least 0
      * @param Recycling $recycling when an instance is replaced although it works
-     * @param (\Closure(T): mixed)|null $reset runs in the realm after each request; after an exception the instance is replaced
+     * @param (\Closure(T): mixed)|null $reset runs in the realm after each request; an exception of it is logged and the instance is
+     *     replaced
      * @param (\Closure(T): mixed)|null $close runs in the realm before an instance is dropped
-     * @param LoggerInterface|null $logger receives who holds the instances when a request has waited too long; null: stderr
+     * @param LoggerInterface|null $logger receives who holds the instances when a request has waited too long, and failed
+     *     resets; null: stderr
      * @param string $name of the pool in messages and metrics, such as "kernels"
      *
      * @throws \ValueError for a size below 1 or a wait below 0
@@ -143,7 +154,7 @@ final class ApplicationPool
     }
 
     /**
-     * Runs `$work` with an instance, in its realm, and resets the instance.
+     * Runs `$work` with an instance, in its realm, and resets the instance. The result of `$work` counts even if the reset fails.
      *
      * @template R
      *
@@ -280,7 +291,8 @@ final class ApplicationPool
     }
 
     /**
-     * @internal after a request, in one stay in its realm: terminates it and resets the instance
+     * @internal after a request, in one stay in its realm: terminates it and resets the instance. By then the result of the request is
+     * known, so an exception of the reset is logged; one of `$terminate` is thrown.
      *
      * @param ApplicationInstance<T> $instance
      * @param string $work what it was lent for
@@ -293,15 +305,26 @@ final class ApplicationPool
         if ($terminate === null && $this->reset === null) {
             $replaced = $this->ended($instance);
         } else {
-            $replaced = $instance->run(function (object $application, Native\Realm $realm) use ($instance, $terminate): ?string {
-                if ($terminate !== null && RealmRequest::terminate($realm, $application, $terminate)) {
-                    return 'exited';
-                }
-                $replaced = $this->ended($instance);
-                $replaced !== null || $this->reset === null || ($this->reset)($application);
+            $isResetting = false;
+            try {
+                $replaced = $instance->run(function (object $application, Native\Realm $realm) use ($instance, $terminate, &$isResetting): ?string {
+                    if ($terminate !== null && RealmRequest::terminate($realm, $application, $terminate)) {
+                        return 'exited';
+                    }
+                    $replaced = $this->ended($instance);
+                    $isResetting = true;
+                    $replaced !== null || $this->reset === null || ($this->reset)($application);
 
-                return $replaced;
-            });
+                    return $replaced;
+                });
+            } catch (\Throwable $thrown) {
+                if (!$isResetting || Scheduler::isCancelledBy($thrown)) {
+                    throw $thrown;
+                }
+                $this->reportReset($thrown, $work);
+
+                return 'failed';
+            }
         }
         $replaced === null && $this->watch->after($instance, $work);
 
@@ -317,6 +340,16 @@ final class ApplicationPool
             || $this->recycling->memory > 0 && \memory_get_usage() >= $this->recycling->memory;
 
         return $isSpent ? 'spent' : null;
+    }
+
+    private function reportReset(\Throwable $failure, string $work): void
+    {
+        $this->logger->error('Pool "{pool}" replaces an instance whose reset failed: {error}', [
+            'pool' => $this->name,
+            'error' => ExceptionReport::summary($failure),
+            'exception' => $failure,
+            'work' => $work,
+        ]);
     }
 
     /** @internal counts a replacement, by reason */

@@ -49,9 +49,9 @@ final class BorrowedApplication
     }
 
     /**
-     * Resets the instance and returns it to the pool, or drops it where it is spent.
+     * Resets the instance and returns it to the pool, or drops it where it is spent or the reset has failed, which is logged.
      *
-     * @throws \Throwable of the reset; then the instance is discarded
+     * @throws \Weft\Runtime\CancelledException the task was cancelled during the reset; the instance is discarded
      */
     public function release(): void
     {

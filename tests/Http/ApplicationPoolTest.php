@@ -59,22 +59,83 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertNull($seen[2], 'outside of realms');
     }
 
-    public function testAnInstanceIsReplacedAfterAnExceptionOfTheWorkOrOfItsReset(): void
+    public function testAnInstanceIsReplacedAfterAnExceptionOfTheWork(): void
     {
         $seen = self::program(<<<'PHP'
-            $pool = new ApplicationPool($boot, 1, reset: static fn(Application $application) => $application->number === 2 && throw new LogicException('reset'));
-            foreach ([static fn() => throw new LogicException('work'), $number] as $work) {
-                try {
-                    $pool->with($work);
-                } catch (LogicException $thrown) {
-                    $seen[] = $thrown->getMessage();
-                }
+            $pool = new ApplicationPool($boot, 1);
+            try {
+                $pool->with(static fn() => throw new LogicException('work'));
+            } catch (LogicException $thrown) {
+                $seen[] = $thrown->getMessage();
             }
             $seen[] = $pool->with($number);
             $seen[] = $pool->stats()['failed'];
             PHP);
 
-        self::assertSame(['work', 'reset', 3, 2], $seen);
+        self::assertSame(['work', 2, 1], $seen);
+    }
+
+    /** @dataProvider failedResets */
+    #[DataProvider('failedResets')]
+    public function testTheResultOfTheWorkCountsAlthoughTheResetFailsAndTheInstanceIsReplaced(string $reset, string $logged): void
+    {
+        $seen = self::program(<<<PHP
+            \$logger = new class extends Psr\\Log\\AbstractLogger {
+                public array \$records = [];
+                public function log(\$level, \$message, array \$context = []): void { \$this->records[] = [\$level, Weft\\Log\\Internal\\Message::of(\$message, \$context)->text]; }
+            };
+            \$pool = new ApplicationPool(\$boot, 1, reset: static fn(Application \$application) => \$application->number === 1 && $reset, logger: \$logger, name: 'kernels');
+            \$seen[] = [\$pool->with(\$number), \$pool->with(\$number)];
+            \$borrowed = \$pool->borrow();
+            \$seen[] = \$borrowed->run(\$number);
+            \$borrowed->release();
+            \$seen[] = array_intersect_key(\$pool->stats(), array_flip(['in_use', 'booted', 'served', 'failed']));
+            \$seen[] = \$logger->records;
+            PHP);
+
+        self::assertSame([[1, 2], 2, ['in_use' => 0, 'booted' => 2, 'served' => 3, 'failed' => 1]], \array_slice($seen, 0, 3));
+        self::assertSame(['error'], \array_column($seen[3], 0));
+        self::assertStringStartsWith("Pool \"kernels\" replaces an instance whose reset failed: $logged", $seen[3][0][1]);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function failedResets(): iterable
+    {
+        yield 'an exception' => ['throw new LogicException("on purpose")', 'LogicException: on purpose'];
+        yield 'exit()' => ['exit(1)', 'Weft\Runtime\ExitException: exit() was called in a realm'];
+    }
+
+    public function testATaskThatIsCancelledDuringTheResetIsCancelled(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $pool = new ApplicationPool($boot, 1, reset: static fn(Application $application) => $application->number === 1 && delay(60.0));
+            $task = async(static fn() => $pool->with($number));
+            while ($pool->stats()['served'] === 0) { delay(0.001); }
+            $task->cancel();
+            try { $task->await(); } catch (CancelledException) { $seen[] = 'cancelled'; }
+            $seen[] = $pool->with($number);
+            PHP);
+
+        self::assertSame(['cancelled', 2], $seen);
+    }
+
+    public function testAResponseIsSentAlthoughTheResetFails(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $GLOBALS['booted'] = 0;
+            $pool = new Weft\Http\ApplicationPool(static fn() => (object) ['number' => ++$GLOBALS['booted']], 1, reset: static fn() => throw new LogicException('on purpose'));
+            $number = static fn(object $application): Response => Response::text("made by $application->number");
+            $routes->get('/plain', static fn(Request $request) => $pool->serve($request, $number));
+            $routes->get('/terminating', static fn(Request $request) => $pool->serve($request, $number, static fn() => error_log("terminated $_GET[n]")));
+            PHP);
+
+        foreach (['/plain?n=a' => 1, '/plain?n=b' => 2, '/terminating?n=c' => 3, '/terminating?n=d' => 4] as $path => $number) {
+            $response = $server->get($path);
+            self::assertStatus(200, $response);
+            self::assertSame("made by $number", self::bodyOf($response));
+        }
+        self::assertTrue($server->awaitLog('terminated d'));
+        self::assertTrue($server->awaitLog('Pool "applications" replaces an instance whose reset failed: LogicException: on purpose'));
     }
 
     public function testAnInstanceIsReplacedWhenItIsSpent(): void

@@ -111,12 +111,18 @@ final class Connection implements VersionedConnection
         return (string) $this->lastId;
     }
 
+    /** @throws Exception the session was lost: only {@see rollBack()} makes it usable again */
     public function beginTransaction(): void
     {
-        $this->session->begin();
+        try {
+            $this->session->begin();
+        } catch (SqlException | PoolException $failure) {
+            throw Exception::of($failure);
+        }
         $this->inTransaction = true;
     }
 
+    /** @throws Exception nothing took effect, or the connection was lost after the commit was sent */
     public function commit(): void
     {
         $this->inTransaction = false;
@@ -127,11 +133,16 @@ final class Connection implements VersionedConnection
         }
     }
 
+    /** @throws Exception */
     public function rollBack(): void
     {
         $this->inTransaction = false;
-        // A cancelled task must not leave the transaction open.
-        shield($this->session->rollBack(...));
+        try {
+            // A cancelled task must not leave the transaction open.
+            shield($this->session->rollBack(...));
+        } catch (SqlException | PoolException $failure) {
+            throw Exception::of($failure);
+        }
     }
 
     public function getServerVersion(): string

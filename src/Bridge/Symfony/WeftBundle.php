@@ -23,6 +23,14 @@ final class WeftBundle extends Bundle
         $container->addCompilerPass(new SessionPass());
     }
 
+    /** `services_resetter` resets only services that exist, and nothing else asks for the one of Doctrine's connections. */
+    public function boot(): void
+    {
+        if ($this->container?->has('weft.doctrine.resetter') === true) {
+            $this->container->get('weft.doctrine.resetter');
+        }
+    }
+
     public function getContainerExtension(): ExtensionInterface
     {
         return new WeftExtension();

@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Doctrine;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\Exception as DriverException;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception\ConnectionException;
 use Doctrine\DBAL\Exception\ForeignKeyConstraintViolationException;
@@ -316,6 +317,52 @@ final class DriverTest extends TestCase
         });
 
         self::assertSame([3], $connection->fetchFirstColumn('SELECT id FROM items'));
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testATransactionThatCannotBeginIsAnExceptionOfTheDriver(string $kind): void
+    {
+        $connection = (new Driver($this->database($kind)))->connect([]);
+        $connection->exec('CREATE TEMPORARY TABLE drafts (id INT)');
+        $sleep = $kind === 'postgres' ? 'SELECT pg_sleep(60)' : 'SELECT SLEEP(60)';
+
+        run(static function () use ($connection, $sleep): void {
+            try {
+                timeout(0.05, static fn() => $connection->query($sleep));
+                self::fail('the statement was not cancelled');
+            } catch (TimeoutException) {
+            }
+            try {
+                // Fails once the session has noticed the cancellation.
+                $connection->query('SELECT 1');
+                self::fail('a statement ran in another session');
+            } catch (DriverException) {
+            }
+            try {
+                $connection->beginTransaction();
+                self::fail('a transaction began in another session');
+            } catch (DriverException $lost) {
+                self::assertStringContainsString('cancelled', $lost->getMessage());
+            }
+            self::assertFalse($connection->isInTransaction());
+            $connection->rollBack();
+            $connection->beginTransaction();
+            self::assertTrue($connection->isInTransaction());
+        });
+    }
+
+    public function testARollbackThatFailsIsAnExceptionOfTheDriver(): void
+    {
+        $database = $this->database('sqlite');
+        $connection = (new Driver($database))->connect([]);
+        $connection->beginTransaction();
+        $connection->exec('CREATE TABLE items (id INT)');
+        $database->close();
+
+        $this->expectException(DriverException::class);
+        $this->expectExceptionMessage('is closed');
+        $connection->rollBack();
     }
 
     /** @dataProvider servers */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Symfony;
 
+use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\Messenger\Exception\UnrecoverableMessageHandlingException;
 use Symfony\Component\Messenger\MessageBusInterface;
 
@@ -16,18 +17,27 @@ final class JobHandler
 
     public static int $waiting = 0;
 
+    /** @var array<int, string> by number of the message */
+    public static array $trusted = [];
+
     /** @var array<int, true> the handlers that have run, one for each kernel */
     public static array $instances = [];
 
-    public function __construct(private readonly MessageBusInterface $bus)
+    /** @var list<list<string>> the notes of other messages that each message has found */
+    public static array $found = [];
+
+    public function __construct(private readonly MessageBusInterface $bus, private readonly Notes $notes)
     {
     }
 
     public function __invoke(Job $job): void
     {
         self::$instances[\spl_object_id($this)] = true;
+        self::$found[] = $this->notes->taken;
+        $this->notes->taken[] = "$job->what $job->number";
         match ($job->what) {
             'together' => self::together($job->number),
+            'trust' => self::trust($job->number),
             'send and give up' => $this->sendAndGiveUp(),
             'send' => $this->bus->dispatch(new Job('note', $job->number)),
             default => null,
@@ -41,6 +51,14 @@ final class JobHandler
         while (self::$waiting < $many) {
             delay(0.002);
         }
+    }
+
+    /** Two messages set Symfony's static property, and then both read it. */
+    private static function trust(int $number): void
+    {
+        Request::setTrustedProxies(["192.0.2.$number"], Request::HEADER_X_FORWARDED_FOR);
+        self::together(2);
+        self::$trusted[$number] = \implode(Request::getTrustedProxies());
     }
 
     private function sendAndGiveUp(): never

@@ -11,7 +11,7 @@ use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\Kernel;
 use Weft\Bridge\Symfony\WeftBundle;
 
-/** An application that sends and handles {@see Job}s. */
+/** An application that sends and handles {@see Job}s and {@see Letter}s. */
 final class MessengerKernel extends Kernel
 {
     public function __construct(private readonly string $directory)
@@ -32,10 +32,16 @@ final class MessengerKernel extends Kernel
                 'secret' => 'x',
                 'http_method_override' => false,
                 'router' => ['utf8' => true, 'resource' => '.'],
-                'messenger' => (self::MAJOR_VERSION < 7 ? ['reset_on_message' => true] : []) + ['transports' => ['jobs' => 'weft://jobs', 'others' => 'weft://others'], 'routing' => [Job::class => 'jobs']],
+                'messenger' => (self::MAJOR_VERSION < 7 ? ['reset_on_message' => true] : []) + [
+                    'transports' => ['jobs' => 'weft://jobs', 'letters' => ['dsn' => '%env(MESSENGER_TEST_LETTERS)%', 'serializer' => LetterSerializer::class]],
+                    'routing' => [Job::class => 'jobs', Letter::class => 'letters'],
+                ],
             ]);
             $container->loadFromExtension('weft', ['bus' => '%env(MESSENGER_TEST_BUS)%']);
+            $container->register(Notes::class)->setAutoconfigured(true);
             $container->register(JobHandler::class)->setAutowired(true)->setAutoconfigured(true)->addTag('messenger.message_handler');
+            $container->register(LetterSerializer::class);
+            $container->register(LetterHandler::class)->addTag('messenger.message_handler', ['from_transport' => 'letters']);
             // The logger of Symfony 7 writes to error_log(), which PHPUnit takes for output of the test.
             $container->register('logger', NullLogger::class);
             $container->setAlias('test.bus', 'messenger.default_bus')->setPublic(true);

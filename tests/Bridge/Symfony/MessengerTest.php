@@ -24,9 +24,11 @@ final class MessengerTest extends TestCase
     {
         $this->directory = \sys_get_temp_dir() . '/weft-messenger-' . \bin2hex(\random_bytes(6));
         \mkdir($this->directory);
-        [JobHandler::$handled, JobHandler::$waiting, JobHandler::$instances] = [[], 0, []];
+        JobHandler::$handled = JobHandler::$instances = JobHandler::$trusted = JobHandler::$found = LetterHandler::$handled = [];
+        JobHandler::$waiting = 0;
         // PHP keeps the container of the first test, so the path is not a part of it.
         $_ENV['MESSENGER_TEST_BUS'] = "sqlite:$this->directory/bus.db";
+        $_ENV['MESSENGER_TEST_LETTERS'] = 'weft://post';
         $this->kernel = new MessengerKernel($this->directory);
         $this->kernel->boot();
     }
@@ -68,10 +70,63 @@ final class MessengerTest extends TestCase
         $this->consume('--stop-when-empty');
 
         self::assertSame(['note 1'], JobHandler::$handled);
-        $bus = $this->kernel->getContainer()->get(Bus::class);
-        self::assertInstanceOf(Bus::class, $bus);
-        $dead = $bus->queue('jobs')->deadLetters()->peek();
-        self::assertSame(['no retry helps'], \array_map(static fn(DeadLetter $letter): string => $letter->errorMessage(), $dead));
+        self::assertSame(['no retry helps'], $this->deadLetters('jobs'));
+    }
+
+    public function testServicesAreResetBetweenTheMessagesOfAKernel(): void
+    {
+        foreach ([1, 2, 3] as $number) {
+            $this->messages()->dispatch(new Job('note', $number));
+        }
+
+        $this->consume('--concurrency=1', '--limit=3');
+
+        self::assertSame(['note 1', 'note 2', 'note 3'], JobHandler::$handled);
+        self::assertCount(1, JobHandler::$instances);
+        self::assertSame([[], [], []], JobHandler::$found);
+    }
+
+    public function testStaticPropertiesOfSymfonyAreThoseOfAKernel(): void
+    {
+        foreach ([1, 2] as $number) {
+            $this->messages()->dispatch(new Job('trust', $number));
+        }
+
+        $this->consume('--concurrency=2', '--limit=2');
+
+        \ksort(JobHandler::$trusted);
+        self::assertSame([1 => '192.0.2.1', 2 => '192.0.2.2'], JobHandler::$trusted);
+    }
+
+    public function testAMessageIsHandledOnceAlthoughTheResetAfterItFails(): void
+    {
+        foreach (['fail to reset', 'note'] as $what) {
+            $this->messages()->dispatch(new Job($what, 1));
+        }
+
+        $this->consume('--concurrency=1', '--stop-when-empty');
+
+        self::assertSame(['fail to reset 1', 'note 1'], JobHandler::$handled);
+        self::assertSame([[], []], JobHandler::$found);
+        self::assertSame([], $this->deadLetters('jobs'));
+    }
+
+    public function testATransportHasItsOwnSerializerAndItsNameMayDifferFromItsQueue(): void
+    {
+        $this->messages()->dispatch(new Letter('hello'));
+
+        $this->consumeFrom('post', '--stop-when-empty');
+
+        self::assertSame([], $this->deadLetters('post'));
+        self::assertSame(['hello'], LetterHandler::$handled);
+    }
+
+    public function testAQueueThatNoTransportHasIsRefusedWithThoseThatOneHas(): void
+    {
+        [$code, $output] = $this->command('letters', '--stop-when-empty');
+
+        self::assertSame(1, $code);
+        self::assertStringContainsString(self::withoutSpaces('No transport of framework.messenger has the queue "letters". Queues of transports: jobs, post'), self::withoutSpaces($output));
     }
 
     private function messages(): MessageBusInterface
@@ -82,9 +137,31 @@ final class MessengerTest extends TestCase
         return $bus;
     }
 
+    /** @return list<string> why they are there */
+    private function deadLetters(string $queue): array
+    {
+        $bus = $this->kernel->getContainer()->get(Bus::class);
+        self::assertInstanceOf(Bus::class, $bus);
+
+        return \array_map(static fn(DeadLetter $letter): string => $letter->errorMessage(), [...$bus->queue($queue)->deadLetters()->peek()]);
+    }
+
     private function consume(string ...$options): void
     {
-        $input = ['command' => 'weft:messenger:consume', 'queue' => 'jobs'];
+        $this->consumeFrom('jobs', ...$options);
+    }
+
+    private function consumeFrom(string $queue, string ...$options): void
+    {
+        [$code, $output] = $this->command($queue, ...$options);
+
+        self::assertSame(0, $code, $output);
+    }
+
+    /** @return array{int, string} exit code and output */
+    private function command(string $queue, string ...$options): array
+    {
+        $input = ['command' => 'weft:messenger:consume', 'queue' => $queue];
         foreach ($options as $option) {
             [$name, $value] = \explode('=', $option, 2) + [1 => true];
             $input[(string) $name] = $value;
@@ -92,7 +169,14 @@ final class MessengerTest extends TestCase
         $application = new Application($this->kernel);
         $application->setAutoExit(false);
         $output = new BufferedOutput();
+        $code = $application->run(new ArrayInput($input), $output);
 
-        self::assertSame(0, $application->run(new ArrayInput($input), $output), $output->fetch());
+        return [$code, $output->fetch()];
+    }
+
+    /** The console breaks lines, within words too. */
+    private static function withoutSpaces(string $text): string
+    {
+        return (string) \preg_replace('/\s+/', '', $text);
     }
 }

@@ -4,8 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Symfony;
 
+use Doctrine\Persistence\ConnectionRegistry;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\Bus;
 use Weft\Tests\Cli\Supervised;
+
+require_once __DIR__ . '/../Doctrine/autoload.php';
 
 /** What the runtime says of an application that is not set up. */
 final class RuntimeTest extends TestCase
@@ -96,6 +100,62 @@ final class RuntimeTest extends TestCase
                 $metadata = $request->getSession()->getMetadataBag();
                 return new Symfony\Component\HttpFoundation\Response((new ReflectionProperty($metadata, 'updateThreshold'))->getValue($metadata));
             }
+        }
+        PHP;
+
+    /** A kernel whose controllers leave transactions open. Nobody can connect to its second database. */
+    private const WITH_DOCTRINE = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle(), new Weft\Bridge\Symfony\WeftBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void {
+                $container->extension('framework', ['secret' => 's']);
+                foreach (['used' => __DIR__ . '/used.db', 'unused' => __DIR__ . '/nowhere/unused.db'] as $name => $file) {
+                    $container->services()->set("connection.$name", Doctrine\DBAL\Connection::class)->factory([self::class, 'connect'])->args([$file])->public();
+                }
+                $container->services()->set('doctrine', Weft\Tests\Bridge\Symfony\Connections::class)->public()
+                    ->args([new Symfony\Component\DependencyInjection\Reference('service_container'), ['used' => 'connection.used', 'unused' => 'connection.unused']]);
+            }
+            protected function configureRoutes($routes): void {
+                foreach (['leave', 'mark', 'write', 'transaction'] as $action) { $routes->add($action, "/$action/{id}")->controller([$this, $action]); }
+            }
+            public static function connect(string $file): Doctrine\DBAL\Connection {
+                is_dir(dirname($file)) || throw new LogicException("the connection to $file was made");
+                return Weft\Tests\Bridge\Symfony\Connections::connect($file);
+            }
+            public function leave(int $id) { $this->connection()->beginTransaction(); return $this->write($id); }
+            public function mark(int $id) {
+                $this->connection()->beginTransaction();
+                $this->connection()->setRollbackOnly();
+                return $this->write($id);
+            }
+            public function transaction(int $id) { return $this->connection()->transactional(fn() => $this->write($id)); }
+            public function write(int $id) {
+                $connection = $this->connection();
+                $level = $connection->getTransactionNestingLevel();
+                $connection->executeStatement('CREATE TABLE IF NOT EXISTS items (id INT)');
+                $connection->executeStatement('INSERT INTO items VALUES (?)', [$id]);
+                return new Symfony\Component\HttpFoundation\JsonResponse([$level, array_map(intval(...), $connection->fetchFirstColumn('SELECT id FROM items'))]);
+            }
+            private function connection(): Doctrine\DBAL\Connection { return $this->container->get('doctrine')->getConnection(); }
+        }
+        PHP;
+
+    /** A kernel with a bus, where Messenger is installed and has no transport. */
+    private const WITH_BUS = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle(), new Weft\Bridge\Symfony\WeftBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void {
+                $container->extension('framework', ['secret' => 's', 'messenger' => ['enabled' => true]]);
+                $container->extension('weft', ['bus' => 'sqlite:' . __DIR__ . '/bus.db']);
+            }
+            protected function configureRoutes($routes): void { $routes->add('bus', '/bus')->controller([$this, 'bus']); }
+            public function bus(): Symfony\Component\HttpFoundation\Response { return new Symfony\Component\HttpFoundation\Response(get_class($this->container->get(Weft\Bus\Bus::class))); }
         }
         PHP;
 
@@ -248,6 +308,31 @@ final class RuntimeTest extends TestCase
         $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
 
         self::assertSame('120', (new Browser($this->address($run)))->get('/threshold')->body);
+    }
+
+    public function testABusNeedsNoTransportOfMessenger(): void
+    {
+        $this->write(self::WITH_BUS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
+
+        self::assertSame(Bus::class, (new Browser($this->address($run)))->get('/bus')->body);
+    }
+
+    public function testATransactionThatARequestLeavesOpenIsNotThatOfTheNextRequest(): void
+    {
+        if (!\interface_exists(ConnectionRegistry::class)) {
+            self::markTestSkipped('Doctrine is not installed: scripts/setup test');
+        }
+        $this->write(\sprintf("require_once %s;\n", \var_export(\dirname(__DIR__) . '/Doctrine/autoload.php', true)) . self::WITH_DOCTRINE);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_KERNELS' => '1']);
+        $browser = new Browser($this->address($run));
+
+        $answers = \array_map(static fn(string $path): string => $browser->get($path)->body, ['/write/1', '/leave/2', '/write/3', '/mark/4', '/transaction/5', '/write/6']);
+
+        self::assertSame(['[0,[1]]', '[1,[1,2]]', '[0,[1,3]]', '[1,[1,3,4]]', '[1,[1,3,5]]', '[0,[1,3,5,6]]'], $answers);
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertSame([], \preg_grep('/failed/', \array_column($run->log, 'message')));
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void

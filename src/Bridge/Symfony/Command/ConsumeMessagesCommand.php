@@ -12,10 +12,13 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
+use Symfony\Contracts\Service\ResetInterface;
 use Weft\Bridge\Symfony\Internal\BusFactory;
 use Weft\Bridge\Symfony\Messenger\QueueType;
+use Weft\Bridge\Symfony\Messenger\Transports;
 use Weft\Bus\ConsumeOptions;
 use Weft\Http\ApplicationPool;
+use Weft\Http\Internal\SymfonyStatics;
 use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
 
@@ -28,7 +31,7 @@ use function Weft\run;
 #[AsCommand(name: 'weft:messenger:consume', description: 'Handle messages of Messenger, many at once, each in a kernel of its own')]
 final class ConsumeMessagesCommand extends Command
 {
-    public function __construct(private readonly BusFactory $buses, private readonly KernelInterface $kernel, private readonly ?LoggerInterface $logger)
+    public function __construct(private readonly BusFactory $buses, private readonly KernelInterface $kernel, private readonly ?LoggerInterface $logger, private readonly Transports $transports)
     {
         parent::__construct();
     }
@@ -46,14 +49,16 @@ final class ConsumeMessagesCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         $queue = (string) $input->getArgument('queue');
+        // A queue that no transport has could only be filled with dead letters.
+        $this->transports->name($queue);
         $concurrency = \max(1, (int) $input->getOption('concurrency'));
         $limit = $input->getOption('limit');
         $recycling = new Recycling((int) $input->getOption('kernel-messages'));
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
+        SymfonyStatics::isolate();
         $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
-            $reset = static fn(KernelInterface $kernel) => $kernel->boot();
             $shutDown = static fn(KernelInterface $kernel) => $kernel->shutdown();
-            $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, $reset, $shutDown, $logger, 'kernels');
+            $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, self::reset(...), $shutDown, $logger, 'kernels');
             $handler = QueueType::handler($queue);
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();
@@ -64,5 +69,13 @@ final class ConsumeMessagesCommand extends Command
         $output->writeln("$handled messages handled", OutputInterface::VERBOSITY_VERBOSE);
 
         return self::SUCCESS;
+    }
+
+    /** As Messenger's worker does between two messages. `Kernel::boot()` resets services only after a request. */
+    private static function reset(KernelInterface $kernel): void
+    {
+        $container = $kernel->getContainer();
+        $resetter = $container->has('services_resetter') ? $container->get('services_resetter') : null;
+        $resetter instanceof ResetInterface && $resetter->reset();
     }
 }

@@ -52,7 +52,7 @@ final class WeftExtension extends Extension
             // Before every other middleware: theirs wrap the driver that is used.
             $container->register('weft.doctrine.middleware', Middleware::class)->addTag('doctrine.middleware', ['priority' => 1_000]);
             $container->register('weft.doctrine.resetter', DoctrineResetter::class)
-                ->setArguments([new Reference('doctrine', ContainerInterface::NULL_ON_INVALID_REFERENCE)])
+                ->setArguments([new Reference('doctrine', ContainerInterface::NULL_ON_INVALID_REFERENCE), new Reference('service_container')])
                 ->addTag('kernel.reset', ['method' => 'reset'])->setPublic(true);
         }
     }

@@ -8,20 +8,24 @@ use Symfony\Component\Messenger\Exception\HandlerFailedException;
 use Symfony\Component\Messenger\MessageBusInterface;
 use Symfony\Component\Messenger\Stamp\ConsumedByWorkerStamp;
 use Symfony\Component\Messenger\Stamp\ReceivedStamp;
-use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 use Weft\Runtime\CancelledException;
 
 /** Hands a received message to the handlers of one kernel. */
 final class Dispatcher
 {
-    public function __construct(private readonly MessageBusInterface $bus, private readonly SerializerInterface $serializer)
+    public function __construct(private readonly MessageBusInterface $bus, private readonly Transports $transports)
     {
     }
 
-    /** @throws \Throwable what the only handler that failed has thrown, or {@see HandlerFailedException} */
-    public function dispatch(Packed $packed, string $transport): void
+    /**
+     * @param string $queue that the message was received from
+     *
+     * @throws \Throwable what the only handler that failed has thrown, or {@see HandlerFailedException}
+     */
+    public function dispatch(Packed $packed, string $queue): void
     {
-        $envelope = $this->serializer->decode(['body' => $packed->body, 'headers' => $packed->headers]);
+        $transport = $this->transports->name($queue);
+        $envelope = $this->transports->serializer($transport)->decode(['body' => $packed->body, 'headers' => $packed->headers]);
         try {
             $this->bus->dispatch($envelope->with(new ReceivedStamp($transport), new ConsumedByWorkerStamp()));
         } catch (HandlerFailedException $failed) {

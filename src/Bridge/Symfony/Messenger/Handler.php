@@ -19,7 +19,7 @@ abstract class Handler
      *
      * @param ApplicationPool<KernelInterface>|null $kernels null: it only declares the queue
      */
-    final public function __construct(private readonly ?ApplicationPool $kernels, private readonly string $transport)
+    final public function __construct(private readonly ?ApplicationPool $kernels, private readonly string $queue)
     {
     }
 
@@ -31,7 +31,7 @@ abstract class Handler
                 $kernel->boot();
                 /** @var Dispatcher $dispatcher */
                 $dispatcher = $kernel->getContainer()->get(Dispatcher::class);
-                Transport::handled()->with($context, fn() => $dispatcher->dispatch($packed, $this->transport));
+                Transport::handled()->with($context, fn() => $dispatcher->dispatch($packed, $this->queue));
             });
         } catch (\Throwable $thrown) {
             throw self::isFinal($thrown) ? new UnrecoverableMessageException($thrown->getMessage(), previous: $thrown) : $thrown;
