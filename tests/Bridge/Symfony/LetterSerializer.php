@@ -11,7 +11,7 @@ use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 /** A format that no other serializer reads. */
 final class LetterSerializer implements SerializerInterface
 {
-    /** @param array<string, mixed> $encodedEnvelope */
+    /** @param array<array-key, mixed> $encodedEnvelope */
     public function decode(array $encodedEnvelope): Envelope
     {
         $body = (string) $encodedEnvelope['body'];
