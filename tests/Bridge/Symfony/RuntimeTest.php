@@ -8,6 +8,7 @@ use Doctrine\Persistence\ConnectionRegistry;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
 use Weft\Tests\Cli\Supervised;
+use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../Doctrine/autoload.php';
 
@@ -99,6 +100,24 @@ final class RuntimeTest extends TestCase
             public function threshold(Symfony\Component\HttpFoundation\Request $request): Symfony\Component\HttpFoundation\Response {
                 $metadata = $request->getSession()->getMetadataBag();
                 return new Symfony\Component\HttpFoundation\Response((new ReflectionProperty($metadata, 'updateThreshold'))->getValue($metadata));
+            }
+        }
+        PHP;
+
+    /** A kernel whose controller has paid when the file `answered` is there, and stores it then. */
+    private const THAT_PAYS = <<<'PHP'
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        {
+            use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
+            public function getProjectDir(): string { return __DIR__; }
+            protected function configureContainer($container): void { $container->extension('framework', ['secret' => 's']); }
+            protected function configureRoutes($routes): void { $routes->add('pay', '/pay')->controller([$this, 'pay']); }
+            public function pay(): Symfony\Component\HttpFoundation\Response {
+                touch(__DIR__ . '/paying');
+                while (!file_exists(__DIR__ . '/answered')) { usleep(5_000); clearstatcache(); }
+                touch(__DIR__ . '/stored');
+                return new Symfony\Component\HttpFoundation\Response('paid');
             }
         }
         PHP;
@@ -333,6 +352,25 @@ final class RuntimeTest extends TestCase
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end());
         self::assertSame([], \preg_grep('/failed/', \array_column($run->log, 'message')));
+    }
+
+    public function testARequestWhoseClientHasGoneIsFinishedAsUnderPhpFpm(): void
+    {
+        $this->write(self::THAT_PAYS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
+        $exists = fn(string $name): \Closure => fn(): bool => \file_exists("$this->directory/$name");
+        $browser = new Browser($this->address($run));
+        $client = $browser->send('GET', '/pay');
+        Timing::until($exists('paying'), 'the request begins');
+        \fclose($client);
+        // The server has noticed that it has gone when it answers another one.
+        self::assertSame(404, $browser->get('/')->status);
+        \touch("$this->directory/answered");
+
+        Timing::until($exists('stored'), 'what was paid is stored');
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertSame([], \preg_grep('/cancelled/', \array_column($run->log, 'message')));
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void

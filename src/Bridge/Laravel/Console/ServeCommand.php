@@ -111,7 +111,8 @@ final class ServeCommand extends Command
         \restore_exception_handler();
         $public = $application->make('path.public');
         $app = new App($logger, (bool) $config->get('app.debug'));
-        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()));
+        // As under PHP-FPM, what a request has begun is finished although its client has gone.
+        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()), cancelOnDisconnect: false);
         $router->fallback((bool) $config->get('weft.public', true) ? new PublicDirectory($public, $applications, isOptional: true) : $applications);
         try {
             $app->run();

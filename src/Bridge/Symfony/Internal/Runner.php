@@ -60,7 +60,8 @@ final class Runner implements RunnerInterface
         }
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
-        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()))->fallback($site);
+        // As under PHP-FPM, what a request has begun is finished although its client has gone.
+        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()), cancelOnDisconnect: false)->fallback($site);
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {
             $logger->info(
