@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Laravel;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Bridge\Symfony\Browser;
 use Weft\Tests\Timing;
@@ -139,14 +141,36 @@ final class ApplicationTest extends TestCase
         self::assertSame(['about 2-1', 'about 2-2'], \json_decode($site->artisan('queue:quotes'), true));
     }
 
-    public function testLaravelsOwnWorkerTakesJobsFromTheBus(): void
+    /** @return iterable<string, array{string|null}> environment variables with the DSN */
+    public static function buses(): iterable
+    {
+        yield 'RabbitMQ' => ['AMQP_URL'];
+        yield 'SQLite' => [null];
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testLaravelsOwnWorkerTakesJobsFromTheBus(?string $variable): void
     {
         $api = $this->api();
-        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
-        $site->artisan('queue:quotes', '1');
-        $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
-
-        self::assertSame(['about 1-1'], \json_decode($site->artisan('queue:quotes'), true));
+        $queue = 'weft-laravel-' . \bin2hex(\random_bytes(6));
+        $bus = $variable === null ? null : (string) \getenv($variable);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_QUEUE' => $queue] + ($bus === null ? [] : ['WEFT_BUS' => $bus]));
+        try {
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:work', '--once', '--sleep=0');
+            self::assertCount(1, \json_decode($site->artisan('queue:quotes'), true));
+            $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
+            self::assertCount(3, \json_decode($site->artisan('queue:quotes'), true));
+        } finally {
+            if ($bus !== null) {
+                $transport = RabbitMq::connect($bus);
+                $transport->delete($queue);
+                $transport->close();
+            }
+        }
     }
 
     public function testAnApplicationWithoutAKeyIsNotServedAndTheCommandSaysWhatToDo(): void
