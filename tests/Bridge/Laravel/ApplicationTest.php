@@ -141,6 +141,70 @@ final class ApplicationTest extends TestCase
         self::assertSame(['about 2-1', 'about 2-2'], \json_decode($site->artisan('queue:quotes'), true));
     }
 
+    /** @return iterable<string, array{string, string}> what the job and a listener of its start do */
+    public static function waits(): iterable
+    {
+        yield 'in a statement, whose exception Laravel wraps' => ['DB::select("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1e12) SELECT count(*) FROM n");', ''];
+        yield 'in code that wraps exceptions' => ['try { sleep(1000); } catch (Throwable $thrown) { throw new RuntimeException("wrapped", 0, $thrown); }', ''];
+        yield 'in a task of its own' => ['Weft\\async(static fn() => Weft\\delay(1000.0))->await();', ''];
+        yield 'in a listener of its start' => ['', 'sleep(1000);'];
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testAJobThatIsInterruptedWhereItWaitsHasNotFailedAndComesAgain(string $job, string $listener): void
+    {
+        $site = $this->siteWithAJob($job, $listener);
+        $busy = "{$this->directories[0]}/busy";
+
+        $log = $site->stopWorkerAtOnce(static fn(): bool => \is_file($busy), '--tries=1');
+
+        self::assertStringContainsString('No failed jobs', $site->artisan('queue:failed'), $log);
+        $site->artisan('weft:work', '--tries=1', '--stop-when-empty');
+        self::assertSame(['attempt 1'], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    /** @return iterable<string, array{string, string}> what the job does, and why it fails */
+    public static function failures(): iterable
+    {
+        yield 'its time limit' => ['public $timeout = 1;', 'sleep(1000);', 'did not finish within 1 seconds'];
+        yield 'a task of its own' => ['', 'Weft\\async(static fn() => throw new RuntimeException("broken task")); Weft\\delay(1000.0);', 'broken task'];
+        yield 'a task of its own, without a time limit' => ['public $timeout = 0;', 'Weft\\async(static fn() => throw new RuntimeException("broken task")); Weft\\delay(1000.0);', 'broken task'];
+    }
+
+    /** @dataProvider failures */
+    #[DataProvider('failures')]
+    public function testAJobThatIsCancelledForItsOwnFailureHasFailed(string $properties, string $job, string $why): void
+    {
+        $site = $this->siteWithAJob($job, '', $properties);
+
+        $site->artisan('weft:work', '--tries=1', '--stop-when-empty');
+
+        self::assertMatchesRegularExpression('/App\\\\Jobs\\\\Waiting/', $site->artisan('queue:failed'));
+        $failed = new \PDO("sqlite:{$this->directories[0]}/app.db");
+        self::assertStringContainsString($why, (string) $failed->query('SELECT exception FROM failed_jobs')?->fetchColumn());
+        self::assertSame([], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    /** A copy of the example with one job in its queue, which waits when it runs for the first time. */
+    private function siteWithAJob(string $job, string $listener, string $properties = ''): Site
+    {
+        $once = static fn(string $code): string => $code === '' ? '' : "if (!is_file(storage_path('busy'))) { touch(storage_path('busy')); $code }";
+        $files = [
+            'app/Jobs/Waiting.php' => "<?php namespace App\\Jobs; use Illuminate\\Support\\Facades\\DB; use Illuminate\\Bus\\Queueable; use Illuminate\\Contracts\\Queue\\ShouldQueue; use Illuminate\\Queue\\InteractsWithQueue; use RuntimeException; use Throwable; use Weft;
+                class Waiting implements ShouldQueue { use InteractsWithQueue; use Queueable; $properties
+                    function handle() { {$once($job)} DB::table('quotes')->insert(['text' => \"attempt {\$this->attempts()}\"]); }
+                }",
+            'routes/web.php' => "<?php use Illuminate\\Support\\Facades\\{Event, Queue, Route}; Route::get('/dispatch', static function () { Queue::push(new App\\Jobs\\Waiting()); return 'sent'; });
+                Event::listen(Illuminate\\Queue\\Events\\JobProcessing::class, static function () { {$once($listener)} });",
+        ];
+        $this->sites[] = $site = Site::ofCopy($this->directory(), $files, []);
+        $answer = (new Browser($site->address))->get('/dispatch');
+        self::assertSame('sent', $answer->body, $site->log());
+
+        return $site;
+    }
+
     /** @return iterable<string, array{string|null}> environment variables with the DSN */
     public static function buses(): iterable
     {
