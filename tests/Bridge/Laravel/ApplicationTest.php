@@ -237,6 +237,62 @@ final class ApplicationTest extends TestCase
         }
     }
 
+    public function testARestartEndsAWorkerWhoseJobsInFlightFinish(): void
+    {
+        $api = $this->api();
+        $requests = new Browser($api->address);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
+        $site->artisan('queue:restart');
+        $site->artisan('queue:quotes', '2');
+        // The API does not answer the first before the second is there.
+        $worker = $site->startWorker('--concurrency=1');
+        Timing::until(static fn(): bool => $requests->get('/requests')->body === '1', 'the worker is busy');
+
+        // The time of a restart is in whole seconds.
+        \sleep(1);
+        $site->artisan('queue:restart');
+        Timing::until(static fn(): bool => \str_contains($site->workerLog(), 'queue:restart was called'), 'the worker knows of it');
+        self::assertTrue(\proc_get_status($worker)['running'], $site->workerLog());
+        (new Browser($api->address))->get('/quote?tag=2-other');
+        $status = [];
+        Timing::until(static function () use ($worker, &$status): bool {
+            $status = \proc_get_status($worker);
+
+            return !$status['running'];
+        }, 'the worker ends');
+
+        self::assertSame(0, $status['exitcode'], $site->workerLog());
+        self::assertCount(1, \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    public function testAWorkerTakesNoJobsInMaintenanceModeAndGoesOnAfterwards(): void
+    {
+        $api = $this->api();
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
+        $quotes = static fn(): int => \count(\json_decode($site->artisan('queue:quotes'), true));
+        $worker = $site->startWorker();
+        $site->artisan('queue:quotes', '1');
+        Timing::until(static fn(): bool => $quotes() === 1, 'the worker takes jobs');
+
+        foreach ([2, 3] as $expected) {
+            $site->artisan('down');
+            Timing::until(static fn(): bool => \substr_count($site->workerLog(), 'is in maintenance mode') === $expected - 1, 'the worker pauses');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('weft:work', '--stop-when-empty');
+            self::assertSame($expected - 1, $quotes(), $site->workerLog());
+            $site->artisan('up');
+            Timing::until(static fn(): bool => $quotes() === $expected, 'the worker goes on');
+        }
+
+        $site->artisan('down');
+        Timing::until(static fn(): bool => \substr_count($site->workerLog(), 'is in maintenance mode') === 3, 'the worker pauses');
+        $site->artisan('queue:quotes', '1');
+        $site->artisan('weft:work', '--stop-when-empty', '--force');
+        self::assertSame(4, $quotes());
+        \proc_terminate($worker);
+        Timing::until(static fn(): bool => !\proc_get_status($worker)['running'], 'a signal ends a paused worker');
+    }
+
     public function testAnApplicationWithoutAKeyIsNotServedAndTheCommandSaysWhatToDo(): void
     {
         $this->sites[] = $site = Site::onPhp($this->directory(), ['APP_KEY' => '(empty)']);
