@@ -16,6 +16,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Tests\Sql\Support\EmptyDatabase;
+use Weft\Tests\Timing;
 
 use function Weft\run;
 
@@ -143,6 +144,42 @@ final class QueueTest extends TestCase
         self::assertSame('1', $queue->pop($this->name('a'))?->getRawBody());
 
         $again = $queue->pop($this->name('a'));
+
+        self::assertSame('1', $again?->getRawBody());
+        $again->delete();
+        self::assertNull($queue->pop($this->name('a')));
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testTheJobOfAWorkerThatWasKilledComesAgain(string $kind): void
+    {
+        $queue = $this->queue($kind);
+        $queue->pushRaw('1', $this->name('a'));
+        $program = 'require $argv[1]; require $argv[2];
+            $queue = new Weft\Bridge\Laravel\Queue\WeftQueue(new Weft\Bridge\Laravel\Internal\Buses($argv[3]), $argv[4], false);
+            $queue->setContainer(new Illuminate\Container\Container());
+            $queue->setConnectionName("weft");
+            $job = $queue->pop();
+            echo $job->getRawBody(), "\n";
+            sleep(600);';
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
+        $root = \dirname(__DIR__, 3);
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), '-r', $program, '--', "$root/autoload.php", __DIR__ . '/autoload.php', $this->dsn($kind), $this->name('a')];
+        $worker = \proc_open($command, [1 => ['pipe', 'w']], $pipes);
+        \assert(\is_resource($worker));
+        try {
+            self::assertSame("1\n", \fgets($pipes[1]));
+            self::assertNull($queue->pop($this->name('a')), 'the other worker has it');
+        } finally {
+            \proc_terminate($worker, \SIGKILL);
+            \proc_close($worker);
+        }
+
+        $again = null;
+        Timing::until(function () use ($queue, &$again): bool {
+            return ($again = $queue->pop($this->name('a'))) !== null;
+        }, 'the job comes again');
 
         self::assertSame('1', $again?->getRawBody());
         $again->delete();
