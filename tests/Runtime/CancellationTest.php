@@ -9,6 +9,7 @@ use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\Internal\Blocking;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Semaphore;
@@ -189,6 +190,51 @@ final class CancellationTest extends TestCase
             $first->cancel('on purpose');
             delay(60);
         });
+    }
+
+    public function testATaskKnowsThatItWasCancelledThoughItsExceptionWasReplacedAndNotOfItsTimeoutsAndInnerScopes(): void
+    {
+        $replaced = static function (): void {
+            try {
+                delay(60.0);
+            } catch (CancelledException) {
+            }
+        };
+        $answers = run(static function () use ($replaced): array {
+            $outside = Scheduler::watchCancellation();
+            $answers = [$outside()];
+            try {
+                timeout(0.001, static function () use ($replaced, $outside, &$answers): void {
+                    $inTimeout = Scheduler::watchCancellation();
+                    $replaced();
+                    \array_push($answers, $outside(), $inTimeout());
+                });
+            } catch (TimeoutException) {
+            }
+            try {
+                scope(static function (Scope $scope) use ($replaced, $outside, &$answers): void {
+                    $inScope = Scheduler::watchCancellation();
+                    $scope->async(static fn() => throw new \RuntimeException('broken'));
+                    $replaced();
+                    \array_push($answers, $outside(), $inScope());
+                });
+            } catch (\RuntimeException) {
+            }
+            $task = async(static function () use ($replaced): array {
+                $watch = Scheduler::watchCancellation();
+                $before = $watch();
+                scope($replaced);
+
+                return [$before, $watch()];
+            });
+            delay(0.001);
+            $task->cancel();
+
+            return [...$answers, ...$task->await()];
+        });
+
+        self::assertSame([false, false, false, false, true, false, true], $answers);
+        self::assertFalse(Scheduler::watchCancellation()(), 'outside of run()');
     }
 
     public function testACancelledScopeOfAnOuterTaskGoesThroughInnerScopes(): void

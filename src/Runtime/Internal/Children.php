@@ -175,6 +175,20 @@ final class Children implements Group, Wait
         return false;
     }
 
+    /** Whether it, or one around it, was cancelled by something else than a timeout. */
+    public function isCancelled(): bool
+    {
+        $scope = $this;
+        while ($scope !== null) {
+            if ($scope->cancellation !== null && !$scope->cancellation->cause instanceof TimeoutException) {
+                return true;
+            }
+            $scope = $scope->outer;
+        }
+
+        return false;
+    }
+
     private function join(): ?CancelledException
     {
         $this->joining = true;

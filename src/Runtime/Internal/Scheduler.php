@@ -153,6 +153,20 @@ final class Scheduler
     }
 
     /**
+     * A question to ask later: whether the running task, or a scope that it has open now, was cancelled meanwhile, and not by a timeout.
+     * Scopes that are opened until then do not count. It needs no exception: libraries wrap those that they catch.
+     *
+     * @return \Closure(): bool
+     */
+    public static function watchCancellation(): \Closure
+    {
+        $task = self::task();
+        $scope = $task?->children;
+
+        return static fn(): bool => $task !== null && ($task->cancelled || $scope?->isCancelled() === true);
+    }
+
+    /**
      * The id of the task that is about to wait, 0 outside of `run()`. For an operation that begins in the call that starts it, such as a
      * statement: where nobody may wait for it, it must not begin.
      *

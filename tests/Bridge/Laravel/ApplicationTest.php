@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Laravel;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Bridge\Symfony\Browser;
 use Weft\Tests\Timing;
@@ -139,14 +141,156 @@ final class ApplicationTest extends TestCase
         self::assertSame(['about 2-1', 'about 2-2'], \json_decode($site->artisan('queue:quotes'), true));
     }
 
-    public function testLaravelsOwnWorkerTakesJobsFromTheBus(): void
+    /** @return iterable<string, array{string, string}> what the job and a listener of its start do */
+    public static function waits(): iterable
+    {
+        yield 'in a statement, whose exception Laravel wraps' => ['DB::select("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1e12) SELECT count(*) FROM n");', ''];
+        yield 'in code that wraps exceptions' => ['try { sleep(1000); } catch (Throwable $thrown) { throw new RuntimeException("wrapped", 0, $thrown); }', ''];
+        yield 'in a task of its own' => ['Weft\\async(static fn() => Weft\\delay(1000.0))->await();', ''];
+        yield 'in a listener of its start' => ['', 'sleep(1000);'];
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testAJobThatIsInterruptedWhereItWaitsHasNotFailedAndComesAgain(string $job, string $listener): void
+    {
+        $site = $this->siteWithAJob($job, $listener);
+        $busy = "{$this->directories[0]}/busy";
+
+        $log = $site->stopWorkerAtOnce(static fn(): bool => \is_file($busy), '--tries=1');
+
+        self::assertStringContainsString('No failed jobs', $site->artisan('queue:failed'), $log);
+        $site->artisan('weft:work', '--tries=1', '--stop-when-empty');
+        self::assertSame(['attempt 1'], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    /** @return iterable<string, array{string, string}> what the job does, and why it fails */
+    public static function failures(): iterable
+    {
+        yield 'its time limit' => ['public $timeout = 1;', 'sleep(1000);', 'did not finish within 1 seconds'];
+        yield 'a task of its own' => ['', 'Weft\\async(static fn() => throw new RuntimeException("broken task")); Weft\\delay(1000.0);', 'broken task'];
+        yield 'a task of its own, without a time limit' => ['public $timeout = 0;', 'Weft\\async(static fn() => throw new RuntimeException("broken task")); Weft\\delay(1000.0);', 'broken task'];
+    }
+
+    /** @dataProvider failures */
+    #[DataProvider('failures')]
+    public function testAJobThatIsCancelledForItsOwnFailureHasFailed(string $properties, string $job, string $why): void
+    {
+        $site = $this->siteWithAJob($job, '', $properties);
+
+        $site->artisan('weft:work', '--tries=1', '--stop-when-empty');
+
+        self::assertMatchesRegularExpression('/App\\\\Jobs\\\\Waiting/', $site->artisan('queue:failed'));
+        $failed = new \PDO("sqlite:{$this->directories[0]}/app.db");
+        self::assertStringContainsString($why, (string) $failed->query('SELECT exception FROM failed_jobs')?->fetchColumn());
+        self::assertSame([], \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    /** A copy of the example with one job in its queue, which waits when it runs for the first time. */
+    private function siteWithAJob(string $job, string $listener, string $properties = ''): Site
+    {
+        $once = static fn(string $code): string => $code === '' ? '' : "if (!is_file(storage_path('busy'))) { touch(storage_path('busy')); $code }";
+        $files = [
+            'app/Jobs/Waiting.php' => "<?php namespace App\\Jobs; use Illuminate\\Support\\Facades\\DB; use Illuminate\\Bus\\Queueable; use Illuminate\\Contracts\\Queue\\ShouldQueue; use Illuminate\\Queue\\InteractsWithQueue; use RuntimeException; use Throwable; use Weft;
+                class Waiting implements ShouldQueue { use InteractsWithQueue; use Queueable; $properties
+                    function handle() { {$once($job)} DB::table('quotes')->insert(['text' => \"attempt {\$this->attempts()}\"]); }
+                }",
+            'routes/web.php' => "<?php use Illuminate\\Support\\Facades\\{Event, Queue, Route}; Route::get('/dispatch', static function () { Queue::push(new App\\Jobs\\Waiting()); return 'sent'; });
+                Event::listen(Illuminate\\Queue\\Events\\JobProcessing::class, static function () { {$once($listener)} });",
+        ];
+        $this->sites[] = $site = Site::ofCopy($this->directory(), $files, []);
+        $answer = (new Browser($site->address))->get('/dispatch');
+        self::assertSame('sent', $answer->body, $site->log());
+
+        return $site;
+    }
+
+    /** @return iterable<string, array{string|null}> environment variables with the DSN */
+    public static function buses(): iterable
+    {
+        yield 'RabbitMQ' => ['AMQP_URL'];
+        yield 'SQLite' => [null];
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testLaravelsOwnWorkerTakesJobsFromTheBus(?string $variable): void
+    {
+        $api = $this->api();
+        $queue = 'weft-laravel-' . \bin2hex(\random_bytes(6));
+        $bus = $variable === null ? null : (string) \getenv($variable);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address", 'WEFT_QUEUE' => $queue] + ($bus === null ? [] : ['WEFT_BUS' => $bus]));
+        try {
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('queue:work', '--once', '--sleep=0');
+            self::assertCount(1, \json_decode($site->artisan('queue:quotes'), true));
+            $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
+            self::assertCount(3, \json_decode($site->artisan('queue:quotes'), true));
+        } finally {
+            if ($bus !== null) {
+                $transport = RabbitMq::connect($bus);
+                $transport->delete($queue);
+                $transport->close();
+            }
+        }
+    }
+
+    public function testARestartEndsAWorkerWhoseJobsInFlightFinish(): void
+    {
+        $api = $this->api();
+        $requests = new Browser($api->address);
+        $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
+        $site->artisan('queue:restart');
+        $site->artisan('queue:quotes', '2');
+        // The API does not answer the first before the second is there.
+        $worker = $site->startWorker('--concurrency=1');
+        Timing::until(static fn(): bool => $requests->get('/requests')->body === '1', 'the worker is busy');
+
+        // The time of a restart is in whole seconds.
+        \sleep(1);
+        $site->artisan('queue:restart');
+        Timing::until(static fn(): bool => \str_contains($site->workerLog(), 'queue:restart was called'), 'the worker knows of it');
+        self::assertTrue(\proc_get_status($worker)['running'], $site->workerLog());
+        (new Browser($api->address))->get('/quote?tag=2-other');
+        $status = [];
+        Timing::until(static function () use ($worker, &$status): bool {
+            $status = \proc_get_status($worker);
+
+            return !$status['running'];
+        }, 'the worker ends');
+
+        self::assertSame(0, $status['exitcode'], $site->workerLog());
+        self::assertCount(1, \json_decode($site->artisan('queue:quotes'), true));
+    }
+
+    public function testAWorkerTakesNoJobsInMaintenanceModeAndGoesOnAfterwards(): void
     {
         $api = $this->api();
         $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => "http://$api->address"]);
+        $quotes = static fn(): int => \count(\json_decode($site->artisan('queue:quotes'), true));
+        $worker = $site->startWorker();
         $site->artisan('queue:quotes', '1');
-        $site->artisan('queue:work', '--stop-when-empty', '--sleep=0');
+        Timing::until(static fn(): bool => $quotes() === 1, 'the worker takes jobs');
 
-        self::assertSame(['about 1-1'], \json_decode($site->artisan('queue:quotes'), true));
+        foreach ([2, 3] as $expected) {
+            $site->artisan('down');
+            Timing::until(static fn(): bool => \substr_count($site->workerLog(), 'is in maintenance mode') === $expected - 1, 'the worker pauses');
+            $site->artisan('queue:quotes', '1');
+            $site->artisan('weft:work', '--stop-when-empty');
+            self::assertSame($expected - 1, $quotes(), $site->workerLog());
+            $site->artisan('up');
+            Timing::until(static fn(): bool => $quotes() === $expected, 'the worker goes on');
+        }
+
+        $site->artisan('down');
+        Timing::until(static fn(): bool => \substr_count($site->workerLog(), 'is in maintenance mode') === 3, 'the worker pauses');
+        $site->artisan('queue:quotes', '1');
+        $site->artisan('weft:work', '--stop-when-empty', '--force');
+        self::assertSame(4, $quotes());
+        \proc_terminate($worker);
+        Timing::until(static fn(): bool => !\proc_get_status($worker)['running'], 'a signal ends a paused worker');
     }
 
     public function testAnApplicationWithoutAKeyIsNotServedAndTheCommandSaysWhatToDo(): void

@@ -95,8 +95,7 @@ final class Site extends ExampleSite
      */
     public function stopWorkerAtOnce(\Closure $isBusy, string ...$options): string
     {
-        $log = "$this->directory/worker.log";
-        $worker = $this->start([...self::php(), 'artisan', 'weft:work', ...\array_values($options)], $log);
+        $worker = $this->startWorker(...$options);
         Timing::until($isBusy, 'the worker is busy');
         \proc_terminate($worker, \SIGINT);
         // A second signal that arrives before the first was taken would be lost, and one after the second ends the process.
@@ -111,6 +110,17 @@ final class Site extends ExampleSite
             return !\proc_get_status($worker)['running'];
         }, 'the worker ends');
 
-        return (string) \file_get_contents($log);
+        return $this->workerLog();
+    }
+
+    /** @return resource */
+    public function startWorker(string ...$options)
+    {
+        return $this->start([...self::php(), 'artisan', 'weft:work', ...\array_values($options)], "$this->directory/worker.log");
+    }
+
+    public function workerLog(): string
+    {
+        return (string) @\file_get_contents("$this->directory/worker.log");
     }
 }

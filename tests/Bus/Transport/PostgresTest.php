@@ -135,6 +135,31 @@ final class PostgresTest extends TransportConformance
         });
     }
 
+    public function testAProcessWithoutConsumersHoldsNoLocksOfThoseThatItHad(): void
+    {
+        run(function (): void {
+            $name = 'weft-locks-' . \bin2hex(\random_bytes(6));
+            $transport = Postgres::connect($this->databaseDsn($name));
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $observer = Database::connect($this->databaseDsn('weft-observer'));
+            $locks = static fn(): int => $observer->execute("SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND application_name = ?", [$name])->value();
+            try {
+                for ($round = 0; $round < 3; $round++) {
+                    $consumer = $transport->consume($this->queue(), 1);
+                    $transport->publish([$this->message('a', "$round")]);
+                    [$delivery] = $this->take($consumer, 1);
+                    self::assertSame(["$round", 1], [$delivery->body, $locks()]);
+                    $consumer->ack($delivery);
+                    $consumer->close();
+                    self::assertSame(0, $locks());
+                }
+            } finally {
+                $transport->close();
+                $observer->close();
+            }
+        });
+    }
+
     public function testMessagesOfAConsumerWhoseConnectionsAreLostAreRedeliveredWithinSeconds(): void
     {
         $this->on(function (Transport $transport): void {

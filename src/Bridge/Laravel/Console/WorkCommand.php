@@ -8,16 +8,23 @@ use Illuminate\Console\Command;
 use Illuminate\Foundation\Application;
 use Illuminate\Queue\WorkerOptions;
 use Weft\Bridge\Laravel\Internal\Applications;
+use Weft\Bridge\Laravel\Internal\WorkerControl;
 use Weft\Bridge\Laravel\Queue\QueueType;
 use Weft\Bridge\Laravel\Queue\WeftQueue;
+use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
+use Weft\Bus\Internal\Clock;
 use Weft\Log\StreamLogger;
 
+use function Weft\detach;
 use function Weft\run;
 
 /** `artisan weft:work`: handles the jobs of a queue of the driver `weft`, many at once, each in an application of its own. */
 final class WorkCommand extends Command
 {
+    /** Seconds that are left where the time ends just as the worker goes on: zero would be no limit. */
+    private const LEAST_SECONDS = 0.001;
+
     /** @var string */
     protected $signature = 'weft:work
         {connection? : A connection with the driver weft [default: the default one]}
@@ -43,11 +50,6 @@ final class WorkCommand extends Command
 
             return self::FAILURE;
         }
-        if ($application->isDownForMaintenance() && !(bool) $this->option('force')) {
-            $this->error('The application is in maintenance mode');
-
-            return self::FAILURE;
-        }
         $handled = run(fn(): int => $this->consume($application, $queue, $connection));
         $this->line("$handled jobs handled", null, 'v');
 
@@ -58,18 +60,40 @@ final class WorkCommand extends Command
     {
         $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
         $concurrency = \max(1, (int) $this->option('concurrency'));
-        $applications = Applications::of($application, $concurrency, StreamLogger::fromEnvironment());
+        $logger = StreamLogger::fromEnvironment();
+        $applications = Applications::of($application, $concurrency, $logger);
         $options = new WorkerOptions(backoff: (int) $this->option('backoff'), timeout: (int) $this->option('timeout'), maxTries: (int) $this->option('tries'));
         $handler = QueueType::handler($name);
         $bus = $queue->buses()->bus(new $handler($applications->pool, $connection, $name, $options));
         $bus->queue($name)->declare();
+
+        return $this->work($bus, $name, $concurrency, new WorkerControl($application, (bool) $this->option('force'), $logger));
+    }
+
+    /** @return int how many jobs were handled */
+    private function work(Bus $bus, string $queue, int $concurrency, WorkerControl $control): int
+    {
         $limit = (int) $this->option('max-jobs');
         $seconds = (float) $this->option('max-time');
+        $until = $seconds > 0.0 ? Clock::monotonic() + $seconds : null;
+        $stopWhenEmpty = (bool) $this->option('stop-when-empty');
+        $handled = 0;
+        do {
+            if (($stopWhenEmpty && $control->isDown()) || !$control->awaitUp($until)) {
+                break;
+            }
+            $watch = detach($control->stopInTime(...), $bus);
+            try {
+                $handled += $bus->consume($queue, $concurrency, new ConsumeOptions(
+                    limit: $limit > 0 ? $limit - $handled : null,
+                    stopWhenEmpty: $stopWhenEmpty,
+                    stopAfter: $until === null ? null : \max(self::LEAST_SECONDS, $until - Clock::monotonic()),
+                ));
+            } finally {
+                $watch->cancel('the worker has ended or pauses');
+            }
+        } while ($control->isDown() && ($limit <= 0 || $handled < $limit));
 
-        return $bus->consume($name, $concurrency, new ConsumeOptions(
-            limit: $limit > 0 ? $limit : null,
-            stopWhenEmpty: (bool) $this->option('stop-when-empty'),
-            stopAfter: $seconds > 0.0 ? $seconds : null,
-        ));
+        return $handled;
     }
 }

@@ -12,8 +12,10 @@ use Illuminate\Queue\WorkerOptions;
 use Weft\Bridge\Laravel\Internal\Served;
 use Weft\Bus\Context;
 use Weft\Http\ApplicationPool;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\TimeoutException;
 
+use function Weft\scope;
 use function Weft\timeout;
 
 /**
@@ -43,7 +45,8 @@ abstract class Handler
     {
         $applications = $this->applications ?? throw new \LogicException('This handler was made to declare its queue');
         $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context): void {
-            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context)));
+            $isStopped = Scheduler::watchCancellation();
+            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context), isStopped: $isStopped));
         }));
     }
 
@@ -57,7 +60,8 @@ abstract class Handler
         $seconds = (float) ($job->timeout() ?? $options->timeout);
         $work = static fn() => $worker->process($job->getConnectionName(), $job, $options);
         try {
-            $seconds > 0.0 ? timeout($seconds, $work) : $work();
+            // A failure of a task that the job starts cancels this scope, and nothing around it.
+            $seconds > 0.0 ? timeout($seconds, $work) : scope($work);
         } catch (\Throwable $thrown) {
             if ($job->isInterrupted()) {
                 throw $thrown;

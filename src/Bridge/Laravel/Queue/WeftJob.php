@@ -8,22 +8,30 @@ use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
 use Illuminate\Queue\Jobs\Job;
 use Weft\Bus\SendOptions;
-use Weft\Runtime\CancelledException;
-use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\TimeoutException;
 
 /** A job of Laravel that came by the bus. */
 final class WeftJob extends Job implements JobContract
 {
     private bool $isFinished = false;
 
-    private bool $isInterrupted = false;
+    private bool $isFiring = false;
 
     private float $delay = 0.0;
 
-    /** @internal made by {@see WeftQueue::pop()} and {@see Handler} */
-    public function __construct(Container $container, string $connection, string $queue, private readonly QueuedJob $message, private readonly Source $source, private readonly bool $atOnce = false)
-    {
+    /**
+     * @internal made by {@see WeftQueue::pop()} and {@see Handler}
+     *
+     * @param (\Closure(): bool)|null $isStopped whether its worker is being stopped at once
+     */
+    public function __construct(
+        Container $container,
+        string $connection,
+        string $queue,
+        private readonly QueuedJob $message,
+        private readonly Source $source,
+        private readonly bool $atOnce = false,
+        private readonly ?\Closure $isStopped = null,
+    ) {
         $this->container = $container;
         $this->connectionName = $connection;
         $this->queue = $queue;
@@ -41,24 +49,31 @@ final class WeftJob extends Job implements JobContract
 
     public function fire(): void
     {
+        $this->isFiring = true;
         try {
             parent::fire();
-        } catch (CancelledException $cancelled) {
-            $this->isInterrupted = Scheduler::isCancelledBy($cancelled) && !$cancelled->cancellation->cause instanceof TimeoutException;
-            throw $cancelled;
+        } finally {
+            $this->isFiring = false;
         }
     }
 
-    /** @internal whether its worker was stopped: the job comes again, with as many attempts as before */
+    /**
+     * @internal whether its worker is being stopped and nothing was decided about the job: it comes again, with as many attempts as before
+     *
+     * The exception does not say it: Laravel's connections, and jobs, wrap the one that has ended a wait.
+     */
     public function isInterrupted(): bool
     {
-        return $this->isInterrupted;
+        return $this->isStopped !== null && ($this->isStopped)() && !$this->isDeletedOrReleased();
     }
 
-    /** Also where it was interrupted: Laravel's worker releases or fails every other job that throws. */
+    /**
+     * Also where it was interrupted: Laravel's worker releases or fails every other job that throws. A job that goes on in spite of it is asked
+     * while it fires, and has not failed.
+     */
     public function hasFailed(): bool
     {
-        return $this->isInterrupted || parent::hasFailed();
+        return parent::hasFailed() || (!$this->isFiring && $this->isInterrupted());
     }
 
     public function attempts(): int

@@ -4,24 +4,35 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Laravel\Queue;
 
+use Illuminate\Contracts\Debug\ExceptionHandler;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Queue\Queue;
 use Weft\Bridge\Laravel\Internal\Buses;
 use Weft\Bus\Bus;
+use Weft\Bus\Internal\Consuming\RemainingDeliveries;
+use Weft\Bus\Internal\Consuming\RemoteConsumer;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\DatabaseTransport;
+use Weft\Bus\Transport\Delivery;
 use Weft\Bus\UndefinedQueueException;
+
+use function Weft\run;
 
 /**
  * A queue of Laravel on the bus. `artisan weft:work` handles many jobs at once; `artisan queue:work`, one after the other, works too.
  */
 final class WeftQueue extends Queue implements ClearableQueue, QueueContract
 {
+    /** Seconds for a message of a queue that is not empty to arrive from the broker. */
+    private const ARRIVAL_TIMEOUT = 0.2;
+
     private ?Bus $bus = null;
 
-    /** @var array<string, Consumer> of {@see pop()} */
-    private array $consumers = [];
+    /** @var array<int, array{\WeakReference<Popped>, Consumer}> jobs that were popped, and their consumers */
+    private array $popped = [];
 
     /** @internal made by {@see WeftConnector} */
     public function __construct(private readonly Buses $buses, private readonly string $default, bool $afterCommit)
@@ -91,14 +102,21 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
         $this->declare($name);
         // No consumer of the bus may run that publishes delayed jobs when they are due.
         $this->bus()->admin()->releaseDue();
-        $this->consumers[$name] ??= $this->buses->transport()->consume($name, 1);
-        foreach ($this->consumers[$name]->next(1, 0.0) as $delivery) {
-            /** @var array{payload: string, attempts: int<0, max>} $message */
-            $message = \json_decode($delivery->body, true, flags: \JSON_THROW_ON_ERROR);
-            $class = QueueType::message($name);
-            $source = new Popped($this->bus(), $this->consumers[$name], $delivery);
 
-            return new WeftJob($this->container, $this->connectionName, $name, new $class($message['payload'], $message['attempts']), $source, atOnce: true);
+        // Consumers need an event loop, and queue:work has none.
+        run($this->closeConsumers(...));
+        while (($taken = run(fn(): ?array => $this->take($name))) !== null) {
+            $popped = new Popped($this->bus(), ...$taken);
+            $this->popped[] = [\WeakReference::create($popped), $taken[0]];
+            try {
+                $message = $popped->message(QueueType::message($name));
+            } catch (MessageDecodingException $undecodable) {
+                run(static fn() => $popped->deadLetter($undecodable, $name));
+                $this->container->make(ExceptionHandler::class)->report($undecodable);
+                continue;
+            }
+
+            return new WeftJob($this->container, $this->connectionName, $name, $message, $popped, atOnce: true);
         }
 
         return null;
@@ -124,6 +142,41 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
     public function clear($queue): int
     {
         return $this->bus()->queue($this->name($queue))->purge();
+    }
+
+    /**
+     * Takes one delivery. Its consumer holds no other one: messages that it does not handle are for other workers.
+     *
+     * @return array{Consumer, Delivery}|null
+     */
+    private function take(string $queue): ?array
+    {
+        $transport = $this->buses->transport();
+        // Databases are asked by the consumer, which also releases messages of dead ones; they are not in the depth.
+        if (!$transport instanceof DatabaseTransport && $transport->depth($queue) === 0) {
+            return null;
+        }
+        $consumer = $transport->consume($queue, 1);
+        $delivery = null;
+        try {
+            [$delivery] = RemainingDeliveries::next($consumer, 1, $consumer instanceof RemoteConsumer ? self::ARRIVAL_TIMEOUT : 0.0) + [null];
+            $delivery === null || $consumer->stop();
+        } finally {
+            $delivery === null && $consumer->close();
+        }
+
+        return $delivery === null ? null : [$consumer, $delivery];
+    }
+
+    /** Closes the consumers of jobs that are done, and of those that nobody can settle any more: they come again. */
+    private function closeConsumers(): void
+    {
+        foreach ($this->popped as $key => [$popped, $consumer]) {
+            if ($popped->get()?->isSettled() !== false) {
+                unset($this->popped[$key]);
+                $consumer->close();
+            }
+        }
     }
 
     private function send(string $payload, string $queue, ?float $delay): string

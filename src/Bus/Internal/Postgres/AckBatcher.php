@@ -10,6 +10,7 @@ use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\SqlException;
 
+use function Weft\current;
 use function Weft\delay;
 use function Weft\detach;
 use function Weft\shield;
@@ -86,7 +87,10 @@ final class AckBatcher
 
     private function begin(): void
     {
-        if (!$this->isWorking()) {
+        if (current() === null) {
+            // Without an event loop nothing runs beside the caller.
+            $this->work();
+        } elseif (!$this->isWorking()) {
             // Detached, so that no handler waits for it.
             $this->worker = detach(fn() => shield($this->work(...)));
         }

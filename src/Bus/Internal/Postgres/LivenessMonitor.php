@@ -41,7 +41,6 @@ final class LivenessMonitor
     {
         if ($this->users++ === 0) {
             $this->task = detach($this->run(...));
-            $this->arrivals->begin();
         }
     }
 
@@ -51,6 +50,8 @@ final class LivenessMonitor
             $this->task?->cancel('nothing is consumed any more');
             $this->task = null;
             $this->arrivals->end();
+            // Each consumer leaves a lock in the session, of which a server has a limited number.
+            $this->presence->leave();
         }
     }
 

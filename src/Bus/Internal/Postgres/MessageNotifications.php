@@ -53,12 +53,6 @@ final class MessageNotifications
         $this->own = \bin2hex(\random_bytes(8));
     }
 
-    /** A consumer starts. */
-    public function begin(): void
-    {
-        $this->listening ??= detach($this->listen(...));
-    }
-
     public function end(): void
     {
         $this->listening?->cancel('nothing is consumed any more');
@@ -73,9 +67,14 @@ final class MessageNotifications
         return $this->arrival->generation;
     }
 
-    /** @param float|null $until as {@see Clock::monotonic()} has it */
+    /**
+     * Listens from the first wait on: the connection is not needed before.
+     *
+     * @param float|null $until as {@see Clock::monotonic()} has it
+     */
     public function wait(?float $until, int $generation): void
     {
+        $this->listening ??= detach($this->listen(...));
         $tick = Clock::monotonic() + ($this->listener === null ? self::TICK_ALONE : self::TICK);
         $this->arrival->wait($until === null ? $tick : \min($until, $tick), $generation);
     }

@@ -9,6 +9,7 @@ use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 
+use function Weft\current;
 use function Weft\detach;
 
 /**
@@ -29,7 +30,8 @@ final class Vacuum
     public function died(int $rows): void
     {
         $this->dead += $rows;
-        if ($this->dead >= self::MIN_DEAD_ROWS && ($this->running === null || $this->running->isDone())) {
+        // Without an event loop the caller would wait for it: autovacuum does it.
+        if ($this->dead >= self::MIN_DEAD_ROWS && current() !== null && ($this->running === null || $this->running->isDone())) {
             $this->dead = 0;
             $this->running = detach($this->run(...));
         }
