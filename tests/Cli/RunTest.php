@@ -53,6 +53,45 @@ final class RunTest extends TestCase
         self::assertStringContainsString('no database', $run->other);
     }
 
+    public function testAWorkerThatAlwaysFailsIsTriedAgainWhileAnotherOneIsReady(): void
+    {
+        $app = new Application('if (Worker::index() === 2) { throw new RuntimeException("no database"); } Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--workers=2', '--max-crashes=1']);
+        $again = $run->wait('failures in a row: 4');
+        self::assertSame(2, $again['worker']);
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('giving up'), $run->messages());
+    }
+
+    public function testAWorkerThatCannotBeStartedDoesNotEndThoseThatServe(): void
+    {
+        $app = Application::idle();
+        $php = "$app->directory/php";
+        \copy(\PHP_BINARY, $php);
+        \chmod($php, 0o755);
+        $run = new Supervised($app->file, ['--workers=2'], through: ['sh', '-c', 'program=$1; shift 2; exec "$program" "$@"', 'sh', $php]);
+        $old = [$run->wait('is ready')['pid'], $run->wait('is ready')['pid']];
+        // As while a package is upgraded.
+        \rename($php, "$php.new");
+        $run->signal(\SIGHUP);
+        self::assertStringContainsString('cannot start a worker: No such file or directory', $run->wait('cannot start a worker')['message']);
+        $run->wait('did not start; the running workers stay');
+        \posix_kill($old[0], \SIGKILL);
+        self::assertSame('error', $run->wait('cannot start a worker')['level']);
+        $run->wait('is started again');
+        self::assertTrue(\posix_kill($old[1], 0));
+        \rename("$php.new", $php);
+        $run->wait('is ready');
+        $run->signal(\SIGHUP);
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('giving up'), $run->messages());
+    }
+
     public function testAnAddressInUseEndsItAtOnce(): void
     {
         $other = \stream_socket_server('tcp://127.0.0.1:0');
@@ -387,6 +426,8 @@ final class RunTest extends TestCase
 
         self::assertSame(1, $run->end());
         self::assertCount(1, $run->all('was not ready within 0.3 s and is killed'));
+        self::assertMatchesRegularExpression('/ ended with SIGKILL after \d+\.\d+ s: start timeout$/', $run->all(' ended with ')[0]);
+        self::assertCount(1, $run->all('is started again'), $run->messages());
     }
 
     private static function position(Supervised $run, string $text, int $pid): int

@@ -31,9 +31,6 @@ final class Supervisor
     private ?float $changedAt = null;
     private string $changedFile = '';
     private bool $announced = false;
-
-    /** Whether a worker has been ready. */
-    private bool $wasReady = false;
     private bool $reloading = false;
     private int $exitCode = 0;
 
@@ -158,7 +155,7 @@ final class Supervisor
     private function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
     {
         // Once a worker was ready, another program may have the address for a moment only, or one worker of several is concerned.
-        $refusal = $this->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
+        $refusal = $this->group->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
         $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: $refusal === null);
         if ($refusal !== null && !$this->group->stopping) {
             $this->giveUp($refusal, $now);
@@ -211,7 +208,7 @@ final class Supervisor
             return;
         }
         match ($message['type'] ?? null) {
-            'ready' => $this->markReady($process, $now),
+            'ready' => $this->group->markReady($process, $now),
             'listening' => $this->group->reportListening((array) $message['addresses']),
             'cannot-listen' => $process->refusal = (string) $message['reason'],
             'status' => $process->done = (int) $message['done'],
@@ -221,12 +218,6 @@ final class Supervisor
             'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
             default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };
-    }
-
-    private function markReady(Process $process, float $now): void
-    {
-        $this->wasReady = true;
-        $this->group->markReady($process, $now);
     }
 
     private function handleChange(string $path, float $now): void
