@@ -367,6 +367,91 @@ final class RunTest extends TestCase
         self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
     }
 
+    public function testADirectoryThatArrivesOrGoesWithSourceFilesTriggersAReload(): void
+    {
+        $app = Application::idle();
+        $source = "$app->directory/src";
+        \mkdir("$app->directory/.new/deeper", recursive: true);
+        \file_put_contents("$app->directory/.new/deeper/a.php", '');
+        try {
+            $run = new Supervised($app->file, ['--watch']);
+            $run->wait('is ready');
+            foreach (['arrives' => ["$app->directory/.new", $source], 'goes' => [$source, "$app->directory/.old"]] as $what => [$from, $to]) {
+                \rename($from, $to);
+                self::assertSame("reload: $source has changed", $run->wait('reload: ')['message'], $what);
+                $run->wait('reload finished');
+            }
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg($source) . ' ' . \escapeshellarg("$app->directory/.new") . ' ' . \escapeshellarg("$app->directory/.old"));
+        }
+    }
+
+    public function testDirectoriesOfDataComeAndGoWithoutAReload(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--watch']);
+        $run->wait('is ready');
+        \mkdir("$app->directory/uploads");
+        \file_put_contents("$app->directory/uploads/a.jpg", '');
+        \unlink("$app->directory/uploads/a.jpg");
+        \rmdir("$app->directory/uploads");
+        // The kernel tells of changes in their order: once this one is known, the others were.
+        $app->write('Worker::untilStopped();');
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
+    }
+
+    public function testADirectoryThatCannotBeReadIsNamedAndTheOthersAreWatched(): void
+    {
+        $app = Application::idle();
+        \mkdir("$app->directory/private", 0);
+        // Without these capabilities root cannot read it either.
+        $through = \posix_geteuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
+        try {
+            $run = new Supervised($app->file, ['--watch'], through: $through);
+            $warning = $run->wait('is not watched');
+            self::assertSame('warning', $warning['level']);
+            self::assertSame("$app->directory/private is not watched, its changes trigger no reload: Permission denied (os error 13)", $warning['message']);
+            $run->wait('is ready');
+            $app->write('Worker::untilStopped();');
+            $run->wait('reload finished');
+            $run->signal(\SIGTERM);
+
+            self::assertSame(0, $run->end());
+        } finally {
+            \rmdir("$app->directory/private");
+        }
+    }
+
+    public function testTheLimitOfWatchesIsNamedAndWhatIsWatchedStays(): void
+    {
+        $limited = ['unshare', '--user', '--map-root-user', 'sh', '-c', 'echo 1 > /proc/sys/user/max_inotify_watches && exec "$@"', 'sh'];
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), [...$limited, 'true'])) . ' 2>&1', $output, $refused);
+        if ($refused !== 0) {
+            self::markTestSkipped('a user namespace with a limit of its own is not allowed: ' . \implode(' ', $output));
+        }
+        $app = Application::idle();
+        \mkdir("$app->directory/a");
+        \mkdir("$app->directory/b");
+        try {
+            $run = new Supervised($app->file, ['--watch'], through: $limited);
+            self::assertStringContainsString('fs.inotify.max_user_watches', $run->wait('not watched')['message']);
+            $run->wait('is ready');
+            $app->write('Worker::untilStopped();');
+            $run->wait('reload finished');
+            $run->signal(\SIGTERM);
+
+            self::assertSame(0, $run->end());
+            self::assertCount(1, $run->all('not watched'), $run->messages());
+        } finally {
+            \rmdir("$app->directory/a");
+            \rmdir("$app->directory/b");
+        }
+    }
+
     public function testAWorkerIsRecycledAfterSoManyRequests(): void
     {
         $app = new Application('async(static function (): void { for ($i = 0; $i < 20; $i++) { Worker::workDone(); delay(0.01); } }); Worker::untilStopped();');

@@ -69,7 +69,7 @@ final class Supervisor
     private function open(): void
     {
         if ($this->options->watch !== []) {
-            $this->sources = new SourceFiles($this->native, $this->options->watch);
+            $this->sources = new SourceFiles($this->native, $this->log, $this->options->watch);
         }
         $this->log->notice('supervisor {pid} starts {command}; workers: {workers}', [
             'pid' => \getmypid(),
