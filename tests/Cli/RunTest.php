@@ -7,6 +7,7 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Interpreter;
+use Weft\Tests\Timing;
 
 final class RunTest extends TestCase
 {
@@ -449,6 +450,39 @@ final class RunTest extends TestCase
         } finally {
             \rmdir("$app->directory/a");
             \rmdir("$app->directory/b");
+        }
+    }
+
+    public function testAClosedTerminalStopsItGracefully(): void
+    {
+        \exec('script --version', $output, $missing);
+        if ($missing !== 0) {
+            self::markTestSkipped('needs script(1), which opens a terminal for a program');
+        }
+        $app = Application::idle();
+        $log = "$app->directory/log";
+        $command = \implode(' ', \array_map(\escapeshellarg(...), Weft::command(['run', '--log=json', $app->file])));
+        // It opens a terminal for the command, and closes it when it is killed.
+        $terminal = \proc_open(
+            ['script', '--quiet', '--command', "exec $command 2>" . \escapeshellarg($log), '/dev/null'],
+            [0 => ['pipe', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['file', '/dev/null', 'w']],
+            $pipes,
+        );
+        self::assertIsResource($terminal);
+        $read = static fn(): string => (string) @\file_get_contents($log);
+        try {
+            Timing::until(static fn(): bool => \str_contains($read(), 'is ready'), 'a worker is ready');
+            \proc_terminate($terminal, \SIGKILL);
+            Timing::until(static fn(): bool => \str_contains($read(), 'all workers have ended'), 'it ends with its terminal');
+
+            self::assertStringContainsString('SIGHUP, the terminal is closed: stopping gracefully', $read());
+            self::assertStringNotContainsString('reload', $read());
+        } finally {
+            \proc_terminate($terminal, \SIGKILL);
+            \proc_close($terminal);
+            if (!\str_contains($read(), 'all workers have ended') && \preg_match('/supervisor (\d+) starts/', $read(), $supervisor) === 1) {
+                \posix_kill((int) $supervisor[1], \SIGQUIT);
+            }
         }
     }
 

@@ -26,6 +26,8 @@ final class Supervisor
     private readonly Native\Supervisor $native;
     private readonly SystemdNotifier $notifier;
     private ?SourceFiles $sources = null;
+    /** Whether standard input was a terminal at the start. */
+    private readonly bool $hasTerminal;
     private float $checkedAt = 0.0;
     private float $warnAgainAt = 0.0;
     private ?float $changedAt = null;
@@ -37,6 +39,7 @@ final class Supervisor
     public function __construct(private readonly RunOptions $options, private readonly LoggerInterface $log)
     {
         $this->native = new Native\Supervisor($options->workers);
+        $this->hasTerminal = self::isTerminal();
         $this->notifier = new SystemdNotifier();
         $this->group = new WorkerGroup($options, $this->native, $log);
     }
@@ -177,8 +180,11 @@ final class Supervisor
     {
         if ($signal === Signal::SIGUSR1) {
             $this->logWorkers($now);
-        } elseif ($signal === Signal::SIGHUP) {
+        } elseif ($signal === Signal::SIGHUP && !$this->hasLostTerminal()) {
             $this->reload('SIGHUP', $now);
+        } elseif ($signal === Signal::SIGHUP) {
+            $this->log->notice('SIGHUP, the terminal is closed: stopping gracefully');
+            $this->stop($signal, $now);
         } elseif ($this->group->stopping || $signal === Signal::SIGQUIT) {
             $this->log->warning('{signal}: killing the workers that still run', ['signal' => $signal->name]);
             $this->exitCode = 1;
@@ -186,9 +192,20 @@ final class Supervisor
             $this->group->kill($signal->name);
         } else {
             $this->log->notice('{signal}: stopping gracefully; a second signal kills the workers', ['signal' => $signal->name]);
-            $this->notifier->stopping();
-            $this->group->stop($signal->name, $now);
+            $this->stop($signal, $now);
         }
+    }
+
+    private function stop(Signal $signal, float $now): void
+    {
+        $this->notifier->stopping();
+        $this->group->stop($signal->name, $now);
+    }
+
+    /** A terminal that is closed sends SIGHUP to the programs in its foreground, which does not ask for a reload. */
+    private function hasLostTerminal(): bool
+    {
+        return $this->hasTerminal && !self::isTerminal();
     }
 
     private function reload(string $reason, float $now): void
@@ -246,6 +263,12 @@ final class Supervisor
                 'memory' => $process->memory(),
             ]);
         }
+    }
+
+    /** Whether standard input is a terminal that is still open. */
+    private static function isTerminal(): bool
+    {
+        return \defined('STDIN') && \stream_isatty(\STDIN);
     }
 
     private static function now(): float
