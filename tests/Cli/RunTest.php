@@ -7,6 +7,7 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Cli\Internal\Interpreter;
+use Weft\Tests\Timing;
 
 final class RunTest extends TestCase
 {
@@ -51,6 +52,45 @@ final class RunTest extends TestCase
         self::assertCount(1, $run->all('giving up: every worker has failed 4 times in a row'));
         self::assertCount(4, $run->all('ended with exit code 255'));
         self::assertStringContainsString('no database', $run->other);
+    }
+
+    public function testAWorkerThatAlwaysFailsIsTriedAgainWhileAnotherOneIsReady(): void
+    {
+        $app = new Application('if (Worker::index() === 2) { throw new RuntimeException("no database"); } Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--workers=2', '--max-crashes=1']);
+        $again = $run->wait('failures in a row: 4');
+        self::assertSame(2, $again['worker']);
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('giving up'), $run->messages());
+    }
+
+    public function testAWorkerThatCannotBeStartedDoesNotEndThoseThatServe(): void
+    {
+        $app = Application::idle();
+        $php = "$app->directory/php";
+        \copy(\PHP_BINARY, $php);
+        \chmod($php, 0o755);
+        $run = new Supervised($app->file, ['--workers=2'], through: ['sh', '-c', 'program=$1; shift 2; exec "$program" "$@"', 'sh', $php]);
+        $old = [$run->wait('is ready')['pid'], $run->wait('is ready')['pid']];
+        // As while a package is upgraded.
+        \rename($php, "$php.new");
+        $run->signal(\SIGHUP);
+        self::assertStringContainsString('cannot start a worker: No such file or directory', $run->wait('cannot start a worker')['message']);
+        $run->wait('did not start; the running workers stay');
+        \posix_kill($old[0], \SIGKILL);
+        self::assertSame('error', $run->wait('cannot start a worker')['level']);
+        $run->wait('is started again');
+        self::assertTrue(\posix_kill($old[1], 0));
+        \rename("$php.new", $php);
+        $run->wait('is ready');
+        $run->signal(\SIGHUP);
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('giving up'), $run->messages());
     }
 
     public function testAnAddressInUseEndsItAtOnce(): void
@@ -328,6 +368,124 @@ final class RunTest extends TestCase
         self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
     }
 
+    public function testADirectoryThatArrivesOrGoesWithSourceFilesTriggersAReload(): void
+    {
+        $app = Application::idle();
+        $source = "$app->directory/src";
+        \mkdir("$app->directory/.new/deeper", recursive: true);
+        \file_put_contents("$app->directory/.new/deeper/a.php", '');
+        try {
+            $run = new Supervised($app->file, ['--watch']);
+            $run->wait('is ready');
+            foreach (['arrives' => ["$app->directory/.new", $source], 'goes' => [$source, "$app->directory/.old"]] as $what => [$from, $to]) {
+                \rename($from, $to);
+                self::assertSame("reload: $source has changed", $run->wait('reload: ')['message'], $what);
+                $run->wait('reload finished');
+            }
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg($source) . ' ' . \escapeshellarg("$app->directory/.new") . ' ' . \escapeshellarg("$app->directory/.old"));
+        }
+    }
+
+    public function testDirectoriesOfDataComeAndGoWithoutAReload(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--watch']);
+        $run->wait('is ready');
+        \mkdir("$app->directory/uploads");
+        \file_put_contents("$app->directory/uploads/a.jpg", '');
+        \unlink("$app->directory/uploads/a.jpg");
+        \rmdir("$app->directory/uploads");
+        // The kernel tells of changes in their order: once this one is known, the others were.
+        $app->write('Worker::untilStopped();');
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
+    }
+
+    public function testADirectoryThatCannotBeReadIsNamedAndTheOthersAreWatched(): void
+    {
+        $app = Application::idle();
+        \mkdir("$app->directory/private", 0);
+        // Without these capabilities root cannot read it either.
+        $through = \posix_geteuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
+        try {
+            $run = new Supervised($app->file, ['--watch'], through: $through);
+            $warning = $run->wait('is not watched');
+            self::assertSame('warning', $warning['level']);
+            self::assertSame("$app->directory/private is not watched, its changes trigger no reload: Permission denied (os error 13)", $warning['message']);
+            $run->wait('is ready');
+            $app->write('Worker::untilStopped();');
+            $run->wait('reload finished');
+            $run->signal(\SIGTERM);
+
+            self::assertSame(0, $run->end());
+        } finally {
+            \rmdir("$app->directory/private");
+        }
+    }
+
+    public function testTheLimitOfWatchesIsNamedAndWhatIsWatchedStays(): void
+    {
+        $limited = ['unshare', '--user', '--map-root-user', 'sh', '-c', 'echo 1 > /proc/sys/user/max_inotify_watches && exec "$@"', 'sh'];
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), [...$limited, 'true'])) . ' 2>&1', $output, $refused);
+        if ($refused !== 0) {
+            self::markTestSkipped('a user namespace with a limit of its own is not allowed: ' . \implode(' ', $output));
+        }
+        $app = Application::idle();
+        \mkdir("$app->directory/a");
+        \mkdir("$app->directory/b");
+        try {
+            $run = new Supervised($app->file, ['--watch'], through: $limited);
+            self::assertStringContainsString('fs.inotify.max_user_watches', $run->wait('not watched')['message']);
+            $run->wait('is ready');
+            $app->write('Worker::untilStopped();');
+            $run->wait('reload finished');
+            $run->signal(\SIGTERM);
+
+            self::assertSame(0, $run->end());
+            self::assertCount(1, $run->all('not watched'), $run->messages());
+        } finally {
+            \rmdir("$app->directory/a");
+            \rmdir("$app->directory/b");
+        }
+    }
+
+    public function testAClosedTerminalStopsItGracefully(): void
+    {
+        \exec('script --version', $output, $missing);
+        if ($missing !== 0) {
+            self::markTestSkipped('needs script(1), which opens a terminal for a program');
+        }
+        $app = Application::idle();
+        $log = "$app->directory/log";
+        $command = \implode(' ', \array_map(\escapeshellarg(...), Weft::command(['run', '--log=json', $app->file])));
+        // It opens a terminal for the command, and closes it when it is killed.
+        $terminal = \proc_open(
+            ['script', '--quiet', '--command', "exec $command 2>" . \escapeshellarg($log), '/dev/null'],
+            [0 => ['pipe', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['file', '/dev/null', 'w']],
+            $pipes,
+        );
+        self::assertIsResource($terminal);
+        $read = static fn(): string => (string) @\file_get_contents($log);
+        try {
+            Timing::until(static fn(): bool => \str_contains($read(), 'is ready'), 'a worker is ready');
+            \proc_terminate($terminal, \SIGKILL);
+            Timing::until(static fn(): bool => \str_contains($read(), 'all workers have ended'), 'it ends with its terminal');
+
+            self::assertStringContainsString('SIGHUP, the terminal is closed: stopping gracefully', $read());
+            self::assertStringNotContainsString('reload', $read());
+        } finally {
+            \proc_terminate($terminal, \SIGKILL);
+            \proc_close($terminal);
+            if (!\str_contains($read(), 'all workers have ended') && \preg_match('/supervisor (\d+) starts/', $read(), $supervisor) === 1) {
+                \posix_kill((int) $supervisor[1], \SIGQUIT);
+            }
+        }
+    }
+
     public function testAWorkerIsRecycledAfterSoManyRequests(): void
     {
         $app = new Application('async(static function (): void { for ($i = 0; $i < 20; $i++) { Worker::workDone(); delay(0.01); } }); Worker::untilStopped();');
@@ -387,6 +545,8 @@ final class RunTest extends TestCase
 
         self::assertSame(1, $run->end());
         self::assertCount(1, $run->all('was not ready within 0.3 s and is killed'));
+        self::assertMatchesRegularExpression('/ ended with SIGKILL after \d+\.\d+ s: start timeout$/', $run->all(' ended with ')[0]);
+        self::assertCount(1, $run->all('is started again'), $run->messages());
     }
 
     private static function position(Supervised $run, string $text, int $pid): int

@@ -25,11 +25,12 @@ final class Supervised
     /**
      * @param list<string> $options of `weft run`
      * @param array<string, string> $environment in addition
+     * @param list<string> $through a command that gets the command line as its last arguments and executes it
      */
-    public function __construct(string $application, array $options = [], array $environment = [])
+    public function __construct(string $application, array $options = [], array $environment = [], array $through = [])
     {
         $this->process = \proc_open(
-            Weft::command(['run', '--log=json', ...$options, $application]),
+            [...$through, ...Weft::command(['run', '--log=json', ...$options, $application])],
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $this->pipes,
             null,

@@ -24,7 +24,8 @@ final class Process
     public ?string $reason = null;
     /** When the process is killed if it still runs. */
     public ?float $killAt = null;
-    public bool $hung = false;
+    /** The supervisor ends it because it does not work: its end counts as a failure although there is a reason. */
+    public bool $isFaulty = false;
     /** Why it cannot listen on an address; null if it has not said so. */
     public ?string $refusal = null;
     /** @var list<string>|null the tasks that it last reported while draining */

@@ -32,10 +32,14 @@ final class Slot
     {
     }
 
-    /** Records an unexpected end of the process and schedules the next one: immediately after the first failure. */
-    public function failed(Process $process, float $now): void
+    /**
+     * Records an unexpected end of the process and schedules the next one: immediately after the first failure.
+     *
+     * @param Process|null $process null if it could not be started at all
+     */
+    public function failed(?Process $process, float $now): void
     {
-        $lived = $process->readyAt === null ? 0.0 : $now - $process->readyAt;
+        $lived = $process?->readyAt === null ? 0.0 : $now - $process->readyAt;
         $this->failures = $lived >= self::STABLE_AFTER ? 1 : $this->failures + 1;
         $this->startAt = $now + self::delay($this->failures);
     }

@@ -26,20 +26,20 @@ final class Supervisor
     private readonly Native\Supervisor $native;
     private readonly SystemdNotifier $notifier;
     private ?SourceFiles $sources = null;
+    /** Whether standard input was a terminal at the start. */
+    private readonly bool $hasTerminal;
     private float $checkedAt = 0.0;
     private float $warnAgainAt = 0.0;
     private ?float $changedAt = null;
     private string $changedFile = '';
     private bool $announced = false;
-
-    /** Whether a worker has been ready. */
-    private bool $wasReady = false;
     private bool $reloading = false;
     private int $exitCode = 0;
 
     public function __construct(private readonly RunOptions $options, private readonly LoggerInterface $log)
     {
         $this->native = new Native\Supervisor($options->workers);
+        $this->hasTerminal = self::isTerminal();
         $this->notifier = new SystemdNotifier();
         $this->group = new WorkerGroup($options, $this->native, $log);
     }
@@ -72,7 +72,7 @@ final class Supervisor
     private function open(): void
     {
         if ($this->options->watch !== []) {
-            $this->sources = new SourceFiles($this->native, $this->options->watch);
+            $this->sources = new SourceFiles($this->native, $this->log, $this->options->watch);
         }
         $this->log->notice('supervisor {pid} starts {command}; workers: {workers}', [
             'pid' => \getmypid(),
@@ -158,7 +158,7 @@ final class Supervisor
     private function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
     {
         // Once a worker was ready, another program may have the address for a moment only, or one worker of several is concerned.
-        $refusal = $this->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
+        $refusal = $this->group->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
         $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: $refusal === null);
         if ($refusal !== null && !$this->group->stopping) {
             $this->giveUp($refusal, $now);
@@ -180,8 +180,11 @@ final class Supervisor
     {
         if ($signal === Signal::SIGUSR1) {
             $this->logWorkers($now);
-        } elseif ($signal === Signal::SIGHUP) {
+        } elseif ($signal === Signal::SIGHUP && !$this->hasLostTerminal()) {
             $this->reload('SIGHUP', $now);
+        } elseif ($signal === Signal::SIGHUP) {
+            $this->log->notice('SIGHUP, the terminal is closed: stopping gracefully');
+            $this->stop($signal, $now);
         } elseif ($this->group->stopping || $signal === Signal::SIGQUIT) {
             $this->log->warning('{signal}: killing the workers that still run', ['signal' => $signal->name]);
             $this->exitCode = 1;
@@ -189,9 +192,20 @@ final class Supervisor
             $this->group->kill($signal->name);
         } else {
             $this->log->notice('{signal}: stopping gracefully; a second signal kills the workers', ['signal' => $signal->name]);
-            $this->notifier->stopping();
-            $this->group->stop($signal->name, $now);
+            $this->stop($signal, $now);
         }
+    }
+
+    private function stop(Signal $signal, float $now): void
+    {
+        $this->notifier->stopping();
+        $this->group->stop($signal->name, $now);
+    }
+
+    /** A terminal that is closed sends SIGHUP to the programs in its foreground, which does not ask for a reload. */
+    private function hasLostTerminal(): bool
+    {
+        return $this->hasTerminal && !self::isTerminal();
     }
 
     private function reload(string $reason, float $now): void
@@ -211,7 +225,7 @@ final class Supervisor
             return;
         }
         match ($message['type'] ?? null) {
-            'ready' => $this->markReady($process, $now),
+            'ready' => $this->group->markReady($process, $now),
             'listening' => $this->group->reportListening((array) $message['addresses']),
             'cannot-listen' => $process->refusal = (string) $message['reason'],
             'status' => $process->done = (int) $message['done'],
@@ -221,12 +235,6 @@ final class Supervisor
             'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
             default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };
-    }
-
-    private function markReady(Process $process, float $now): void
-    {
-        $this->wasReady = true;
-        $this->group->markReady($process, $now);
     }
 
     private function handleChange(string $path, float $now): void
@@ -255,6 +263,12 @@ final class Supervisor
                 'memory' => $process->memory(),
             ]);
         }
+    }
+
+    /** Whether standard input is a terminal that is still open. */
+    private static function isTerminal(): bool
+    {
+        return \defined('STDIN') && \stream_isatty(\STDIN);
     }
 
     private static function now(): float

@@ -6,6 +6,7 @@ namespace Weft\Workers\Internal;
 
 use Psr\Log\LoggerInterface;
 use Weft\Native;
+use Weft\Workers\SupervisorException;
 
 /**
  * All workers of a supervisor: starts them, replaces them one at a time, and logs why each one ended.
@@ -18,6 +19,8 @@ final class WorkerGroup
     private const HANG_KILL_DELAY = 2.0;
     /** Limits of age and requests are reduced by up to this fraction, so that workers are not recycled all at once. */
     private const JITTER = 0.1;
+    /** Why a worker was killed that was not ready within `--start-timeout`. */
+    private const START_TIMEOUT = 'start timeout';
 
     /** @var array<int, Slot> by index */
     public readonly array $slots;
@@ -29,6 +32,8 @@ final class WorkerGroup
     /** When the current reload began, null when there is none. */
     public ?float $reloadSince = null;
     public bool $stopping = false;
+    /** Whether a worker has ever been ready. */
+    public bool $wasReady = false;
     /** A worker has ended with another exit code than 0 during the stop: what it had to finish may be unfinished. */
     public bool $stopFailed = false;
     /** @var list<string> addresses that workers have reported */
@@ -77,12 +82,21 @@ final class WorkerGroup
     /** Whether every worker has failed `--max-crashes` times in a row and none is ready. */
     public function hasGivenUp(): bool
     {
-        $failures = \array_map(static fn(Slot $slot): int => $slot->failures, $this->slots);
+        foreach ($this->slots as $slot) {
+            // A worker that was ready and is now ended for a hang counts when it has ended: only then it is known how long it worked.
+            if ($slot->failures < $this->options->maxCrashes || $slot->current?->readyAt !== null) {
+                return false;
+            }
+        }
 
-        return $this->ready() === 0 && \min($failures) >= $this->options->maxCrashes;
+        return true;
     }
 
-    /** Starts workers that are due and kills those that have exceeded a time limit. */
+    /**
+     * Starts workers that are due and kills those that have exceeded a time limit.
+     *
+     * @throws SupervisorException a worker cannot be started, and none has ever been ready
+     */
     public function tick(float $now): void
     {
         foreach ($this->processes as $process) {
@@ -92,8 +106,12 @@ final class WorkerGroup
             return;
         }
         foreach ($this->slots as $slot) {
-            if ($slot->current === null && $slot->next === null && $now >= $slot->startAt && $slot->failures < $this->options->maxCrashes + 1) {
+            if ($slot->current === null && $slot->next === null && $now >= $slot->startAt) {
                 $slot->current = $this->start($slot, $now);
+                if ($slot->current === null) {
+                    $slot->failed(null, $now);
+                    $this->logRestart($slot, $now);
+                }
             }
         }
         $this->replaceNext($now);
@@ -103,7 +121,7 @@ final class WorkerGroup
     public function secondsUntilDue(float $now): float
     {
         $due = $now + 1.0;
-        foreach ($this->slots as $slot) {
+        foreach ($this->stopping ? [] : $this->slots as $slot) {
             if ($slot->current === null && $slot->next === null) {
                 $due = \min($due, $slot->startAt);
             }
@@ -154,6 +172,7 @@ final class WorkerGroup
         if ($process->state !== State::Starting) {
             return;
         }
+        $this->wasReady = true;
         $process->state = State::Ready;
         $process->readyAt = $now;
         $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
@@ -186,7 +205,7 @@ final class WorkerGroup
             Process::NAME . " hangs: its event loop has been blocked for {seconds} s in {function}\n{stack}",
             $process->context() + $blocked->context(),
         );
-        $process->hung = true;
+        $process->isFaulty = true;
         $this->drain($process, 'hang', $now);
         $process->killAt = \min((float) $process->killAt, $now + self::HANG_KILL_DELAY);
     }
@@ -231,16 +250,12 @@ final class WorkerGroup
         }
         $this->report($process, $code, $signal, $now);
         $this->stopFailed = $this->stopFailed || $this->stopping && $code !== null && $code !== 0;
-        $expected = $process->reason !== null && !$process->hung;
+        $expected = $process->reason !== null && !$process->isFaulty;
         if (!$expected && $wasNext) {
-            $this->abandonReload($process, $now);
+            $this->abandonReload($slot, $process->context(), $now);
         } elseif (!$expected && !$this->stopping && $isStartedAgain) {
             $slot->failed($process, $now);
-            $this->log->log(
-                $slot->failures === 1 ? 'info' : 'warning',
-                'worker {worker} is started again in {seconds} s; failures in a row: {failures}',
-                ['worker' => $slot->index, 'seconds' => \round($slot->startAt - $now, 2), 'failures' => $slot->failures],
-            );
+            $this->logRestart($slot, $now);
         }
         $this->finishReload($now);
     }
@@ -258,8 +273,7 @@ final class WorkerGroup
             $reason = $this->limitReached($process, $memory, $now);
             if ($reason !== null && $now >= $slot->replaceAt && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
                 $this->log->info(Process::NAME . ' is recycled: {reason}', $process->context() + ['reason' => $reason]);
-                $process->reason = "recycled: $reason";
-                $slot->next = $this->start($slot, $now);
+                $this->replace($slot, "recycled: $reason", $now);
             }
         }
     }
@@ -278,19 +292,56 @@ final class WorkerGroup
         return $states;
     }
 
-    private function start(Slot $slot, float $now): Process
+    /**
+     * Starts a process for the slot. It takes a descriptor, memory and the program's file, which may be missing only for a moment, such as
+     * while PHP is upgraded: that must not end workers that serve.
+     *
+     * @return Process|null null if it cannot be started
+     *
+     * @throws SupervisorException it cannot be started, and no worker has ever been ready
+     */
+    private function start(Slot $slot, float $now): ?Process
     {
         $environment = $this->options->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->options->workers];
         foreach (['WEFT_HANG_TIMEOUT' => $this->options->hangTimeout, 'WEFT_BLOCK_WARNING' => $this->options->blockWarning] as $name => $seconds) {
             $seconds === null || $environment[$name] = (string) $seconds;
         }
-        $pid = $this->native->spawn($slot->index, $this->options->command, $environment);
+        try {
+            $pid = $this->native->spawn($slot->index, $this->options->command, $environment);
+        } catch (SupervisorException $failure) {
+            if (!$this->wasReady) {
+                throw $failure;
+            }
+            $this->log->error('worker {worker}: {reason}', ['worker' => $slot->index, 'reason' => $failure->getMessage()]);
+
+            return null;
+        }
         $maxAge = $this->options->maxAge === null ? null : $this->options->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);
         $process = $this->processes[$pid] = new Process($pid, $slot, $now, $maxAge);
         WorkerMetrics::started();
         $this->log->info(Process::NAME . " started", $process->context());
 
         return $process;
+    }
+
+    private function logRestart(Slot $slot, float $now): void
+    {
+        $this->log->log(
+            $slot->failures === 1 ? 'info' : 'warning',
+            'worker {worker} is started again in {seconds} s; failures in a row: {failures}',
+            ['worker' => $slot->index, 'seconds' => \round($slot->startAt - $now, 2), 'failures' => $slot->failures],
+        );
+    }
+
+    /** Starts a successor of the slot's worker, which ends for this reason once the successor is ready. */
+    private function replace(Slot $slot, string $reason, float $now): void
+    {
+        $slot->next = $this->start($slot, $now);
+        if ($slot->next === null) {
+            $this->abandonReload($slot, ['worker' => $slot->index], $now);
+        } elseif ($slot->current !== null) {
+            $slot->current->reason = $reason;
+        }
     }
 
     private function drain(Process $process, string $reason, float $now): void
@@ -308,11 +359,13 @@ final class WorkerGroup
     {
         if ($process->state === State::Starting && $now - $process->startedAt >= $this->options->startTimeout) {
             $this->log->error(Process::NAME . " was not ready within {seconds} s and is killed", $process->context() + ['seconds' => $this->options->startTimeout]);
+            $process->reason = self::START_TIMEOUT;
+            $process->isFaulty = true;
             $process->killAt = $now;
         }
         if ($process->killAt !== null && $now >= $process->killAt) {
             $process->killAt = null;
-            if ($process->state === State::Draining && !$process->hung) {
+            if ($process->state === State::Draining && !$process->isFaulty) {
                 $running = $process->running ?? [];
                 $this->log->error(
                     Process::NAME . ' did not end within {seconds} s and is killed' . ($running === [] ? '' : ", still running:\n{running}"),
@@ -335,8 +388,7 @@ final class WorkerGroup
             // This process was started after the reload began: it runs the new code.
             return;
         }
-        $current->reason = $this->reloadReason;
-        $slot->next = $this->start($slot, $now);
+        $this->replace($slot, $this->reloadReason, $now);
     }
 
     private function isReplacing(): bool
@@ -359,19 +411,25 @@ final class WorkerGroup
         }
     }
 
-    /** New code that does not start must not replace old code that runs. */
-    private function abandonReload(Process $process, float $now): void
+    /**
+     * New code that does not start must not replace old code that runs.
+     *
+     * @param array<string, int> $successor the successor in the log: its worker, and its pid if it has had one
+     */
+    private function abandonReload(Slot $slot, array $successor, float $now): void
     {
-        if ($process->slot->current !== null) {
-            $process->slot->current->reason = null;
+        // A worker that is already told to end keeps its reason.
+        if ($slot->current !== null && $slot->current->state !== State::Draining) {
+            $slot->current->reason = null;
         }
         $this->toReplace = [];
         if ($this->reloadSince !== null) {
             $this->reloadSince = null;
             WorkerMetrics::reload('abandoned');
         }
-        $delay = \round($process->slot->successorFailed($now), 2);
-        $this->log->error(Process::NAME . " did not start; the running workers stay", $process->context() + ['not_again_within' => $delay]);
+        $delay = \round($slot->successorFailed($now), 2);
+        $name = isset($successor['pid']) ? Process::NAME : 'worker {worker}';
+        $this->log->error("$name did not start; the running workers stay", $successor + ['not_again_within' => $delay]);
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string
@@ -395,7 +453,7 @@ final class WorkerGroup
         }
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
-        $clean = $process->reason !== null && !$process->hung && $code === 0;
+        $clean = $process->reason !== null && !$process->isFaulty && $code === 0;
         $returned = $process->reason === null && $code === 0 && $process->readyAt === null;
         $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
             'how' => $how,
