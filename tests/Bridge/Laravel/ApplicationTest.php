@@ -100,6 +100,43 @@ final class ApplicationTest extends TestCase
         }
     }
 
+    /** @return iterable<string, array{string}> */
+    public static function connections(): iterable
+    {
+        yield 'of a pool' => ['true'];
+        yield 'of the application' => ['false'];
+    }
+
+    /** @dataProvider connections */
+    #[DataProvider('connections')]
+    public function testATransactionInWhichARequestExitsIsRolledBackAtOnce(string $isPooled): void
+    {
+        $routes = <<<'PHP'
+            <?php
+            use Illuminate\Support\Facades\{DB, Route};
+            Route::get('/leave', static fn() => DB::transaction(static function (): void {
+                DB::table('quotes')->insert(['text' => 'left']);
+                exit('left');
+            }));
+            PHP;
+        $directory = $this->directory();
+        $this->sites[] = $site = Site::ofCopy($directory, ['.env' => "WEFT_DATABASE=$isPooled\n", 'routes/web.php' => $routes], []);
+        $browser = new Browser($site->address);
+
+        self::assertSame('left', $browser->get('/leave')->body);
+        $database = new \PDO("sqlite:$directory/app.db", options: [\PDO::ATTR_TIMEOUT => 0]);
+        Timing::until(static function () use ($database): bool {
+            try {
+                $database->exec('BEGIN IMMEDIATE');
+
+                return true;
+            } catch (\PDOException) {
+                return false;
+            }
+        }, 'nobody else writes');
+        self::assertSame([], $database->query('SELECT text FROM quotes')->fetchAll());
+    }
+
     public function testJobsThatWaitAreHandledAtTheSameTimeEachInAnApplicationOfItsOwn(): void
     {
         $api = $this->api();

@@ -355,7 +355,8 @@ final class EloquentTest extends TestCase
         self::assertTrue($pdo->inTransaction());
         $connection->insert("insert into notes values ('one')");
         $pdo->rollBack();
-        $pdo->exec('BEGIN IMMEDIATE TRANSACTION');
+        // As `'transaction_mode' => 'immediate'` has it.
+        $pdo->exec('BEGIN immediate TRANSACTION');
         $connection->insert("insert into notes values ('two')");
         $pdo->commit();
 

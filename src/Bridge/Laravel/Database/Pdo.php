@@ -74,7 +74,7 @@ final class Pdo extends \PDO
     public function exec(string $statement): int
     {
         // From Laravel 12 on, with PHP 8.4, Laravel begins a transaction of SQLite so. Weft's are always IMMEDIATE.
-        if ($this->driver() === Driver::Sqlite && \preg_match('/^BEGIN (?:DEFERRED|IMMEDIATE|EXCLUSIVE) TRANSACTION$/', $statement) === 1) {
+        if ($this->driver() === Driver::Sqlite && \preg_match('/^BEGIN (?:DEFERRED|IMMEDIATE|EXCLUSIVE) TRANSACTION$/i', $statement) === 1) {
             $this->beginTransaction();
 
             return 0;

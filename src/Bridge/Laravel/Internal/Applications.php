@@ -53,6 +53,7 @@ final class Applications
                 Setting::bytes('"application_memory" in config/weft.php', Setting::given($config->get('weft.application_memory')) ?? 0),
             ),
             static fn(Served $instance) => $instance->reset(),
+            static fn(Served $instance) => $instance->close(),
             logger: $logger,
             name: 'applications',
         );

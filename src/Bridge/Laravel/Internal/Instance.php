@@ -117,6 +117,11 @@ final class Instance implements Served
         Reset::makeCurrent($this->application);
     }
 
+    public function close(): void
+    {
+        Reset::disconnect($this->application);
+    }
+
     private function begin(): Application
     {
         $this->clone = $clone = clone $this->application;

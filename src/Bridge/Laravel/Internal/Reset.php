@@ -176,6 +176,20 @@ final class Reset
         }
     }
 
+    /**
+     * Of an application that is not used again. It refers to itself, so its connections would stay open, in the transactions in which it has
+     * left them, until PHP collects cycles.
+     */
+    public static function disconnect(Application $application): void
+    {
+        foreach (self::connections($application) as $connection) {
+            foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
+                $pdo instanceof Pdo && $pdo->reset();
+            }
+            $connection->disconnect();
+        }
+    }
+
     /** @return array<string, Connection> that are open */
     private static function connections(Application $application): array
     {

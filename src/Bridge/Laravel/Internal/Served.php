@@ -33,4 +33,7 @@ interface Served
 
     /** Forgets the request or job. */
     public function reset(): void;
+
+    /** The application is dropped, maybe in the middle of a request that has ended with `exit()`: its connections are closed, or given back. */
+    public function close(): void;
 }

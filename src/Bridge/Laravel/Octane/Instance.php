@@ -54,4 +54,9 @@ final class Instance implements Served
     {
         Reset::release($this->worker->application());
     }
+
+    public function close(): void
+    {
+        Reset::disconnect($this->worker->application());
+    }
 }
