@@ -59,7 +59,7 @@ final class SetupTest extends TestCase
         $calls = $this->callsOfAptGet();
 
         self::assertSame(['update', 'install'], self::subcommands($calls), 'the lists are fetched once');
-        self::assertMatchesRegularExpression('/ gcc php8\.4-cli /', $calls[1]);
+        self::assertMatchesRegularExpression('/ gcc (.* )?php8\.4-cli /', $calls[1]);
     }
 
     public function testOldPackageListsAreRenewedBeforeUnknownPackagesAreLeftOut(): void
@@ -69,7 +69,7 @@ final class SetupTest extends TestCase
         $calls = $this->callsOfAptGet();
 
         self::assertSame(['update', 'install'], self::subcommands($calls));
-        self::assertMatchesRegularExpression('/ gcc php8\.4-cli /', $calls[1]);
+        self::assertMatchesRegularExpression('/ gcc (.* )?php8\.4-cli /', $calls[1]);
     }
 
     /** A release without some libraries is not asked for them again with every `make test`. */
