@@ -58,7 +58,7 @@ final class RunCommand extends Command
             // Workers inherit the variables of this process: only options replace them.
             $environment = \array_filter(['WEFT_LOG' => $format?->value, 'WEFT_LOG_LEVEL' => $level], \is_string(...));
             $runOptions = $this->runOptions($input, $environment);
-        } catch (InvalidOptionException|\ValueError $refused) {
+        } catch (InvalidOptionException | \ValueError $refused) {
             self::complain($output, $refused->getMessage());
             return self::INVALID;
         }
