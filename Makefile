@@ -33,7 +33,7 @@ DEMO_TIERS := demo $(if $(filter rabbitmq,$(BROKER)),services)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@printf '\n  %s\n' 'BROKER=sqlite|rabbitmq (now $(BROKER)) and COMMANDS=N (now $(COMMANDS)) apply to demo, as does FRESH=1, which gives up a run that was stopped; COMMANDS also to bench-bus.'
 
 .PHONY: setup

@@ -14,6 +14,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\Interpreter;
+use Weft\Cli\Internal\Processors;
 use Weft\Cli\Internal\Quantity;
 use Weft\Cli\Internal\ServingAdvice;
 use Weft\Log\Format;
@@ -31,7 +32,7 @@ final class RunCommand extends Command
         $this
             ->addArgument('application', InputArgument::REQUIRED, 'The PHP file that every worker runs')
             ->addArgument('arguments', InputArgument::IS_ARRAY, 'Arguments for the file, after --')
-            ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
+            ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU that this process may use', '1')
             ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file of the application\'s project changes')
             ->addOption('watch-path', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when this file, or a source file in this directory, changes')
             ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many requests')
@@ -44,27 +45,34 @@ final class RunCommand extends Command
             ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up after this many consecutive failures of all workers', '8')
             ->addOption('metrics', null, InputOption::VALUE_REQUIRED, 'Serve /metrics, /ready and /live on this address, such as 127.0.0.1:9464')
             ->addOption('pid-file', null, InputOption::VALUE_REQUIRED, 'Write the supervisor\'s pid to this file')
-            ->addOption('log', null, InputOption::VALUE_REQUIRED, 'text or json', 'text')
+            ->addOption('log', null, InputOption::VALUE_REQUIRED, 'text or json [default: WEFT_LOG, otherwise text]')
             ->setHelp('Signals: SIGTERM and SIGINT stop gracefully, a second one kills; SIGHUP reloads; SIGUSR1 logs the workers. Details: docs/reference/operations.md.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         try {
-            $format = Format::tryFrom((string) $input->getOption('log'))
-                ?? throw new InvalidOptionException("--log is \"{$input->getOption('log')}\": it must be text or json");
-            $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : LogLevel::INFO);
-            $runOptions = $this->runOptions($input, ['WEFT_LOG' => $format->value, 'WEFT_LOG_LEVEL' => $level]);
-        } catch (InvalidOptionException $refused) {
+            $format = self::format($input->getOption('log'));
+            $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : null);
+            $logger = StreamLogger::fromEnvironment($format, $level);
+            // Workers inherit the variables of this process: only options replace them.
+            $environment = \array_filter(['WEFT_LOG' => $format?->value, 'WEFT_LOG_LEVEL' => $level], \is_string(...));
+            $runOptions = $this->runOptions($input, $environment);
+        } catch (InvalidOptionException | \ValueError $refused) {
             self::complain($output, $refused->getMessage());
             return self::INVALID;
         }
         try {
-            return (new Supervisor($runOptions, new StreamLogger(\STDERR, $format, $level)))->run();
+            return (new Supervisor($runOptions, $logger))->run();
         } catch (SupervisorException $failure) {
             self::complain($output, $failure->getMessage());
             return self::FAILURE;
         }
+    }
+
+    private static function format(?string $given): ?Format
+    {
+        return $given === null ? null : Format::tryFrom($given) ?? throw new InvalidOptionException("--log is \"$given\": it must be text or json");
     }
 
     /** @param array<string, string> $environment of the workers */
@@ -84,7 +92,7 @@ final class RunCommand extends Command
 
         return new RunOptions(
             command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$arguments],
-            workers: $given('workers') === 'auto' ? Quantity::processors() : Quantity::positive('workers', $given('workers')),
+            workers: $given('workers') === 'auto' ? (new Processors())->available() : Quantity::positive('workers', $given('workers')),
             maxRequests: Quantity::positive('max-requests', $option('max-requests')),
             maxMemory: Quantity::bytes('max-memory', $option('max-memory')),
             maxAge: Quantity::seconds('max-age', $option('max-age')),

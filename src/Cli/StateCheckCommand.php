@@ -10,6 +10,7 @@ use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Cli\Internal\Quantity;
 use Weft\Cli\Internal\StateCheck;
 use Weft\Internal\Printable;
 
@@ -33,9 +34,9 @@ final class StateCheckCommand extends Command
         if (!\is_file($file)) {
             throw new ApplicationFileException("There is no file {$file}.");
         }
-        $repeat = (int) $input->getOption('repeat');
+        $repeat = Quantity::positive('repeat', (string) $input->getOption('repeat'));
         if ($repeat < 3) {
-            throw new \InvalidArgumentException("--repeat must be at least 3, because two rounds fill caches; got {$input->getOption('repeat')}.");
+            throw new \InvalidArgumentException("--repeat must be at least 3, because two rounds fill caches; got {$repeat}.");
         }
         $findings = (new StateCheck($file, $input->getOption('path'), $input->getOption('header'), $repeat))->run();
         foreach ($findings as $finding) {

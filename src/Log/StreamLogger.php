@@ -66,15 +66,18 @@ final class StreamLogger extends AbstractLogger
     }
 
     /**
-     * Writes to stderr in the format of the supervisor (`weft run --log=json`), otherwise of `WEFT_LOG` (`text` or `json`).
+     * Writes to stderr as `WEFT_LOG` (`text` or `json`) and `WEFT_LOG_LEVEL` say, which workers of `weft run` have from its options.
      *
-     * @throws \ValueError `WEFT_LOG` or `WEFT_LOG_LEVEL` has an unknown value
+     * @param Format|null $format instead of `WEFT_LOG`
+     * @param string|null $level the least severe PSR-3 level to write, instead of `WEFT_LOG_LEVEL`
+     *
+     * @throws \ValueError `WEFT_LOG` or `WEFT_LOG_LEVEL` is used and has an unknown value
      */
-    public static function fromEnvironment(): self
+    public static function fromEnvironment(?Format $format = null, ?string $level = null): self
     {
         return new self(
-            format: Format::from(self::variable('WEFT_LOG', \array_map(static fn(Format $format): string => $format->value, Format::cases())) ?? Format::Text->value),
-            level: self::variable('WEFT_LOG_LEVEL', self::LEVELS) ?? LogLevel::INFO,
+            format: $format ?? Format::from(self::variable('WEFT_LOG', \array_map(static fn(Format $format): string => $format->value, Format::cases())) ?? Format::Text->value),
+            level: $level ?? self::variable('WEFT_LOG_LEVEL', self::LEVELS) ?? LogLevel::INFO,
         );
     }
 

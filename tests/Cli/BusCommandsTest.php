@@ -76,6 +76,25 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString("outbox: 0\ndelayed: 0\n", $shown);
     }
 
+    /** @dataProvider badDurations */
+    #[DataProvider('badDurations')]
+    public function testADurationThatIsNoneIsRefusedWithTheOptionAndItsValue(string $duration): void
+    {
+        // A consumer that accepts it ends at once.
+        $weft = Weft::run(['consume', self::BUS, 'customers', '--stop-when-empty', "--stop-after={$duration}"]);
+
+        self::assertNotSame(0, $weft->exitCode, $weft->output);
+        self::assertStringContainsString("--stop-after is \"{$duration}\": it must be a number of seconds, above 0", (string) \preg_replace('/\s+/', ' ', $weft->errors));
+    }
+
+    public static function badDurations(): iterable
+    {
+        yield 'with a unit' => ['1h'];
+        yield 'no number' => ['soon'];
+        yield 'nothing' => ['0'];
+        yield 'negative' => ['-1'];
+    }
+
     public function testAFailureThatHasANameIsOneLineAndVerboseTellsWhereItCameFrom(): void
     {
         $weft = Weft::run(['queues', self::BUS, 'nowhere']);

@@ -7,6 +7,7 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
+use Weft\Cli\Internal\ApplicationTemplate;
 use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -58,6 +59,63 @@ final class NewCommandTest extends TestCase
         self::assertStringContainsString('OK (1 test', \implode("\n", $output));
     }
 
+    /** `composer require weft/weft` and `vendor/bin/weft new my-app`, on a system whose only PSR interfaces are those that Composer has installed. */
+    public function testAnApplicationOfAComposerInstallationLoadsTheAutoloaderOfThatInstallation(): void
+    {
+        $package = "{$this->directory}/vendor/weft/weft";
+        \mkdir("{$package}/examples", recursive: true);
+        \copy(self::root() . '/autoload.php', "{$package}/autoload.php");
+        \exec(\sprintf('cp -a %s %s', \escapeshellarg(self::root() . '/examples/starter'), \escapeshellarg("{$package}/examples/")));
+        $real = \var_export(self::root() . '/autoload.php', true);
+        \file_put_contents("{$this->directory}/vendor/autoload.php", "<?php const COMPOSER_INSTALLATION = true; return require_once {$real};");
+        (new ApplicationTemplate($package))->writeTo("{$this->directory}/my-app");
+
+        $program = "require '{$this->directory}/my-app/autoload.php'; echo defined('COMPOSER_INSTALLATION') ? 'loaded' : 'missed', (int) class_exists(App\Greetings::class);";
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-r', $program])) . ' 2>&1', $output);
+
+        self::assertSame('loaded1', \implode("\n", $output));
+    }
+
+    public function testTheGuideAboutContainersShowsTheDockerfile(): void
+    {
+        $guide = (string) \file_get_contents(self::root() . '/docs/guides/deploy-containers.md');
+
+        self::assertSame(1, \preg_match('/^```dockerfile title="Dockerfile"\n(.*?)^```$/ms', $guide, $shown));
+        self::assertSame((string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'), $shown[1]);
+    }
+
+    /** php:8.4-cli has neither unzip and git nor ext-zip, and Composer downloads archives. */
+    public function testTheDockerfileInstallsWhatComposerUnpacksPackagesWith(): void
+    {
+        $steps = (string) \file_get_contents(self::root() . '/examples/starter/Dockerfile');
+
+        self::assertMatchesRegularExpression('~^RUN apt-get update && apt-get install -y --no-install-recommends unzip && rm -rf /var/lib/apt/lists/\*~m', $steps);
+        self::assertLessThan(\strpos($steps, 'composer install'), \strpos($steps, ' unzip '));
+    }
+
+    /** Debian 12 has systemd 252, which ignores Type=notify-reload and takes the unit for one of Type=simple. */
+    public function testEveryUnitOfSystemdIsReloadedAsSystemd252Can(): void
+    {
+        $units = [];
+        foreach (['examples/starter/app.service', 'docs/tutorials/6-deploy.md', 'docs/guides/deploy-systemd.md', 'docs/reference/operations.md'] as $file) {
+            \preg_match_all('/^\[Service\]\n(.*?)^\[Install\]$/ms', (string) \file_get_contents(self::root() . "/{$file}"), $services);
+            self::assertCount(1, $services[1], $file);
+            $units[$file] = \preg_grep('/^(Type|ExecReload|WatchdogSec|Restart|TimeoutStopSec|LimitNOFILE|KillMode)=/', \explode("\n", $services[1][0])) ?: [];
+        }
+
+        foreach ($units as $file => $lines) {
+            self::assertSame([
+                'Type=notify',
+                'ExecReload=/bin/kill -HUP $MAINPID',
+                'WatchdogSec=30',
+                'Restart=on-failure',
+                'TimeoutStopSec=40',
+                'LimitNOFILE=65536',
+                'KillMode=mixed',
+            ], \array_values($lines), $file);
+        }
+    }
+
     public function testADirectoryThatIsNotEmptyIsLeftAlone(): void
     {
         \mkdir($this->directory);
@@ -77,5 +135,10 @@ final class NewCommandTest extends TestCase
 
         self::assertStringContainsString('Cannot create the directory /proc/weft-app', $refused->output . $refused->errors);
         self::assertSame(1, $refused->exitCode);
+    }
+
+    private static function root(): string
+    {
+        return \dirname(__DIR__, 2);
     }
 }

@@ -45,6 +45,7 @@ final class StateCheckTest extends TestCase
     {
         self::assertStringContainsString('There is no file missing.php', Weft::run(['state:check', 'missing.php'])->errors);
         self::assertStringContainsString('--repeat must be at least 3', Weft::run(['state:check', self::LEAKING, '--repeat=2'])->errors);
+        self::assertStringContainsString('--repeat is "5x": it must be an integer of at least 1', Weft::run(['state:check', self::LEAKING, '--repeat=5x'])->errors);
         $ending = (string) \tempnam(\sys_get_temp_dir(), 'weft');
         \file_put_contents($ending, '<?php fwrite(STDERR, "no configuration"); exit(1);');
         try {

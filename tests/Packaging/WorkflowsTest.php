@@ -11,10 +11,10 @@ final class WorkflowsTest extends TestCase
 {
     public function testTheyCallTargetsAndScriptsThatExist(): void
     {
-        \preg_match_all('/^([a-z][a-z-]*):/m', (string) \file_get_contents(self::root() . '/Makefile'), $targets);
+        \preg_match_all('/^([a-z][a-z0-9-]*):/m', (string) \file_get_contents(self::root() . '/Makefile'), $targets);
         $called = [];
         foreach (\explode("\n", self::workflows()) as $line) {
-            if (\preg_match('/\bmake ([a-z][a-z-]+)/', \preg_replace('/apt-get install.*/', '', $line) ?? '', $match) === 1) {
+            if (\preg_match('/\bmake ([a-z][a-z0-9-]+)/', \preg_replace('/apt-get install.*/', '', $line) ?? '', $match) === 1) {
                 self::assertContains($match[1], $targets[1], "make $match[1]");
                 $called[] = $match[1];
             }
@@ -26,6 +26,17 @@ final class WorkflowsTest extends TestCase
         }
 
         self::assertSame([], \array_diff(['check', 'test-matrix', 'test-install', '.ci/run', 'scripts/release'], $called));
+    }
+
+    public function testHelpListsEveryTargetThatIsDocumented(): void
+    {
+        $makefile = (string) \file_get_contents(self::root() . '/Makefile');
+        $documented = \preg_match_all('/^[^\s#][^:\n]*:[^=\n]*## /m', $makefile);
+        \exec('make -s -C ' . \escapeshellarg(self::root()) . ' help', $help);
+        \preg_match_all('/^  make ([\w-]+) /m', \implode("\n", $help), $listed);
+
+        self::assertCount($documented, $listed[1]);
+        self::assertContains('release-arm64', $listed[1]);
     }
 
     public function testTheMatrixHasARowForEverySystem(): void

@@ -11,6 +11,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
+use Weft\Cli\Internal\Quantity;
 
 /** `weft consume`: handles the messages of a queue. */
 #[AsCommand(name: 'consume', description: 'Handle the messages of a queue until SIGTERM or SIGINT')]
@@ -23,7 +24,7 @@ final class ConsumeCommand extends BusCommand
             ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time; by default as many as do not make each other slower')
             ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; by default twice the concurrency, or 200 without one')
             ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'Return after so many messages')
-            ->addOption('stop-after', null, InputOption::VALUE_REQUIRED, 'Return after so many seconds')
+            ->addOption('stop-after', null, InputOption::VALUE_REQUIRED, 'Return after so many seconds, above 0')
             ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Return when the queue is empty')
             ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges the messages in flight; a second one cancels their handlers and requeues them.');
     }
@@ -34,7 +35,7 @@ final class ConsumeCommand extends BusCommand
             prefetch: self::number($input, 'prefetch'),
             limit: self::number($input, 'limit'),
             stopWhenEmpty: $input->getOption('stop-when-empty'),
-            stopAfter: $input->getOption('stop-after') === null ? null : (float) $input->getOption('stop-after'),
+            stopAfter: Quantity::duration('stop-after', $input->getOption('stop-after')),
         ));
         $stats = $bus->admin()->stats();
         $output->writeln("{$stats->succeeded()} succeeded, {$stats->retried} retried later, {$stats->deadLettered} dead-lettered, {$stats->duplicates} duplicates");

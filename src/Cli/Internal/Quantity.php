@@ -29,11 +29,18 @@ final class Quantity
     /** @return ($text is null ? null : float) */
     public static function seconds(string $option, ?string $text): ?float
     {
+        return $text === null ? null : self::decimal($text) ?? throw self::refusal($option, $text, 'a number of seconds, at least 0');
+    }
+
+    /** @return ($text is null ? null : float) */
+    public static function duration(string $option, ?string $text): ?float
+    {
         if ($text === null) {
             return null;
         }
+        $seconds = self::decimal($text);
 
-        return \preg_match('/^\d+(\.\d+)?$/', $text) === 1 ? (float) $text : throw self::refusal($option, $text, 'a number of seconds, at least 0');
+        return $seconds > 0.0 ? $seconds : throw self::refusal($option, $text, 'a number of seconds, above 0');
     }
 
     /** @return ($text is null ? null : int) */
@@ -49,19 +56,9 @@ final class Quantity
         return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
     }
 
-    /** The number of CPUs available to this process. */
-    public static function processors(): int
+    private static function decimal(string $text): ?float
     {
-        $status = (string) @\file_get_contents('/proc/self/status');
-        if (\preg_match('/^Cpus_allowed:\s+([0-9a-f,]+)$/m', $status, $mask) !== 1) {
-            return 1;
-        }
-        $bits = 0;
-        foreach (\str_split(\str_replace(',', '', $mask[1])) as $digit) {
-            $bits += \substr_count(\decbin((int) \hexdec($digit)), '1');
-        }
-
-        return \max(1, $bits);
+        return \preg_match('/^\d+(\.\d+)?$/D', $text) === 1 ? (float) $text : null;
     }
 
     private static function refusal(string $option, string $text, string $wanted): InvalidOptionException

@@ -6,6 +6,7 @@ namespace Weft\Cli\Internal;
 
 use Weft\Cli\ApplicationFileException;
 use Weft\Http\Internal\State\StateWatch;
+use Weft\Workers\Internal\Signal;
 
 /**
  * Serves an application in a process of its own, and sends it requests.
@@ -86,7 +87,7 @@ final class StateCheck
     {
         \proc_terminate($process);
         for ($until = \microtime(true) + self::TIMEOUT; \microtime(true) < $until && \proc_get_status($process)['running']; \usleep(self::TICK));
-        \proc_get_status($process)['running'] && \proc_terminate($process, \SIGKILL);
+        \proc_get_status($process)['running'] && \proc_terminate($process, Signal::SIGKILL->value);
     }
 
     /** @return list<array{request: string, name: string, kind: string, before: string}> */

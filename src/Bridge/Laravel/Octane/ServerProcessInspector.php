@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Octane;
 
 use Laravel\Octane\Contracts\ServerProcessInspector as ServerProcessInspectorContract;
+use Weft\Workers\Internal\Signal;
 
 /** Tells by the file with the supervisor's pid whether Weft serves the application, and sends it signals. */
 final class ServerProcessInspector implements ServerProcessInspectorContract
@@ -24,12 +25,12 @@ final class ServerProcessInspector implements ServerProcessInspectorContract
     /** Replaces the workers one by one. */
     public function reloadServer(): void
     {
-        $this->serverIsRunning() && \posix_kill($this->pid(), \SIGHUP);
+        $this->serverIsRunning() && \posix_kill($this->pid(), Signal::SIGHUP->value);
     }
 
     public function stopServer(): bool
     {
-        return $this->serverIsRunning() && \posix_kill($this->pid(), \SIGTERM);
+        return $this->serverIsRunning() && \posix_kill($this->pid(), Signal::SIGTERM->value);
     }
 
     private function pid(): int
