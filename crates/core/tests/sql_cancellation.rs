@@ -17,7 +17,7 @@ use cancellation_tests::{Ended, drop_at_every_poll};
 use tokio::task::LocalSet;
 use weft_core::pool::PoolOptions;
 use weft_core::sql::postgres::{Listener, News};
-use weft_core::sql::{Database, Error, Hooks, ResultSet, Statement, Transaction, Value};
+use weft_core::sql::{Database, Error, Hooks, ResultSet, Session, Statement, Transaction, Value};
 
 const DRIVERS: [&str; 3] = ["postgres", "mysql", "sqlite"];
 
@@ -27,6 +27,24 @@ fn run<T>(test: impl Future<Output = T>) -> T {
         .build()
         .unwrap();
     LocalSet::new().block_on(&runtime, test)
+}
+
+fn server_dsn(driver: &str) -> String {
+    match driver {
+        "postgres" => std::env::var("DATABASE_URL").expect("DATABASE_URL is not set"),
+        _ => std::env::var("WEFT_MYSQL_DSN").expect("WEFT_MYSQL_DSN is not set"),
+    }
+}
+
+/// A database with one connection.
+async fn open(dsn: &str) -> Database {
+    let pool = PoolOptions {
+        size: 1,
+        borrow_timeout: Duration::from_secs(30),
+        ..PoolOptions::default()
+    };
+    let db = Database::open(dsn, pool, Hooks::default());
+    db.unwrap().await.unwrap()
 }
 
 /// A database with one connection and a table of its own, dropped by [`finish`](Self::finish).
@@ -42,19 +60,11 @@ impl Bed {
         let unique = format!("weft_drop_{name}_{}", std::process::id());
         let file = (driver == "sqlite").then(|| std::env::temp_dir().join(format!("{unique}.db")));
         let dsn = match (driver, &file) {
-            ("postgres", _) => std::env::var("DATABASE_URL").expect("DATABASE_URL is not set"),
-            ("mysql", _) => std::env::var("WEFT_MYSQL_DSN").expect("WEFT_MYSQL_DSN is not set"),
             (_, Some(file)) => format!("sqlite:{}", file.display()),
-            _ => unreachable!(),
+            (server, None) => server_dsn(server),
         };
-        let pool = PoolOptions {
-            size: 1,
-            borrow_timeout: Duration::from_secs(30),
-            ..PoolOptions::default()
-        };
-        let db = Database::open(&dsn, pool, Hooks::default());
         let bed = Self {
-            db: db.unwrap().await.unwrap(),
+            db: open(&dsn).await,
             table: unique,
             file,
             round: Cell::new(0),
@@ -375,5 +385,97 @@ fn a_close_that_is_dropped_is_finished_by_the_next() {
             )
             .await;
         }
+    });
+}
+
+/// A server's own number of the session, a statement with one parameter, one with two.
+const STATEMENTS: [(&str, [&str; 3]); 2] = [
+    (
+        "postgres",
+        [
+            "SELECT pg_backend_pid()",
+            "SELECT $1::int",
+            "SELECT $1::int + $2::int",
+        ],
+    ),
+    (
+        "mysql",
+        ["SELECT CONNECTION_ID()", "SELECT ?", "SELECT ? + ?"],
+    ),
+];
+
+fn with_ints(sql: &str, count: i64) -> Statement {
+    Statement::new(sql, (0..count).map(Value::Int).collect())
+}
+
+fn is_parameter_error(outcome: Result<ResultSet, Error>) -> bool {
+    matches!(outcome, Err(Error::Parameter { .. }))
+}
+
+#[test]
+fn a_statement_with_missing_parameters_costs_no_connection() {
+    run(async {
+        for (driver, [session_id, one, two]) in STATEMENTS {
+            let dsn = server_dsn(driver);
+            let separator = if dsn.contains('?') { '&' } else { '?' };
+            let db = open(&format!("{dsn}{separator}statement_cache=1")).await;
+            let before = db.execute(statement(session_id)).await.unwrap().rows;
+            for _ in 0..3 {
+                db.execute(with_ints(one, 1)).await.unwrap();
+                // Evicts the other statement, which is to be closed with the next request.
+                db.execute(with_ints(two, 2)).await.unwrap();
+                assert!(is_parameter_error(db.execute(with_ints(two, 1)).await));
+            }
+            let after = db.execute(statement(session_id)).await.unwrap().rows;
+            assert_eq!(before, after, "{driver}");
+            assert_eq!(db.stats().unwrap().broken, 0, "{driver}");
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_transaction_whose_first_statement_is_not_sent_costs_no_connection() {
+    run(async {
+        for (driver, [session_id, _, two]) in STATEMENTS {
+            let db = open(&server_dsn(driver)).await;
+            let before = db.execute(statement(session_id)).await.unwrap().rows;
+            db.execute(with_ints(two, 2)).await.unwrap();
+            let session = Session::new(&db);
+            session.begin().unwrap();
+            let refused = session.execute(&db, with_ints(two, 1), false).await;
+            assert!(is_parameter_error(refused), "{driver}");
+            session.roll_back().await.unwrap();
+            let after = db.execute(statement(session_id)).await.unwrap().rows;
+            assert_eq!(before, after, "{driver}");
+            assert_eq!(db.stats().unwrap().broken, 0, "{driver}");
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_session_keeps_its_transaction_when_a_statement_has_a_nul_byte() {
+    run(async {
+        let bed = Bed::make("postgres", "nul").await;
+        let session = Session::new(&bed.db);
+        session.begin().unwrap();
+        let inserted = session.execute(&bed.db, bed.insert(), false).await;
+        inserted.unwrap();
+        let refused = session.execute(&bed.db, statement("SELECT '\0'"), false);
+        assert!(is_parameter_error(refused.await));
+        let inserted = session.execute(&bed.db, bed.insert(), false).await;
+        inserted.unwrap();
+        session.commit().await.unwrap();
+        let copy = bed.db.copy_in(statement("COPY \0 FROM STDIN"));
+        let refused = copy.finish().await;
+        assert!(
+            matches!(refused, Err(Error::Parameter { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(bed.count().await, 2);
+        let stats = bed.db.stats().unwrap();
+        assert_eq!((stats.created, stats.broken), (1, 0));
+        bed.finish().await;
     });
 }

@@ -23,6 +23,7 @@ pub(super) async fn open_publisher(
 ) -> Result<(), Error> {
     let channel = publisher.channel;
     let object = || format!("open publisher channel {channel}");
+    publisher.renew();
     let role = Role::Publisher(Arc::clone(publisher));
     session.open(channel, role, object).await?;
     if publisher.confirm {
@@ -63,7 +64,6 @@ async fn consume(session: &Session, consumer: &ConsumerShared) -> Result<(), Err
     session
         .call(consumer.channel, frame, method::CONSUME_OK, object)
         .await?;
-    consumer.go_online();
     // Cancelled while it was being started: the broker may have had the cancel before the consume, or none.
     if consumer.is_wanted() {
         Ok(())
@@ -120,10 +120,12 @@ impl Shared {
         publisher: Arc<PublisherShared>,
     ) -> Result<(), Error> {
         open_publisher(&session, &publisher).await?;
-        self.commit(&session, |registry| {
+        let online = self.commit(&session, |registry| {
             registry.publishers.push(Arc::clone(&publisher));
-            publisher.go_online();
-        })
+            publisher.go_online()
+        })?;
+        self.restart_if_closed(&session, publisher, online);
+        Ok(())
     }
 
     /// Starts a new consumer and enters it for recovery.
@@ -138,6 +140,18 @@ impl Shared {
         })
     }
 
+    /// Opens a publisher's channel again if the broker closed it before the publisher could go online.
+    pub(super) fn restart_if_closed(
+        self: &Arc<Self>,
+        session: &Session,
+        publisher: Arc<PublisherShared>,
+        online: Result<(), Error>,
+    ) {
+        if let Err(error) = online {
+            self.restart_publisher(session, publisher, error);
+        }
+    }
+
     /// The broker closed a publisher's channel; opens it again on the same session.
     pub(super) fn restart_publisher(
         self: &Arc<Self>,
@@ -150,7 +164,10 @@ impl Shared {
         self.spawn(async move {
             match open_publisher(&session, &publisher).await {
                 Ok(()) => {
-                    let _ = shared.commit(&session, |_| publisher.go_online());
+                    // The next session opens it if this one has ended.
+                    if let Ok(online) = shared.commit(&session, |_| publisher.go_online()) {
+                        shared.restart_if_closed(&session, publisher, online);
+                    }
                 }
                 // The next session opens it.
                 Err(error) if error.ends_session() => {}

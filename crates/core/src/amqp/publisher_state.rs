@@ -136,6 +136,8 @@ struct State {
     unconfirmed: Unconfirmed,
     /// Whether the channel is open; otherwise messages wait here.
     online: bool,
+    /// Why the broker closed the channel before the publisher went online.
+    refused: Option<Error>,
     /// Encoded messages without confirms that wait for a channel.
     backlog: Vec<u8>,
     /// Whether a task waits for room in the window.
@@ -385,11 +387,22 @@ impl PublisherShared {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Forgets the old channel: a new one is about to be opened.
+    pub(super) fn renew(&self) {
+        self.lock().refused = None;
+    }
+
     /// Sends what waited or is unconfirmed, then lets callers write to the write_buffer themselves.
-    pub(super) fn go_online(&self) {
+    ///
+    /// # Errors
+    /// Why the broker has closed the channel since it was opened.
+    pub(super) fn go_online(&self) -> Result<(), Error> {
         {
             let mut state = self.lock();
             let state = &mut *state;
+            if let Some(error) = state.refused.take() {
+                return Err(error);
+            }
             let mut write_buffer = self.write_buffer.lock();
             let frame_max = write_buffer.frame_max;
             if self.confirm {
@@ -403,11 +416,23 @@ impl PublisherShared {
         }
         self.write_buffer.announce(Urgency::Now);
         self.room.notify_waiters();
+        Ok(())
     }
 
-    /// True if the channel was in use until now.
-    pub(super) fn go_offline(&self) -> bool {
-        std::mem::take(&mut self.lock().online)
+    /// The session has ended.
+    pub(super) fn go_offline(&self) {
+        self.lock().online = false;
+    }
+
+    /// The broker has closed the channel. True if it was in use until now; otherwise the task that opens it learns the reason
+    /// from its call or from [`go_online`](Self::go_online).
+    pub(super) fn channel_closed(&self, error: &Error) -> bool {
+        let mut state = self.lock();
+        let was_online = std::mem::take(&mut state.online);
+        if !was_online {
+            state.refused = Some(error.clone());
+        }
+        was_online
     }
 
     /// Takes back unsent messages, ahead of those published since.

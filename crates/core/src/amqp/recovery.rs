@@ -184,7 +184,7 @@ async fn restore(shared: Arc<Shared>, session: Session) {
     });
 }
 
-async fn try_restore(shared: &Shared, session: &Session) -> Result<(), Error> {
+async fn try_restore(shared: &Arc<Shared>, session: &Session) -> Result<(), Error> {
     let (publishers, consumers, control) = {
         let mut registry = shared.registry();
         let channel_max = session.limits().channel_max;
@@ -212,9 +212,14 @@ async fn try_restore(shared: &Shared, session: &Session) -> Result<(), Error> {
     for consumer in consumers {
         restore_consumer(shared, session, &consumer).await?;
     }
-    shared.commit(session, |_| {
-        open.iter().for_each(|publisher| publisher.go_online());
-    })
+    let online: Vec<_> = shared.commit(session, |_| {
+        let publishers = open.iter();
+        publishers.map(|publisher| publisher.go_online()).collect()
+    })?;
+    for (publisher, online) in open.into_iter().zip(online) {
+        shared.restart_if_closed(session, publisher, online);
+    }
+    Ok(())
 }
 
 /// Reports a refusal and returns `None`; passes the loss of the session on to the caller.

@@ -159,15 +159,14 @@ impl Shared {
     }
 
     /// Runs `register` on the registry if `session` is still the newest. Otherwise fails: the caller must use the next session.
-    pub(super) fn commit(
+    pub(super) fn commit<T>(
         &self,
         session: &Session,
-        register: impl FnOnce(&mut Registry),
-    ) -> Result<(), Error> {
+        register: impl FnOnce(&mut Registry) -> T,
+    ) -> Result<T, Error> {
         let mut registry = self.registry();
         if registry.generation == session.generation() {
-            register(&mut registry);
-            return Ok(());
+            return Ok(register(&mut registry));
         }
         Err(Error::ConnectionLost {
             target: self.config.target(),

@@ -131,9 +131,9 @@ impl<M: Manage> Pool<M> {
         self.inner.state.borrow_mut().suspend();
     }
 
+    /// Lends and connects again. A borrower that has waited gets an idle connection after it was validated.
     pub fn resume(&self) {
-        let surplus = self.inner.state.borrow_mut().resume(Instant::now());
-        self.inner.close_connections(surplus);
+        self.inner.state.borrow_mut().resume();
         self.inner.replenish();
     }
 

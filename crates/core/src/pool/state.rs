@@ -436,18 +436,12 @@ impl<C, E: Clone> State<C, E> {
         }
     }
 
-    /// Lends idle connections to waiters again. Returns connections for the caller to close.
-    pub(super) fn resume(&mut self, now: Instant) -> Vec<C> {
-        let mut gone = Vec::new();
-        if self.phase != Phase::Suspended {
-            return gone;
+    /// Lends and connects again. The waiters get idle connections through [`next_validation`](Self::next_validation) only: the
+    /// server may have been replaced meanwhile.
+    pub(super) fn resume(&mut self) {
+        if self.phase == Phase::Suspended {
+            self.phase = Phase::Open;
         }
-        self.phase = Phase::Open;
-        while !self.waiters.is_empty() {
-            let Some(conn) = self.idle.pop() else { break };
-            gone.extend(self.hand_over(conn, now, Reuse::Next));
-        }
-        gone
     }
 
     /// Replaces every connection. Returns the idle ones for the caller to close; lent ones are closed when they are returned.

@@ -20,7 +20,7 @@ use crate::fake_broker::{
     BASIC_CANCEL, BASIC_CONSUME, BASIC_QOS, CHANNEL_CLOSE, CHANNEL_OPEN, CONFIRM_SELECT, Frame,
     Method, QUEUE_BIND, QUEUE_DECLARE, connection_start, frame, listen, method, reply,
 };
-use crate::support::{eventually, wait_for_event, within};
+use crate::support::{eventually, to, wait_for_event, within};
 
 /// Longer than a busy machine holds up an answer.
 const RPC_TIMEOUT: Duration = Duration::from_secs(3);
@@ -123,7 +123,11 @@ impl Broker {
 }
 
 async fn write(mut writer: OwnedWriteHalf, mut said: UnboundedReceiver<Vec<u8>>) {
-    while let Some(bytes) = said.recv().await {
+    while let Some(mut bytes) = said.recv().await {
+        // An answer and what follows it arrive together.
+        while let Ok(more) = said.try_recv() {
+            bytes.extend(more);
+        }
         if writer.write_all(&bytes).await.is_err() {
             return;
         }
@@ -351,6 +355,57 @@ async fn a_broker_that_ignores_the_prefetch_loses_the_connection_and_not_our_mem
     let lost = disconnected(&connection).await;
     assert!(lost.contains("prefetch"), "{lost}");
     drop(consumer);
+    connection.close().await;
+}
+
+/// Closes the channel the first time; the second time it does what `then` says.
+fn closes_once(then: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Reaction {
+    let count = AtomicUsize::new(0);
+    Box::new(move |channel, say| {
+        let _ = say.send(match count.fetch_add(1, Ordering::SeqCst) {
+            0 => method(channel, CHANNEL_CLOSE, b"\x01\x96\x06broken\0\x3c\0\x14"),
+            _ => then(channel),
+        });
+    })
+}
+
+#[tokio::test]
+async fn a_consumer_whose_channel_is_closed_together_with_the_answer_is_started_again() {
+    let broker = Broker {
+        after: Some((
+            BASIC_CONSUME,
+            closes_once(|channel| deliveries(channel, 1..=1)),
+        )),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 10).await;
+    let closed = |event: &Event| matches!(event, Event::ChannelClosed { .. });
+    wait_for_event(&connection, closed).await;
+
+    assert_eq!(within(consumer.next_batch(10)).await.unwrap().len(), 1);
+    assert_eq!(broker.consumes.load(Ordering::SeqCst), 2);
+    assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn a_publisher_whose_channel_is_closed_together_with_the_answer_gets_another_one() {
+    let broker = Broker {
+        after: Some((CONFIRM_SELECT, closes_once(|_| Vec::new()))),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let publisher = within(connection.publisher(PublisherOptions::default()));
+    let publisher = publisher.await.unwrap();
+    let closed = |event: &Event| matches!(event, Event::ChannelClosed { .. });
+    wait_for_event(&connection, closed).await;
+
+    let confirm = within(publisher.publish(&to("q", b"hello"))).await.unwrap();
+    within(confirm.unwrap()).await.unwrap();
+    assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
     connection.close().await;
 }
 

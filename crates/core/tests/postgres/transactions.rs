@@ -79,6 +79,28 @@ fn a_deferred_constraint_that_fails_at_the_implicit_commit_fails_the_commit() {
 }
 
 #[test]
+fn a_text_with_a_nul_byte_is_its_statements_failure_and_the_transaction_goes_on_from_a_savepoint() {
+    run(async {
+        let table = Table::create("nul", "id int primary key").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let db = database(1);
+        let tx = begin(&db);
+        push(&tx, "SAVEPOINT a", vec![]);
+        tx.flush().await.unwrap();
+        let before = push(&tx, &insert, vec![Value::Int(1)]);
+        push(&tx, "SELECT '\0'", vec![]);
+        let error = tx.flush().await.unwrap_err();
+        assert!(matches!(error, Error::Parameter { .. }), "{error:?}");
+        assert_eq!(tx.take_result(before).unwrap().unwrap().affected, 1);
+        push(&tx, "ROLLBACK TO SAVEPOINT a", vec![]);
+        push(&tx, &insert, vec![Value::Int(2)]);
+        tx.commit().await.unwrap();
+        assert_eq!(table.count(&db).await, 1);
+        assert_eq!((db.stats().created, db.stats().broken), (1, 0));
+    });
+}
+
+#[test]
 fn flushed_statements_are_visible_inside_the_transaction_only() {
     run(async {
         let table = Table::create("inside", "id int").await;

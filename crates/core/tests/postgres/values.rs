@@ -167,6 +167,35 @@ fn types_of_the_database_itself_are_named_and_their_arrays_read() {
 }
 
 #[test]
+fn a_statement_that_was_prepared_beside_a_failed_one_knows_its_types_when_it_runs_again() {
+    run(async {
+        let db = database(1);
+        let mood = format!("weft_test_moods_{}", std::process::id());
+        execute(&db, &format!("DROP TYPE IF EXISTS {mood}")).await;
+        execute(&db, &format!("CREATE TYPE {mood} AS ENUM ('sad', 'happy')")).await;
+        let select = format!("SELECT ARRAY['sad', 'happy']::{mood}[]");
+        let tx = begin(&db);
+        push(&tx, "SELECT 1", vec![]);
+        tx.flush().await.unwrap();
+        push(&tx, &select, vec![]);
+        push(&tx, "SELECT nothing FROM nowhere", vec![]);
+        let error = tx.flush().await.unwrap_err();
+        tx.rollback().await.unwrap();
+        let read = [
+            query(&db, &select, vec![]).await,
+            query(&db, &select, vec![]).await,
+        ];
+        execute(&db, &format!("DROP TYPE {mood}")).await;
+        assert_eq!(sqlstate(&error), "42P01");
+        for result in read {
+            let moods = list(&[text("sad"), text("happy")]);
+            assert_eq!(result.unwrap().rows, vec![vec![moods]]);
+        }
+        assert_eq!(db.stats().created, 1);
+    });
+}
+
+#[test]
 fn columns_have_their_name_and_the_servers_name_of_their_type() {
     run(async {
         let db = database(1);

@@ -99,15 +99,18 @@ pub fn encoded(headers: &ZendHashTable) -> Option<Rc<EncodedFields>> {
         return None;
     }
     let place = (std::ptr::from_ref(headers) as usize >> 4) % 16;
-    HEADS.with_borrow_mut(|heads| match &heads[place] {
-        Some(head) if head.is_of(headers) => Some(Rc::clone(&head.encoded)),
-        _ => {
-            let head = encode(headers)?;
-            let encoded = Rc::clone(&head.encoded);
-            heads[place] = Some(head);
-            Some(encoded)
-        }
-    })
+    let known = HEADS.with_borrow(|heads| {
+        let head = heads[place].as_ref().filter(|head| head.is_of(headers))?;
+        Some(Rc::clone(&head.encoded))
+    });
+    if known.is_some() {
+        return known;
+    }
+    // Not while the cache is borrowed: a refused field makes an exception, and with it PHP code that may send another response.
+    let head = encode(headers)?;
+    let encoded = Rc::clone(&head.encoded);
+    HEADS.with_borrow_mut(|heads| heads[place] = Some(head));
+    Some(encoded)
 }
 
 #[cold]
@@ -141,19 +144,20 @@ fn field(key: &[u8], value: &Zval) -> PhpResult<(HeaderName, HeaderValue)> {
         return Ok((name, value));
     };
     let place = (std::ptr::from_ref(text) as usize >> 4) % 16;
-    CONSTANT.with_borrow_mut(|fields| match &fields[place] {
-        Some((name, value))
-            if name.as_str().as_bytes() == key && value.as_bytes() == text.as_bytes() =>
-        {
-            Ok((name.clone(), value.clone()))
-        }
-        _ => {
-            let name = header_name(key)?;
-            let value = header_value(&name, value)?;
-            fields[place] = Some((name.clone(), value.clone()));
-            Ok((name, value))
-        }
-    })
+    let known = CONSTANT.with_borrow(|fields| {
+        let is_it = |(name, value): &&(HeaderName, HeaderValue)| {
+            name.as_str().as_bytes() == key && value.as_bytes() == text.as_bytes()
+        };
+        fields[place].as_ref().filter(is_it).cloned()
+    });
+    if let Some(field) = known {
+        return Ok(field);
+    }
+    // Not while the cache is borrowed: see `encoded`.
+    let name = header_name(key)?;
+    let field = (name.clone(), header_value(&name, value)?);
+    CONSTANT.with_borrow_mut(|fields| fields[place] = Some(field.clone()));
+    Ok(field)
 }
 
 fn header_name(key: &[u8]) -> PhpResult<HeaderName> {

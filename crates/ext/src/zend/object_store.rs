@@ -33,12 +33,23 @@ fn is_valid(object: *mut zend_object) -> bool {
     object as usize & 1 == 0 && !object.is_null()
 }
 
+/// Whether the object's class or one that it extends is native, such as `Weft\Http\Request`.
+///
 /// # Safety
 /// `object` is alive.
 unsafe fn is_native(object: *mut zend_object) -> bool {
-    // SAFETY: a live object has a class, and a class has a name.
-    let name = unsafe { &*(*(*object).ce).name };
-    // SAFETY: a string of PHP has `len` bytes from `val`.
-    let bytes = unsafe { std::slice::from_raw_parts(name.val.as_ptr().cast::<u8>(), name.len) };
-    bytes.starts_with(NAMESPACE)
+    // SAFETY: a live object has a class.
+    let mut class = unsafe { (*object).ce };
+    while !class.is_null() {
+        // SAFETY: a class has a name.
+        let name = unsafe { &*(*class).name };
+        // SAFETY: a string of PHP has `len` bytes from `val`.
+        let bytes = unsafe { std::slice::from_raw_parts(name.val.as_ptr().cast::<u8>(), name.len) };
+        if bytes.starts_with(NAMESPACE) {
+            return true;
+        }
+        // SAFETY: a class with objects is linked, so the union holds its parent or null, and parents are linked as well.
+        class = unsafe { (*class).__bindgen_anon_1.parent };
+    }
+    false
 }

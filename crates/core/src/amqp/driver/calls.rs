@@ -91,6 +91,12 @@ impl Driver {
         let channel = self.open_channel(number)?;
         match channel.waiting.pop_front() {
             Some(call) if call.expected == method => {
+                // Here and not in the task that waits: the broker may close the channel before that task runs.
+                if method == method::CONSUME_OK
+                    && let Role::Consumer(consumer) = &channel.role
+                {
+                    consumer.go_online();
+                }
                 let _ = call.reply.send(Ok(reply));
                 Ok(())
             }
@@ -116,16 +122,16 @@ impl Driver {
         let Some(channel) = slot.and_then(Option::take) else {
             return;
         };
-        let was_closing = channel.closing;
+        // Before the calls are answered: a task may open the channel again as soon as it has its answer.
+        if !channel.closing {
+            self.restart_role(channel.role, &reason);
+        }
         for call in channel.waiting {
             let answer: CallResult = match call.expected {
                 method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
                 _ => Err(CallFailure::Refused(reason.clone())),
             };
             let _ = call.reply.send(answer);
-        }
-        if !was_closing {
-            self.restart_role(channel.role, &reason);
         }
         // After this nothing may be sent on the channel until it is opened again.
         let close_ok = method::bare(number, method::CHANNEL_CLOSE_OK);
@@ -134,8 +140,11 @@ impl Driver {
 
     fn restart_role(&mut self, role: Role, reason: &CloseReason) {
         match role {
-            Role::Publisher(publisher) if publisher.go_offline() => {
+            Role::Publisher(publisher) => {
                 let error = refused(format!("publish on channel {}", publisher.channel), reason);
+                if !publisher.channel_closed(&error) {
+                    return;
+                }
                 // The broker would skip requests that are not yet written.
                 publisher.put_back(self.shared.write_buffer.extract(publisher.channel));
                 publisher.refuse(&error, &reason.text);
@@ -149,7 +158,7 @@ impl Driver {
                 }
             }
             // The task that opens the channel learns of it from its call.
-            _ => {}
+            Role::Consumer(_) | Role::Control => {}
         }
     }
 

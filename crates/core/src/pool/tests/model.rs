@@ -244,8 +244,7 @@ impl World {
                 if self.suspended {
                     self.state.suspend();
                 } else {
-                    let surplus = self.state.resume(self.now);
-                    self.close(surplus);
+                    self.state.resume();
                 }
             }
             Event::Reset => {

@@ -246,6 +246,30 @@ fn a_validation_whose_borrower_has_left_serves_the_next_one() {
 }
 
 #[test]
+fn a_resumed_pool_lends_its_waiters_no_connection_that_died_meanwhile() {
+    run(async {
+        for dead in [0, 1, 2] {
+            let (pool, manager) = pool(2);
+            drop((pool.borrow().await.unwrap(), pool.borrow().await.unwrap()));
+            pool.suspend();
+            let waiting = [borrow(&pool), borrow(&pool)];
+            settle().await;
+            assert_eq!((pool.stats().idle, pool.stats().waiting), (2, 2));
+            manager.0.dead.set(dead);
+            let began = tokio::time::Instant::now();
+            pool.resume();
+            for waiter in waiting {
+                let lease = waiter.await.unwrap().unwrap();
+                assert!(lease.number > dead, "{} of {dead} dead", lease.number);
+                std::mem::forget(lease);
+            }
+            assert_eq!(manager.0.made.get(), 2 + dead);
+            assert!(began.elapsed() < Duration::from_millis(100));
+        }
+    });
+}
+
+#[test]
 fn idle_connections_are_kept_alive_and_those_that_do_not_answer_are_replaced() {
     run(async {
         let (pool, manager) = pool_with(PoolOptions {

@@ -65,7 +65,6 @@ impl Connection {
                 return Ok(());
             }
         }
-        self.push_closes();
         let texts: Vec<Arc<str>> = statements.iter().map(|s| Arc::clone(&s.sql)).collect();
         match self.prepare(&texts).await? {
             None => {}

@@ -156,9 +156,9 @@ impl Connection {
 
     /// Resets the session, which loses its prepared statements and keeps its database.
     pub(super) fn push_reset(&mut self) {
-        self.push(Command::Control, COM_RESET_CONNECTION, b"");
         self.cache.clear();
         self.evicted.clear();
+        self.push(Command::Control, COM_RESET_CONNECTION, b"");
         self.mark.is_set_up = false;
     }
 
@@ -174,6 +174,8 @@ impl Connection {
         statement: &Statement,
         cursor: bool,
     ) -> Result<(), Error> {
+        let before = self.link.out.len();
+        self.write_closes();
         let start = self.link.out.len();
         let mut outcome = Ok(());
         push_packet(&mut self.link.out, 0, |out| {
@@ -184,8 +186,11 @@ impl Connection {
             outcome = Err(too_large(&statement.source, length, self.max_packet));
         }
         match outcome {
-            Ok(()) => self.commands.push_back(Command::Execute),
-            Err(_) => self.link.out.truncate(start),
+            Ok(()) => {
+                self.evicted.clear();
+                self.commands.push_back(Command::Execute);
+            }
+            Err(_) => self.link.out.truncate(before),
         }
         outcome
     }
@@ -209,17 +214,20 @@ impl Connection {
         }
     }
 
-    /// The server does not answer these commands.
-    pub(super) fn push_closes(&mut self) {
-        for id in std::mem::take(&mut self.evicted) {
+    /// Writes the commands that close evicted statements, in front of a command that the server answers: it does not answer
+    /// these, and by themselves they would make the connection look busy.
+    fn write_closes(&mut self) {
+        for id in &self.evicted {
             push_packet(&mut self.link.out, 0, |out| {
                 out.put_u8(COM_STMT_CLOSE);
-                out.put_u32_le(id);
+                out.put_u32_le(*id);
             });
         }
     }
 
     fn push(&mut self, command: Command, code: u8, body: &[u8]) {
+        self.write_closes();
+        self.evicted.clear();
         push_packet(&mut self.link.out, 0, |out| {
             out.put_u8(code);
             out.extend_from_slice(body);
@@ -357,6 +365,10 @@ impl Connection {
                 }
                 Step::Complete(answer) => {
                     if let Some(Command::Silent) = self.commands.pop_front() {
+                        if self.commands.is_empty() {
+                            // Nothing else will arrive.
+                            return Ok(true);
+                        }
                         continue;
                     }
                     self.answers.push_back(answer);

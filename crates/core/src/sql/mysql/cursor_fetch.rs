@@ -46,7 +46,6 @@ impl Connection {
         if let Err(error) = self.check_length(statement) {
             return Ok(Err(error));
         }
-        self.push_closes();
         self.push_prepare(&statement.sql);
         let (id, parameters) = match self.answer(&statement.source).await? {
             Answer::Prepared { id, parameters } => (id, parameters),
@@ -88,7 +87,6 @@ impl Connection {
         handle: Handle,
         chunk: u32,
     ) -> Result<Result<Fetched, Error>, Error> {
-        self.push_closes();
         self.reply().shape = handle.shape.clone();
         self.push_fetch(handle.id, chunk);
         match self.answer(&statement.source).await? {

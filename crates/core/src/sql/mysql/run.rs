@@ -59,7 +59,6 @@ impl Connection {
         if let Err(error) = self.check_length(statement) {
             return Ok(Err(error));
         }
-        self.push_closes();
         let kind = match self.prepare(std::slice::from_ref(&statement.sql)).await? {
             None => {
                 let Some(prepared) = self.cache.get(&statement.sql) else {

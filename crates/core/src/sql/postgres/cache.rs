@@ -89,6 +89,11 @@ impl StatementCache {
         }
     }
 
+    /// Closes a statement that is not to be used again.
+    pub(super) fn discard(&mut self, name: String) {
+        self.evicted.push(name);
+    }
+
     /// Removes all statements, because the server no longer has them.
     pub(super) fn clear(&mut self) {
         self.entries.clear();

@@ -1,6 +1,7 @@
 //! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
 
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -41,12 +42,12 @@ impl Connection {
             let message = "COPY takes no parameters; write them into the statement";
             return Ok(Err(Error::parameter(&statement.source, message)));
         }
+        let mut request = BytesMut::new();
+        if let Err(error) = write_request(&statement.sql, &mut request) {
+            return Ok(Err(error.in_words_of(statement)));
+        }
         self.close_evicted();
-        self.write(&statement.sql, |out| {
-            frontend::parse("", &statement.sql, [], out)
-        })?;
-        extended_query::bind(&statement.sql, "", &[], [].into_iter(), &mut self.link.out)?;
-        self.write(&statement.sql, |out| frontend::execute("", 0, out))?;
+        self.link.out.extend_from_slice(&request);
         self.push_flush();
         let mut answer = Answer::default();
         self.exchange(&mut answer).await?;
@@ -135,6 +136,13 @@ impl Connection {
             }
         }
     }
+}
+
+fn write_request(sql: &str, out: &mut BytesMut) -> Result<(), Error> {
+    let unsendable = |error: io::Error| extended_query::unsendable(sql, &error.to_string());
+    frontend::parse("", sql, [], out).map_err(unsendable)?;
+    extended_query::bind(sql, "", &[], [].into_iter(), out)?;
+    frontend::execute("", 0, out).map_err(unsendable)
 }
 
 /// One row in the text format of `COPY` (PostgreSQL documentation, "COPY", "Text Format").

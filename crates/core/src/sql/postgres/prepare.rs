@@ -34,7 +34,7 @@ impl Connection {
         if unknown.is_empty() {
             return Ok(None);
         }
-        let (prepared, failure) = self.prepare(&unknown).await?;
+        let (prepared, failure) = self.prepare(&mut unknown).await?;
         let failed = failure.and_then(|failure| {
             let sql = unknown.get(prepared)?;
             let at = steps.iter().position(|step| step.sql == *sql)?;
@@ -46,20 +46,31 @@ impl Connection {
         Ok(failed)
     }
 
-    /// Returns the number of prepared statements and the failure of the next one.
-    async fn prepare(
-        &mut self,
-        statements: &[&Arc<str>],
-    ) -> Result<(usize, Option<ServerFailure>), Error> {
-        self.close_evicted();
+    /// Writes the requests that prepare statements and returns their names. Removes a statement that the protocol cannot encode:
+    /// it stays unknown and fails by itself when it is to be executed.
+    fn push_prepare(&mut self, statements: &mut Vec<&Arc<str>>) -> Vec<String> {
         let mut names = Vec::with_capacity(statements.len());
-        for sql in statements {
+        statements.retain(|sql| {
             let name = self.cache.fresh_name();
-            self.write(sql, |out| {
+            let written = self.write(sql, |out| {
                 frontend::parse(&name, sql, [], out)?;
                 frontend::describe(b'S', &name, out)
-            })?;
-            names.push(name);
+            });
+            names.extend(written.is_ok().then_some(name));
+            written.is_ok()
+        });
+        names
+    }
+
+    /// Prepares the statements that can be sent. Returns their number up to the first that failed, and its failure.
+    async fn prepare(
+        &mut self,
+        statements: &mut Vec<&Arc<str>>,
+    ) -> Result<(usize, Option<ServerFailure>), Error> {
+        self.close_evicted();
+        let names = self.push_prepare(statements);
+        if statements.is_empty() {
+            return Ok((0, None));
         }
         self.push_sync();
         let mut answer = Descriptions::default();
@@ -70,6 +81,10 @@ impl Connection {
         }
         self.learn_types(&answer.done).await?;
         for ((sql, name), description) in statements.iter().zip(names).zip(answer.done) {
+            if !self.knows_types_of(&description) {
+                self.cache.discard(name);
+                continue;
+            }
             let prepared = self.describe(sql, name, description);
             self.cache.insert(Arc::clone(sql), prepared);
         }
@@ -91,17 +106,22 @@ impl Connection {
         )
     }
 
+    /// Whether all types are resolved. After a failed statement of the same transaction they cannot be looked up; a statement
+    /// that was cached without them would return arrays of user-defined types as text for ever.
+    fn knows_types_of(&self, description: &Description) -> bool {
+        description.oids().all(|oid| self.knows_type(oid))
+    }
+
+    fn knows_type(&self, oid: Oid) -> bool {
+        encode::is_known(oid) || self.types.borrow().contains_key(&oid)
+    }
+
     /// Looks up user-defined types: enums, domains, types of extensions, and arrays of them.
     async fn learn_types(&mut self, descriptions: &[Description]) -> Result<(), Error> {
         let mut unknown: Vec<Oid> = descriptions
             .iter()
-            .flat_map(|d| {
-                d.parameters
-                    .iter()
-                    .chain(d.columns.iter().map(|(_, oid)| oid))
-            })
-            .copied()
-            .filter(|oid| !encode::is_known(*oid) && !self.types.borrow().contains_key(oid))
+            .flat_map(Description::oids)
+            .filter(|oid| !self.knows_type(*oid))
             .collect();
         unknown.sort_unstable();
         unknown.dedup();

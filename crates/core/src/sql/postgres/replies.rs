@@ -114,6 +114,14 @@ pub(super) struct Description {
     pub(super) columns: Vec<(String, Oid)>,
 }
 
+impl Description {
+    /// The types of the parameters and columns.
+    pub(super) fn oids(&self) -> impl Iterator<Item = Oid> {
+        let columns = self.columns.iter().map(|(_, oid)| *oid);
+        self.parameters.iter().copied().chain(columns)
+    }
+}
+
 impl Descriptions {
     fn finish(&mut self, columns: Vec<(String, Oid)>) {
         let parameters = std::mem::take(&mut self.parameters);

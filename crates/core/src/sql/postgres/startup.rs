@@ -19,6 +19,9 @@ use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error};
 
+/// Bytes that are read after a cancel request. A server sends none, or an error that refuses the connection.
+const CANCEL_ANSWER_BYTES: u64 = 16 * 1024;
+
 impl Connection {
     /// Opens a connection outside of any pool.
     ///
@@ -81,7 +84,8 @@ impl Connector {
             };
             sent.await.map_err(|error| self.refused(&error))?;
             // The server answers by closing the connection, over TLS without a close_notify.
-            let _ = stream.read_to_end(&mut Vec::new()).await;
+            let mut answer = stream.take(CANCEL_ANSWER_BYTES);
+            let _ = answer.read_to_end(&mut Vec::new()).await;
             Ok(())
         })
         .await
