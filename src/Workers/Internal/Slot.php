@@ -39,7 +39,8 @@ final class Slot
      */
     public function failed(?Process $process, float $now): void
     {
-        $lived = $process?->readyAt === null ? 0.0 : $now - $process->readyAt;
+        $readyAt = $process?->readyAt;
+        $lived = $readyAt === null ? 0.0 : $now - $readyAt;
         $this->failures = $lived >= self::STABLE_AFTER ? 1 : $this->failures + 1;
         $this->startAt = $now + self::delay($this->failures);
     }
