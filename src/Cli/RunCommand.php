@@ -56,7 +56,7 @@ final class RunCommand extends Command
             $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : null);
             $logger = StreamLogger::fromEnvironment($format, $level);
             // Workers inherit the variables of this process: only options replace them.
-            $environment = \array_filter(['WEFT_LOG' => $format?->value, 'WEFT_LOG_LEVEL' => $level], \is_string(...));
+            $environment = ($format === null ? [] : ['WEFT_LOG' => $format->value]) + ($level === null ? [] : ['WEFT_LOG_LEVEL' => $level]);
             $runOptions = $this->runOptions($input, $environment);
         } catch (InvalidOptionException | \ValueError $refused) {
             self::complain($output, $refused->getMessage());
