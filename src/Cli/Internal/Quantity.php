@@ -38,7 +38,7 @@ final class Quantity
         if ($text === null) {
             return null;
         }
-        $seconds = self::decimal($text);
+        $seconds = self::decimal($text) ?? 0.0;
 
         return $seconds !== null && $seconds > 0.0 ? $seconds : throw self::refusal($option, $text, 'a number of seconds, above 0');
     }
