@@ -40,7 +40,7 @@ final class Quantity
         }
         $seconds = self::decimal($text) ?? 0.0;
 
-        return $seconds !== null && $seconds > 0.0 ? $seconds : throw self::refusal($option, $text, 'a number of seconds, above 0');
+        return $seconds > 0.0 ? $seconds : throw self::refusal($option, $text, 'a number of seconds, above 0');
     }
 
     /** @return ($text is null ? null : int) */
