@@ -428,8 +428,12 @@ final class WorkerGroup
             WorkerMetrics::reload('abandoned');
         }
         $delay = \round($slot->successorFailed($now), 2);
-        $name = isset($successor['pid']) ? Process::NAME : 'worker {worker}';
-        $this->log->error("$name did not start; the running workers stay", $successor + ['not_again_within' => $delay]);
+        $context = $successor + ['not_again_within' => $delay];
+        if (isset($successor['pid'])) {
+            $this->log->error(Process::NAME . ' did not start; the running workers stay', $context);
+        } else {
+            $this->log->error('worker {worker} did not start; the running workers stay', $context);
+        }
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string
