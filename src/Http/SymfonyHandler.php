@@ -5,13 +5,18 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
+use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\EventDispatcher\EventDispatcherInterface;
 use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
+use Symfony\Component\HttpFoundation\StreamedResponse;
+use Symfony\Component\HttpKernel\Event\ExceptionEvent;
+use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\HttpKernel;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\Kernel;
 use Symfony\Component\HttpKernel\KernelEvents;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
@@ -22,6 +27,7 @@ use Weft\Http\Internal\ServerParameters;
 use Weft\Http\Internal\SymfonyResponses;
 use Weft\Http\Internal\SymfonyStatics;
 use Weft\Native\Realm;
+use Weft\Runtime\Internal\Scheduler;
 
 /**
  * Serves a Symfony kernel: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
@@ -40,6 +46,9 @@ final class SymfonyHandler
 {
     /** Since version 6.4 a kernel takes a process of the command line for a console, and prints errors with their stack traces. */
     private const SERVING = ['APP_RUNTIME_MODE' => 'web=1&worker=1'];
+
+    /** A listener of `kernel.response` with this priority runs immediately before Symfony's StreamedResponseListener. */
+    private const BEFORE_STREAMING = -1_023;
 
     /** @var ApplicationPool<HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse> */
     private readonly ApplicationPool $kernels;
@@ -143,30 +152,58 @@ final class SymfonyHandler
     }
 
     /**
-     * Bundles may choose a time zone, for example: that is of the application, and not of its first request.
+     * Bundles may choose a time zone, for example: that is of the application, and not of its first request. Listeners are added once, since
+     * the container of a kernel stays until it is shut down.
      *
      * @return KeptStatics Symfony's static properties, which each request of the kernel begins with
      */
     private static function boot(KernelInterface $kernel): KeptStatics
     {
         $kernel->boot();
+        $container = self::container($kernel);
+        $dispatcher = $container?->has('event_dispatcher') === true ? $container->get('event_dispatcher') : null;
+        $dispatcher instanceof EventDispatcherInterface && self::listen($dispatcher);
         Realm::keepSettings();
 
         return SymfonyStatics::settings();
     }
 
+    private static function listen(EventDispatcherInterface $dispatcher): void
+    {
+        $dispatcher->addListener(KernelEvents::EXCEPTION, static function (ExceptionEvent $event): void {
+            $cancellation = Scheduler::cancellationIn($event->getThrowable());
+            if ($cancellation !== null) {
+                // No listener logs it or makes a page of it, and without a response the kernel throws it.
+                $event->setThrowable($cancellation);
+                $event->stopPropagation();
+            }
+        }, \PHP_INT_MAX);
+        if (Kernel::VERSION_ID < 60_100) {
+            // The last listener of these versions prints the whole of a streamed response, into the output of the request.
+            $dispatcher->addListener(KernelEvents::RESPONSE, static function (ResponseEvent $event): void {
+                $event->isMainRequest() && $event->getResponse() instanceof StreamedResponse && $event->stopPropagation();
+            }, self::BEFORE_STREAMING);
+        }
+    }
+
     /** A kernel reads its trusted proxies when it boots, and `REMOTE_ADDR` among them would be the peer of its first request for all others. */
     private static function trustPeer(KernelInterface $kernel): void
     {
-        try {
-            $container = $kernel->getContainer();
-        } catch (\LogicException) {
-            return;
-        }
-        $proxies = $container->hasParameter('kernel.trusted_proxies') ? $container->getParameter('kernel.trusted_proxies') : [];
+        $container = self::container($kernel);
+        $proxies = $container?->hasParameter('kernel.trusted_proxies') === true ? $container->getParameter('kernel.trusted_proxies') : [];
         $proxies = \is_array($proxies) ? $proxies : \array_map(\trim(...), \explode(',', (string) $proxies));
         if (\in_array('REMOTE_ADDR', $proxies, true)) {
             SymfonyRequest::setTrustedProxies($proxies, SymfonyRequest::getTrustedHeaderSet());
+        }
+    }
+
+    /** Null: the kernel has none. */
+    private static function container(KernelInterface $kernel): ?ContainerInterface
+    {
+        try {
+            return $kernel->getContainer();
+        } catch (\LogicException) {
+            return null;
         }
     }
 

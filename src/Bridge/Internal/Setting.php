@@ -57,6 +57,14 @@ final class Setting
         return \is_int($bytes) ? $bytes : throw self::refusal($name, $value, 'at most ' . \PHP_INT_MAX . ' bytes');
     }
 
+    /** @throws UsageError */
+    public static function boolean(string $name, mixed $value): bool
+    {
+        $boolean = \is_bool($value) || \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_BOOL, \FILTER_NULL_ON_FAILURE) : null;
+
+        return $boolean ?? throw self::refusal($name, $value, 'true or false');
+    }
+
     /**
      * @param string $name of the setting, such as `"pool" of the connection`
      *

@@ -31,6 +31,7 @@ use Weft\Bridge\Symfony\Internal\Runner;
  * | `kernel_requests` | `WEFT_KERNEL_REQUESTS` | 0 | a kernel is replaced after so many requests; 0: never |
  * | `kernel_age` | `WEFT_KERNEL_AGE` | 0 | and after so many seconds |
  * | `kernel_memory` | `WEFT_KERNEL_MEMORY` | 0 | and when so many bytes of PHP's memory are in use, such as `256M` |
+ * | `cancel_on_disconnect` | `WEFT_CANCEL_ON_DISCONNECT` | false | whether a request is cancelled when its client disconnects |
  * | `isolate` | `WEFT_ISOLATE` | – | static properties of the application that each kernel has its own of: `App\Registry::$user`, a list or with commas |
  * | `public_dir` | `WEFT_PUBLIC_DIR` | the front controller's | files in it are served; empty: none |
  */

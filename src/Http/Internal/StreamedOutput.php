@@ -26,6 +26,9 @@ final class StreamedOutput
     /** The operation after which what is pending is sent. */
     private ?int $timer = null;
 
+    /** Set when the client had gone while the task waited: printing more fails with it. */
+    private ?ClientDisconnectedException $disconnected = null;
+
     private function __construct(private readonly BodyWriter $writer)
     {
     }
@@ -51,6 +54,9 @@ final class StreamedOutput
 
     private function printed(string $text): string
     {
+        if ($this->disconnected !== null && $text !== '') {
+            throw $this->disconnected;
+        }
         $this->pending .= $text;
         if (\strlen($this->pending) >= self::CHUNK) {
             $this->send();
@@ -61,8 +67,8 @@ final class StreamedOutput
                 $this->timer = null;
                 try {
                     $this->send();
-                } catch (ClientDisconnectedException) {
-                    // The task finds out by itself.
+                } catch (ClientDisconnectedException $disconnected) {
+                    $this->disconnected = $disconnected;
                 }
             });
         }

@@ -153,6 +153,20 @@ final class Scheduler
     }
 
     /**
+     * The exception that {@see isCancelledBy()} holds for: `$thrown`, or the one behind it, since libraries wrap what they catch.
+     */
+    public static function cancellationIn(\Throwable $thrown): ?CancelledException
+    {
+        for ($cause = $thrown; $cause !== null; $cause = $cause->getPrevious()) {
+            if ($cause instanceof CancelledException && self::isCancelledBy($cause)) {
+                return $cause;
+            }
+        }
+
+        return null;
+    }
+
+    /**
      * A question to ask later: whether the running task, or a scope that it has open now, was cancelled meanwhile, and not by a timeout.
      * Scopes that are opened until then do not count. It needs no exception: libraries wrap those that they catch.
      *

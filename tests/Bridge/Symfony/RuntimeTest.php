@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bridge\Symfony;
 
 use Doctrine\Persistence\ConnectionRegistry;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
 use Weft\Tests\Cli\Supervised;
@@ -104,21 +105,49 @@ final class RuntimeTest extends TestCase
         }
         PHP;
 
-    /** A kernel whose controller has paid when the file `answered` is there, and stores it then. */
+    /** A kernel whose controller has paid when the file `answered` is there, and stores it then. Another one streams until it is stopped. */
     private const THAT_PAYS = <<<'PHP'
-        final class Kernel extends Symfony\Component\HttpKernel\Kernel
+        final class Kernel extends Symfony\Component\HttpKernel\Kernel implements Symfony\Component\EventDispatcher\EventSubscriberInterface
         {
             use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+            public static function getSubscribedEvents(): array { return ['kernel.exception' => ['report', 10]]; }
+            public function report(Symfony\Component\HttpKernel\Event\ExceptionEvent $event): void {
+                file_put_contents(__DIR__ . '/reported', get_class($event->getThrowable()) . "\n", FILE_APPEND);
+            }
             public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle()]; }
             public function getProjectDir(): string { return __DIR__; }
             protected function configureContainer($container): void { $container->extension('framework', ['secret' => 's']); }
-            protected function configureRoutes($routes): void { $routes->add('pay', '/pay')->controller([$this, 'pay']); }
+            protected function configureRoutes($routes): void { 
+                foreach (['pay', 'payWrapped', 'ticks', 'fail'] as $action) { $routes->add($action, "/$action")->controller([$this, $action]); }
+            }
             public function pay(): Symfony\Component\HttpFoundation\Response {
                 touch(__DIR__ . '/paying');
-                while (!file_exists(__DIR__ . '/answered')) { usleep(5_000); clearstatcache(); }
-                touch(__DIR__ . '/stored');
+                try {
+                    while (!file_exists(__DIR__ . '/answered')) { usleep(5_000); clearstatcache(); }
+                    touch(__DIR__ . '/stored');
+                } finally {
+                    touch(__DIR__ . '/ended');
+                }
                 return new Symfony\Component\HttpFoundation\Response('paid');
             }
+            /** As Twig and DBAL throw what was thrown in them. */
+            public function payWrapped(): Symfony\Component\HttpFoundation\Response {
+                try {
+                    return $this->pay();
+                } catch (Exception $thrown) {
+                    throw new LogicException('wrapped', 0, $thrown);
+                }
+            }
+            public function ticks(): Symfony\Component\HttpFoundation\Response {
+                return new Symfony\Component\HttpFoundation\StreamedResponse(static function (): void {
+                    try {
+                        while (true) { echo 'tick'; flush(); usleep(1_000); }
+                    } finally {
+                        touch(__DIR__ . '/ended');
+                    }
+                });
+            }
+            public function fail(): never { throw new RuntimeException('on purpose'); }
         }
         PHP;
 
@@ -234,6 +263,7 @@ final class RuntimeTest extends TestCase
             'WEFT_KERNELS' => ['auto', 'WEFT_KERNELS is "auto": it must be an integer of at least 1'],
             'WEFT_KERNEL_WAIT' => ['5s', 'WEFT_KERNEL_WAIT is "5s": it must be a number of seconds, at least 0'],
             'WEFT_KERNEL_MEMORY' => ['lots', 'WEFT_KERNEL_MEMORY is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M'],
+            'WEFT_CANCEL_ON_DISCONNECT' => ['maybe', 'WEFT_CANCEL_ON_DISCONNECT is "maybe": it must be true or false'],
             'WEFT_LISTEN' => ['8011', 'WEFT_LISTEN: "8011" is no address to listen on'],
             'WEFT_PUBLIC_DIR' => ['/nope', 'WEFT_PUBLIC_DIR: the directory /nope cannot be used'],
             'WEFT_ISOLATE' => ['App\Missing::$value', 'WEFT_ISOLATE: '],
@@ -371,6 +401,48 @@ final class RuntimeTest extends TestCase
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end());
         self::assertSame([], \preg_grep('/cancelled/', \array_column($run->log, 'message')));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function cancelled(): iterable
+    {
+        yield 'as it is' => ['/pay'];
+        yield 'in another exception' => ['/payWrapped'];
+    }
+
+    /** @dataProvider cancelled */
+    #[DataProvider('cancelled')]
+    public function testACancelledRequestIsNoErrorOfTheApplication(string $path): void
+    {
+        $this->write(self::THAT_PAYS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0', 'WEFT_CANCEL_ON_DISCONNECT' => 'true']);
+        $exists = fn(string $name): \Closure => fn(): bool => \file_exists("$this->directory/$name");
+        $browser = new Browser($this->address($run));
+        $client = $browser->send('GET', $path);
+        Timing::until($exists('paying'), 'the request begins');
+        \fclose($client);
+        Timing::until($exists('ended'), 'the request is cancelled');
+
+        self::assertSame(500, $browser->get('/fail')->status);
+        self::assertSame("RuntimeException\n", \file_get_contents("$this->directory/reported"));
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertFileDoesNotExist("$this->directory/stored");
+        self::assertStringNotContainsString('Cancelled', $run->other);
+        self::assertSame([], \preg_grep('/cancelled|wrapped/', \array_column($run->log, 'message')));
+    }
+
+    public function testAStreamedResponseEndsWhenItsClientHasGone(): void
+    {
+        $this->write(self::THAT_PAYS);
+        $run = $this->serve(['APP_ENV' => 'prod', 'APP_DEBUG' => '0']);
+        $client = (new Browser($this->address($run)))->send('GET', '/ticks');
+        while (!\str_contains($line = (string) \fread($client, 99), 'tick')) {
+            self::assertNotSame('', $line, 'the response begins');
+        }
+        \fclose($client);
+
+        Timing::until(fn(): bool => \file_exists("$this->directory/ended"), 'the response ends');
     }
 
     public function testABodyMayBeAsLargeAsPhpsConfigurationSays(): void

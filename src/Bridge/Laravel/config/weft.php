@@ -31,6 +31,11 @@ return [
     'application_memory' => env('WEFT_APPLICATION_MEMORY', 0),
 
     /*
+     * Whether a request is cancelled when its client disconnects. False: it runs to its end, as under PHP-FPM.
+     */
+    'cancel_on_disconnect' => env('WEFT_CANCEL_ON_DISCONNECT', false),
+
+    /*
      * Whether files in public/ are served. Switch it off where a web server in front does that.
      */
     'public' => env('WEFT_PUBLIC', true),

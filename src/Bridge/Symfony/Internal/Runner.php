@@ -49,6 +49,8 @@ final class Runner implements RunnerInterface
                 Setting::seconds($this->name('kernel_age'), $this->option('kernel_age') ?? 0.0),
                 Setting::bytes($this->name('kernel_memory'), $this->option('kernel_memory') ?? 0),
             );
+            // Off, as under PHP-FPM: what a request has begun is finished although its client has gone.
+            $cancelOnDisconnect = Setting::boolean($this->name('cancel_on_disconnect'), $this->option('cancel_on_disconnect') ?? false);
             $this->use('isolate', fn() => Realm::isolate(...$this->isolated()));
             $handler = SymfonyHandler::pool($this->kernel(...), $kernels, $wait, $recycling, $logger);
             $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
@@ -60,8 +62,7 @@ final class Runner implements RunnerInterface
         }
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
-        // As under PHP-FPM, what a request has begun is finished although its client has gone.
-        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()), cancelOnDisconnect: false)->fallback($site);
+        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect)->fallback($site);
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {
             $logger->info(
