@@ -331,7 +331,7 @@ enum {
 	CURLM_UNRECOVERABLE_POLL = 12,
 };
 
-/* This library is not linked with libcurl: whoever calls the replacement has loaded it. */
+/* This library is not linked with libcurl. The caller of the replacement has loaded it. */
 typedef struct {
 	int (*wait)(void *multi, curl_waitfd *extra, unsigned extra_count, int timeout, int *ready);
 	/* Since libcurl 8.8. */

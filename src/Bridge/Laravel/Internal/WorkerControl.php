@@ -10,6 +10,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Wakeup;
+use Weft\Workers\Internal\Signal;
 
 use function Weft\delay;
 use function Weft\detach;
@@ -28,9 +29,6 @@ final class WorkerControl
 
     /** Where Laravel's `queue:restart` puts the time. */
     private const RESTART = 'illuminate:queue:restart';
-
-    private const SIGINT = 2;
-    private const SIGTERM = 15;
 
     private readonly mixed $lastRestart;
 
@@ -51,7 +49,7 @@ final class WorkerControl
         $this->look();
         // A worker that is paused for maintenance has no consumer that a signal ends.
         detach(function (): void {
-            signal(self::SIGTERM, self::SIGINT);
+            signal(Signal::SIGTERM->value, Signal::SIGINT->value);
             $this->isEnding = true;
             $this->changed->notify();
         });

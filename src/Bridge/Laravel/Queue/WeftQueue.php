@@ -168,7 +168,7 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
         return $delivery === null ? null : [$consumer, $delivery];
     }
 
-    /** Closes the consumers of jobs that are done, and of those that nobody can settle any more: they come again. */
+    /** Closes the consumers of jobs that are settled, and of jobs whose objects are gone: those come again. */
     private function closeConsumers(): void
     {
         foreach ($this->popped as $key => [$popped, $consumer]) {

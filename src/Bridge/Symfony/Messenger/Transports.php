@@ -16,6 +16,9 @@ use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
  */
 final class Transports
 {
+    /** @var array<string, string>|null by name, known when the first is asked for: a DSN may be known at run time only */
+    private ?array $queues = null;
+
     /**
      * @param array<string, string> $dsns of all transports, by name
      * @param ContainerInterface $serializers of all transports, by name
@@ -31,10 +34,10 @@ final class Transports
      */
     public function name(string $queue): string
     {
-        $queues = \array_map(TransportFactory::queue(...), \array_filter($this->dsns, TransportFactory::isOwn(...)));
-        $name = \array_search($queue, $queues, true);
+        $this->queues ??= \array_map(TransportFactory::queue(...), \array_filter($this->dsns, TransportFactory::isOwn(...)));
+        $name = \array_search($queue, $this->queues, true);
         if ($name === false) {
-            $known = $queues === [] ? 'none' : \implode(', ', \array_unique($queues));
+            $known = $this->queues === [] ? 'none' : \implode(', ', \array_unique($this->queues));
             throw new InvalidArgumentException("No transport of framework.messenger has the queue \"$queue\". Queues of transports: $known");
         }
 

@@ -50,7 +50,7 @@ final class LivenessMonitor
             $this->task?->cancel('nothing is consumed any more');
             $this->task = null;
             $this->arrivals->end();
-            // Each consumer leaves a lock in the session, of which a server has a limited number.
+            // The session keeps a lock of each consumer that it had, and a server has room for a limited number of locks.
             $this->presence->leave();
         }
     }
