@@ -111,6 +111,8 @@ final class Worker
         $own = \Weft\current()?->id();
         \Weft\detach(static function () use ($own): void {
             $ignored = [$own, \Weft\current()?->id()];
+            // What is told to accept no more work now has done so after a turn of the event loop.
+            \Weft\delay(0.001);
             while (true) {
                 $running = \array_filter(\Weft\tasks(), static fn(TaskInfo $task): bool => !\in_array($task->id, $ignored, true));
                 self::send(['type' => 'draining', 'tasks' => \array_map(\strval(...), \array_slice(\array_values($running), 0, 20))]);

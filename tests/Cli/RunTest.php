@@ -222,7 +222,6 @@ final class RunTest extends TestCase
         $old = [$run->wait('is ready')['pid'], $run->wait('is ready')['pid']];
         $run->signal(\SIGHUP);
         $run->wait('reload finished');
-        $run->wait('ended');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
@@ -233,6 +232,36 @@ final class RunTest extends TestCase
             self::assertLessThan($end, $ready[1], $run->messages());
             self::assertStringContainsString(': SIGHUP', $run->log[$end]['message']);
         }
+    }
+
+    public function testAReloadIsFinishedWhenTheOldWorkerAcceptsNoMoreWork(): void
+    {
+        $app = new Application('
+            $signals = new Weft\Runtime\Internal\Signals(SIGTERM);
+            Worker::ready();
+            $signals->wait();
+            fwrite(STDERR, "told\n");
+            Handler::waitsFor("go");
+            Worker::draining();
+            fwrite(STDERR, "accepts nothing\n");
+            Handler::waitsFor("end");');
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGHUP);
+        $run->waitForOutput('told');
+        $run->signal(\SIGUSR1);
+        $run->wait('bytes');
+        self::assertSame([], $run->all('reload finished'));
+
+        \touch("$app->directory/go");
+        $run->wait('reload finished');
+        self::assertSame([], $run->all('ended'));
+        self::assertStringContainsString('accepts nothing', $run->other);
+
+        \touch("$app->directory/end");
+        $run->wait('ended');
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
     }
 
     public function testCodeThatDoesNotStartLeavesTheOldWorkersInPlace(): void
@@ -277,7 +306,7 @@ final class RunTest extends TestCase
             $another->end();
             $app->write($version($number));
             $saved = \hrtime(true);
-            self::assertSame("reload: $app->file has changed", $run->wait('reload')['message']);
+            self::assertSame("reload: $app->file has changed", $run->wait('reload: ')['message']);
             while (\file_get_contents("http://$address/") !== (string) $number) {
                 self::assertLessThan(60e9, \hrtime(true) - $saved, $run->messages());
             }

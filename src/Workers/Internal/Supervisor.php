@@ -232,7 +232,7 @@ final class Supervisor
             'blocked' => $this->group->reportBlocked($process, BlockedLoop::of($message)),
             'hang' => $this->group->endHung($process, BlockedLoop::of($message), $now),
             'health' => $process->failing = \array_map(\strval(...), $message['failing']),
-            'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
+            'draining' => $this->group->reportDraining($process, (array) $message['tasks'], $now),
             default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };
     }

@@ -224,10 +224,13 @@ final class WorkerGroup
     }
 
     /** @param list<string> $tasks */
-    public function reportDraining(Process $process, array $tasks): void
+    public function reportDraining(Process $process, array $tasks, float $now): void
     {
         $isFirst = $process->running === null;
         $process->running = $tasks;
+        if ($isFirst) {
+            $this->finishReload($now);
+        }
         // Most workers have drained before the second report.
         if ($tasks !== [] && !$isFirst) {
             $this->log->info(Process::NAME . " drains, still running:\n{running}", $process->context() + ['running' => \implode("\n", $tasks), 'tasks' => \count($tasks)]);
@@ -402,9 +405,22 @@ final class WorkerGroup
         return false;
     }
 
+    /** Whether a worker that was told to end has not said yet that it accepts no more work. */
+    private function mayAccept(): bool
+    {
+        foreach ($this->processes as $process) {
+            if ($process->state === State::Draining && $process->running === null) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** A reload is finished when every request is answered by new code: until a replaced worker has said so, it may still accept connections. */
     private function finishReload(float $now): void
     {
-        if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && $this->ready() === \count($this->slots)) {
+        if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && !$this->mayAccept() && $this->ready() === \count($this->slots)) {
             $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
             $this->reloadSince = null;
             WorkerMetrics::reload('finished');
