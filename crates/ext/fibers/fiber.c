@@ -4,7 +4,7 @@
 #include <zend_extensions.h>
 #include <zend_observer.h>
 
-#define MAX_HANDLERS 2
+#define MAX_HANDLERS 3
 
 int weft_slot = -1;
 

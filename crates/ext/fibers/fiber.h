@@ -15,6 +15,8 @@ typedef struct {
 	int hook_state;
 	/* The innermost wrapped call in progress: hooks/calls.c. */
 	struct frame *call;
+	/* What the engine had in the middle of a call when the fiber was left, or NULL: hooks/state.c. */
+	struct weft_engine_state *engine;
 	/* The realm that it is in, or NULL: realms/switch.c. */
 	struct weft_realm *realm;
 	/* How many output buffers the ob_ functions do not see in it: realms/buffers.c. */

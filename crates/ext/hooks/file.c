@@ -7,15 +7,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static bool is_ready(int descriptor, short events)
-{
-	struct pollfd one = {.fd = descriptor, .events = events};
-	int error = errno;
-	int ready = poll(&one, 1, 0);
-	errno = error;
-	return ready != 0;
-}
-
 static ssize_t read_when_ready(int descriptor, void *buffer, size_t size, const void *caller)
 {
 	weft_mode mode = weft_mode_here(WEFT_PIPES);
@@ -24,7 +15,7 @@ static ssize_t read_when_ready(int descriptor, void *buffer, size_t size, const 
 		errno = ECANCELED;
 		return -1;
 	}
-	while (mode != WEFT_BLOCK && !is_ready(descriptor, POLLIN) && weft_blocks(descriptor)) {
+	while (mode != WEFT_BLOCK && !weft_is_ready(descriptor, POLLIN) && weft_blocks(descriptor)) {
 		weft_attempt next = weft_retry(descriptor, POLLIN, mode, WEFT_FOREVER, caller);
 		if (next == WEFT_GIVE_UP) {
 			return -1;
@@ -54,7 +45,7 @@ static ssize_t write_in_chunks(int pipe, const char *data, size_t size, weft_mod
 {
 	size_t written = 0;
 	while (written < size) {
-		if (!is_ready(pipe, POLLOUT)) {
+		if (!weft_is_ready(pipe, POLLOUT)) {
 			weft_attempt next = weft_retry(pipe, POLLOUT, mode, WEFT_FOREVER, caller);
 			if (next == WEFT_GIVE_UP) {
 				break;
@@ -80,7 +71,7 @@ ssize_t weft_write(int descriptor, const void *data, size_t size)
 	if (descriptor != STDOUT_FILENO && descriptor != STDERR_FILENO) {
 		mode = weft_mode_here(WEFT_PIPES);
 	}
-	if (mode == WEFT_BLOCK || (size <= PIPE_BUF && is_ready(descriptor, POLLOUT)) || !weft_blocks(descriptor)) {
+	if (mode == WEFT_BLOCK || (size <= PIPE_BUF && weft_is_ready(descriptor, POLLOUT)) || !weft_blocks(descriptor)) {
 		return write(descriptor, data, size);
 	}
 	struct stat status;

@@ -53,6 +53,9 @@ weft_mode weft_mode_here(weft_group group);
 /* Whether this is the thread of PHP while an event loop runs with hooks. */
 bool weft_hooks_apply(void);
 
+/* Whether this process is a child of the one that the event loop runs in: its tasks, their connections and children belong to the parent. */
+bool weft_is_forked(void);
+
 /* --- waiting ------------------------------------------------------------------------------------------------------------------------ */
 
 typedef enum {
@@ -86,6 +89,12 @@ weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadl
 
 /* The same for one descriptor. */
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline);
+
+/*
+ * Asks the system without waiting. A signal that is pending ends even a poll() that does not wait (EINTR), which says nothing of the descriptor.
+ * Keeps `errno`.
+ */
+bool weft_is_ready(int descriptor, short events);
 
 /*
  * To be called by a replacement before it asks the system without waiting. Lets other tasks run once in a while, so that a library that never

@@ -59,6 +59,10 @@ static void *end_child(void *argument)
 /* The caller no longer asks for the exit code, so the child is ended, and another thread takes it out of the process table. */
 static void give_up_child(pid_t child)
 {
+	/* A forked child has copies of its parent's tasks, and destroys them. The processes are the parent's. */
+	if (weft_is_forked()) {
+		return;
+	}
 	kill(child, SIGTERM);
 	if (waitpid(child, NULL, WNOHANG) != 0) {
 		return;
@@ -73,6 +77,65 @@ static void give_up_child(pid_t child)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/*
+ * The children that tasks wait for by their ids, so that a task that waits for any child leaves them alone. In plain PHP these calls cannot
+ * overlap. Not on the stack of the fibers: a fatal error leaves them without a return.
+ */
+static struct {
+	pid_t *children;
+	size_t count, room;
+} awaited;
+
+static void add_awaited(pid_t child)
+{
+	if (awaited.count == awaited.room) {
+		size_t room = awaited.room == 0 ? 16 : 2 * awaited.room;
+		pid_t *children = realloc(awaited.children, room * sizeof(pid_t));
+		if (children == NULL) {
+			return;
+		}
+		awaited.children = children;
+		awaited.room = room;
+	}
+	awaited.children[awaited.count++] = child;
+}
+
+static void remove_awaited(pid_t child)
+{
+	for (size_t i = 0; i < awaited.count; i++) {
+		if (awaited.children[i] == child) {
+			awaited.children[i] = awaited.children[--awaited.count];
+			return;
+		}
+	}
+}
+
+static bool is_awaited(pid_t child)
+{
+	for (size_t i = 0; i < awaited.count; i++) {
+		if (awaited.children[i] == child) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether the next child that the system would tell of is one that another task waits for: that task is about to take it. */
+static bool is_next_awaited(pid_t child, int options)
+{
+	if (child > 0 || awaited.count == 0) {
+		return false;
+	}
+	idtype_t type = child == -1 ? P_ALL : P_PGID;
+	id_t id = child == -1 ? 0 : child == 0 ? (id_t) getpgrp() : (id_t) -child;
+	int states = WEXITED | ((options & WUNTRACED) != 0 ? WSTOPPED : 0) | (options & WCONTINUED);
+	siginfo_t next = {.si_pid = 0};
+	int error = errno;
+	bool is_found = waitid(type, id, &next, states | WNOHANG | WNOWAIT) == 0 && next.si_pid != 0;
+	errno = error;
+	return is_found && is_awaited(next.si_pid);
+}
+
 /* `ends_child`: an interruption ends the child, because the caller will not wait for it again. */
 static pid_t wait_for_child(pid_t child, int *status, int options, struct rusage *usage, bool ends_child)
 {
@@ -80,10 +143,14 @@ static pid_t wait_for_child(pid_t child, int *status, int options, struct rusage
 	if (mode == WEFT_BLOCK) {
 		return wait4(child, status, options, usage);
 	}
-	int descriptor = child > 0 ? open_process(child) : -1;
+	/* The descriptor tells of an end only. */
+	int descriptor = child > 0 && (options & (WUNTRACED | WCONTINUED)) == 0 ? open_process(child) : -1;
+	if (child > 0) {
+		add_awaited(child);
+	}
 	pid_t ended;
 	while (true) {
-		ended = wait4(child, status, options | WNOHANG, usage);
+		ended = is_next_awaited(child, options) ? 0 : wait4(child, status, options | WNOHANG, usage);
 		if (ended != 0) {
 			break;
 		}
@@ -102,6 +169,9 @@ static pid_t wait_for_child(pid_t child, int *status, int options, struct rusage
 			ended = -1;
 			break;
 		}
+	}
+	if (child > 0) {
+		remove_awaited(child);
 	}
 	if (descriptor >= 0) {
 		int error = errno;

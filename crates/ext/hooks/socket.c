@@ -250,8 +250,7 @@ int weft_accept4(int socket, struct sockaddr *address, socklen_t *length, int fl
 	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
 	weft_deadline deadline = 0;
 	while (mode != WEFT_BLOCK) {
-		struct pollfd one = {.fd = socket, .events = POLLIN};
-		if (poll(&one, 1, 0) != 0 || !weft_blocks(socket)) {
+		if (weft_is_ready(socket, POLLIN) || !weft_blocks(socket)) {
 			break;
 		}
 		if (deadline == 0) {
@@ -333,13 +332,14 @@ int weft_connect(int socket, const struct sockaddr *address, socklen_t length)
 		result = next == WEFT_TRY_AGAIN ? 0 : -1;
 	} else if (result != 0 && errno == EINPROGRESS) {
 		weft_deadline deadline = socket_deadline(socket, SO_SNDTIMEO);
-		struct pollfd one = {.fd = socket, .events = POLLOUT};
 		weft_attempt next;
 		do {
 			next = weft_retry(socket, POLLOUT, mode, deadline, __builtin_return_address(0));
-		} while (next == WEFT_TRY_AGAIN && poll(&one, 1, 0) == 0);
+		} while (next == WEFT_TRY_AGAIN && !weft_is_ready(socket, POLLOUT));
 		if (next == WEFT_CALL_REAL) {
-			poll(&one, 1, -1);
+			struct pollfd one = {.fd = socket, .events = POLLOUT};
+			while (poll(&one, 1, -1) < 0 && errno == EINTR) {
+			}
 		}
 		result = next == WEFT_GIVE_UP ? -1 : outcome_of_connect(socket);
 		if (next == WEFT_GIVE_UP && errno == EAGAIN) {

@@ -1,5 +1,7 @@
-#include "hooks.h"
 #include "state.h"
+#include "fibers/fiber.h"
+
+#include <zend_observer.h>
 
 void weft_engine_save(weft_engine_state *state)
 {
@@ -32,6 +34,8 @@ void weft_engine_save(weft_engine_state *state)
 	FG(tmp_host_buf_len) = 0;
 	state->user_compare = BG(user_compare_fci);
 	state->user_compare_cache = BG(user_compare_fci_cache);
+	BG(user_compare_fci) = empty_fcall_info;
+	BG(user_compare_fci_cache) = empty_fcall_info_cache;
 }
 
 void weft_engine_restore(const weft_engine_state *state)
@@ -60,4 +64,51 @@ void weft_engine_restore(const weft_engine_state *state)
 	BG(unserialize).level = state->unserialize_level;
 	BG(user_compare_fci) = state->user_compare;
 	BG(user_compare_fci_cache) = state->user_compare_cache;
+}
+
+/* What stays after a call, such as the buffer of gethostbyname(), does not count. */
+static bool is_in_a_call(void)
+{
+	return EG(error_handling) != EH_NORMAL
+		|| EG(exception_class) != NULL
+		|| EG(fake_scope) != NULL
+		|| BG(user_compare_fci).size != 0
+		|| BG(serialize_lock) != 0
+		|| BG(serialize).level != 0
+		|| BG(unserialize).level != 0
+		|| FG(user_stream_current_filename) != NULL
+		|| PG(in_user_include)
+		|| (WEFT_WRAPPER_ERRORS != NULL && zend_hash_num_elements(WEFT_WRAPPER_ERRORS) != 0);
+}
+
+/* Called before a switch. A fiber that is left outside of such calls, which is the rule, costs these comparisons. */
+static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
+{
+	if (UNEXPECTED(is_in_a_call()) && from->status != ZEND_FIBER_STATUS_DEAD) {
+		weft_engine_state *state = emalloc(sizeof(weft_engine_state));
+		weft_engine_save(state);
+		weft_fiber_of(from)->engine = state;
+	}
+	weft_fiber *fiber = weft_fiber_of(to);
+	if (UNEXPECTED(fiber->engine != NULL)) {
+		weft_engine_restore(fiber->engine);
+		efree(fiber->engine);
+		fiber->engine = NULL;
+	}
+}
+
+/* PHP frees the stack of a fiber without resuming it. */
+static void fiber_destroyed(zend_fiber_context *context)
+{
+	weft_fiber *fiber = weft_fiber_of(context);
+	if (fiber->engine != NULL) {
+		efree(fiber->engine);
+		fiber->engine = NULL;
+	}
+}
+
+void weft_engine_startup(void)
+{
+	zend_observer_fiber_switch_register(fiber_switches);
+	weft_fiber_ends(fiber_destroyed);
 }

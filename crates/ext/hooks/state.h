@@ -1,4 +1,4 @@
-/* What PHP's engine keeps for all fibers together, around a suspension inside of a library. */
+/* What PHP's engine keeps for all fibers together while a function of a library or of its own is in progress. */
 #ifndef WEFT_HOOKS_STATE_H
 #define WEFT_HOOKS_STATE_H
 
@@ -13,7 +13,7 @@
 #endif
 
 /* See docs/explanation/hooks.md, "State of the engine", for what was checked. */
-typedef struct {
+typedef struct weft_engine_state {
 	zend_error_handling_t error_handling;
 	zend_class_entry *exception_class;
 	zend_class_entry *fake_scope;
@@ -33,7 +33,14 @@ typedef struct {
 	zend_fcall_info_cache user_compare_cache;
 } weft_engine_state;
 
+/*
+ * Around the code of PHP that a library does not know of. Where a fiber is left in the middle of a call, the same is done without these: a
+ * callback of `usort()` or a stream wrapper may wait by itself.
+ */
 void weft_engine_save(weft_engine_state *state);
 void weft_engine_restore(const weft_engine_state *state);
+
+/* To be called when the module starts, after weft_fiber_startup(). */
+void weft_engine_startup(void);
 
 #endif

@@ -61,6 +61,17 @@ bool weft_hooks_apply(void)
 	return hooks.await != NULL && pthread_equal(pthread_self(), hooks.thread);
 }
 
+/* No exception of a program: it ends the process or the fiber, and code of PHP that runs before it has arrived would end it. */
+static bool is_exit(const zend_object *exception)
+{
+	return zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
+}
+
+bool weft_is_forked(void)
+{
+	return hooks.is_forked;
+}
+
 weft_mode weft_mode_here(weft_group group)
 {
 	if (!weft_hooks_apply()) {
@@ -70,10 +81,11 @@ weft_mode weft_mode_here(weft_group group)
 	if (state == WEFT_FIBER_FOREIGN) {
 		return WEFT_BLOCK;
 	}
-	if (EG(exception) != NULL) {
-		return state == WEFT_FIBER_INTERRUPTED ? WEFT_FAIL : WEFT_BLOCK;
+	if (EG(exception) != NULL && state == WEFT_FIBER_INTERRUPTED) {
+		return WEFT_FAIL;
 	}
-	bool is_refused = (hooks.groups & group) == 0
+	bool is_refused = (EG(exception) != NULL && is_exit(EG(exception)))
+		|| (hooks.groups & group) == 0
 		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
 		|| hooks.collecting != 0
@@ -139,6 +151,40 @@ static short events_of(zend_long outcome)
 	return (short) (outcome >> 8);
 }
 
+/*
+ * An exception may be on its way while a library waits: a callback has thrown it and the library does not know, or objects of a library are freed
+ * by an exception that leaves their function. It waits until the library goes on, as around a destructor.
+ */
+typedef struct {
+	zend_object *exception, *previous;
+	const zend_op *opline;
+} weft_pending;
+
+static weft_pending put_exception_aside(void)
+{
+	weft_pending pending = {EG(exception), EG(prev_exception), EG(opline_before_exception)};
+	EG(exception) = NULL;
+	EG(prev_exception) = NULL;
+	EG(opline_before_exception) = NULL;
+	return pending;
+}
+
+static void put_exception_back(const weft_pending *pending)
+{
+	if (pending->exception == NULL) {
+		return;
+	}
+	EG(prev_exception) = pending->previous;
+	EG(opline_before_exception) = pending->opline;
+	if (EG(exception) == NULL) {
+		EG(exception) = pending->exception;
+	} else if (is_exit(EG(exception))) {
+		OBJ_RELEASE(pending->exception);
+	} else {
+		zend_exception_set_previous(EG(exception), pending->exception);
+	}
+}
+
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
 static zend_long await_operation(int64_t operation)
 {
@@ -161,12 +207,15 @@ static zend_long await_operation(int64_t operation)
 	return Z_TYPE(outcome) == IS_LONG ? Z_LVAL(outcome) : WEFT_READY;
 }
 
-/* Whether no other task could run meanwhile. */
+/* Whether no other task could run meanwhile. A handler of a signal may be called on the way. */
 static bool is_alone(void)
 {
+	weft_engine_state state;
+	weft_engine_save(&state);
 	zval answer;
 	ZVAL_UNDEF(&answer);
 	zend_call_known_function(hooks.is_alone, NULL, hooks.is_alone->common.scope, &answer, 0, NULL, NULL);
+	weft_engine_restore(&state);
 	return Z_TYPE(answer) == IS_TRUE;
 }
 
@@ -177,7 +226,7 @@ static bool is_alone(void)
 static weft_end wait_alone(struct pollfd *descriptor, weft_deadline deadline)
 {
 	int source = weft_only_event_source();
-	if (source < 0 || descriptor->fd < 0 || !is_alone()) {
+	if (source < 0 || descriptor->fd < 0 || !is_alone() || EG(exception) != NULL) {
 		return WEFT_UNAVAILABLE;
 	}
 	struct pollfd both[2] = {{.fd = descriptor->fd, .events = descriptor->events}, {.fd = source, .events = POLLIN}};
@@ -193,6 +242,7 @@ static weft_end wait_alone(struct pollfd *descriptor, weft_deadline deadline)
 weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
+	weft_pending pending = put_exception_aside();
 	/* Where it was interrupted, the exception has been dealt with. */
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
@@ -210,6 +260,7 @@ weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadl
 			}
 		}
 	}
+	put_exception_back(&pending);
 	errno = error;
 	return end;
 }
@@ -228,9 +279,23 @@ weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline)
 	return weft_wait(&one, 1, deadline);
 }
 
+bool weft_is_ready(int descriptor, short events)
+{
+	struct pollfd one = {.fd = descriptor, .events = events};
+	int error = errno;
+	int ready;
+	do {
+		ready = poll(&one, 1, 0);
+	} while (ready < 0 && errno == EINTR);
+	errno = error;
+	return ready != 0;
+}
+
 weft_end weft_run_blocking(weft_work *work)
 {
 	int error = errno;
+	weft_pending pending = put_exception_aside();
+	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
 	if (!is_including()) {
 		work->holders = 2;
@@ -242,6 +307,7 @@ weft_end weft_run_blocking(weft_work *work)
 			}
 		}
 	}
+	put_exception_back(&pending);
 	errno = error;
 	return end;
 }
@@ -315,6 +381,7 @@ bool weft_hooks_startup(void)
 	if (!weft_fiber_startup()) {
 		return false;
 	}
+	weft_engine_startup();
 	hooks.collect_cycles = gc_collect_cycles;
 	gc_collect_cycles = collect_cycles;
 	pthread_atfork(NULL, NULL, after_fork_in_child);

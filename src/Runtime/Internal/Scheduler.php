@@ -103,9 +103,11 @@ final class Scheduler
     public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = [], bool $queueForHandles = false): mixed
     {
         $hooks = HookCheck::usable($hooks);
-        $scheduler = self::$current = new self($main, $maxFibers, $uncaught);
+        $scheduler = new self($main, $maxFibers, $uncaught);
+        // In a forked process this throws, and nothing would run what is started there.
         $outerHooks = Native\switchHooks(Hook::mask($hooks));
         $outerQueueing = Native\queueForHandles($queueForHandles);
+        self::$current = $scheduler;
         try {
             $scheduler->hooked = $hooks !== [];
             $scheduler->listen($cancelOn);
