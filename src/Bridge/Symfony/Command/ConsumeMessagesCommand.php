@@ -7,6 +7,7 @@ namespace Weft\Bridge\Symfony\Command;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -14,6 +15,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Contracts\Service\ResetInterface;
 use Weft\Bridge\Symfony\Internal\BusFactory;
+use Weft\Bridge\Symfony\Internal\RuntimeOptions;
 use Weft\Bridge\Symfony\Messenger\QueueType;
 use Weft\Bridge\Symfony\Messenger\Transports;
 use Weft\Bus\ConsumeOptions;
@@ -21,12 +23,14 @@ use Weft\Http\ApplicationPool;
 use Weft\Http\Internal\SymfonyStatics;
 use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
+use Weft\UsageError;
 
 use function Weft\run;
 
 /**
  * `bin/console weft:messenger:consume orders`: handles the messages that Messenger has sent to `weft://orders`, each in a kernel of its
- * own, so that handlers that wait do not hold up others and share no services.
+ * own, so that handlers that wait do not hold up others and share no services, nor the static properties that the option `isolate` of the
+ * runtime names.
  */
 #[AsCommand(name: 'weft:messenger:consume', description: 'Handle messages of Messenger, many at once, each in a kernel of its own')]
 final class ConsumeMessagesCommand extends Command
@@ -55,6 +59,12 @@ final class ConsumeMessagesCommand extends Command
         $limit = $input->getOption('limit');
         $recycling = new Recycling((int) $input->getOption('kernel-messages'));
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
+        try {
+            RuntimeOptions::ofProject($this->kernel->getProjectDir())->isolate();
+        } catch (UsageError $refused) {
+            // The console shows exceptions, and leaves errors to PHP.
+            throw new InvalidArgumentException($refused->getMessage(), previous: $refused);
+        }
         SymfonyStatics::isolate();
         $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
             $shutDown = static fn(KernelInterface $kernel) => $kernel->shutdown();
