@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Symfony;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Bundle\FrameworkBundle\Console\Application;
 use Symfony\Component\Console\Input\ArrayInput;
@@ -153,6 +154,24 @@ final class MessengerTest extends TestCase
 
         self::assertSame(1, $code);
         self::assertStringContainsString(self::withoutSpaces('No transport of framework.messenger has the queue "letters". Queues of transports: jobs, post'), self::withoutSpaces($output));
+    }
+
+    /** @dataProvider badOptions */
+    #[DataProvider('badOptions')]
+    public function testANumberThatIsNoneIsRefusedWithItsOption(string $option, string $complaint): void
+    {
+        [$code, $output] = $this->command('jobs', '--stop-when-empty', $option);
+
+        self::assertSame(1, $code);
+        self::assertStringContainsString(self::withoutSpaces($complaint), self::withoutSpaces($output));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function badOptions(): iterable
+    {
+        yield 'concurrency' => ['--concurrency=many', '--concurrency is "many": it must be an integer of at least 1 and at most 1000000'];
+        yield 'limit' => ['--limit=0', '--limit is "0": it must be an integer of at least 1'];
+        yield 'messages of a kernel' => ['--kernel-messages=-1', '--kernel-messages is "-1": it must be an integer of at least 0'];
     }
 
     /** @return array<int, array{string, string}> the tenant and the locale that each of two messages sees */

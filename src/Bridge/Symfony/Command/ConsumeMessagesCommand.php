@@ -14,6 +14,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Contracts\Service\ResetInterface;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Symfony\Internal\BusFactory;
 use Weft\Bridge\Symfony\Internal\RuntimeOptions;
 use Weft\Bridge\Symfony\Messenger\QueueType;
@@ -55,24 +56,24 @@ final class ConsumeMessagesCommand extends Command
         $queue = (string) $input->getArgument('queue');
         // A queue that no transport has could only be filled with dead letters.
         $this->transports->name($queue);
-        $concurrency = \max(1, (int) $input->getOption('concurrency'));
-        $limit = $input->getOption('limit');
-        $recycling = new Recycling((int) $input->getOption('kernel-messages'));
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
         try {
+            $concurrency = Setting::integer('--concurrency', $input->getOption('concurrency'), 1, ConsumeOptions::MAX_CONCURRENCY);
+            $limit = $input->getOption('limit') === null ? null : Setting::integer('--limit', $input->getOption('limit'), 1);
+            $recycling = new Recycling(Setting::integer('--kernel-messages', $input->getOption('kernel-messages'), 0));
             RuntimeOptions::ofProject($this->kernel->getProjectDir())->isolate();
         } catch (UsageError $refused) {
             // The console shows exceptions, and leaves errors to PHP.
             throw new InvalidArgumentException($refused->getMessage(), previous: $refused);
         }
         SymfonyStatics::isolate();
-        $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
+        $options = new ConsumeOptions(limit: $limit, stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
+        $handled = run(function () use ($queue, $concurrency, $recycling, $logger, $options): int {
             $shutDown = static fn(KernelInterface $kernel) => $kernel->shutdown();
             $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, self::reset(...), $shutDown, $logger, 'kernels');
             $handler = QueueType::handler($queue);
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();
-            $options = new ConsumeOptions(limit: $limit === null ? null : \max(1, (int) $limit), stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
 
             return $bus->consume($queue, $concurrency, $options);
         });
