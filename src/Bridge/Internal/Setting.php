@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Internal;
 
+use Weft\Internal\Boolean;
 use Weft\Pool\PoolOptions;
 use Weft\UsageError;
 
@@ -62,9 +63,7 @@ final class Setting
     /** @throws UsageError */
     public static function boolean(string $name, mixed $value): bool
     {
-        $boolean = \is_bool($value) || \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_BOOL, \FILTER_NULL_ON_FAILURE) : null;
-
-        return $boolean ?? throw self::refusal($name, $value, 'true or false');
+        return Boolean::parse($value) ?? throw self::refusal($name, $value, Boolean::WORDS);
     }
 
     /**
