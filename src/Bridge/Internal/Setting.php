@@ -30,6 +30,8 @@ final class Setting
     /**
      * @param string $name of the setting, as its owner knows it
      *
+     * @return ($least is positive-int ? positive-int : int)
+     *
      * @throws UsageError
      */
     public static function integer(string $name, mixed $value, int $least, int $most = \PHP_INT_MAX): int
