@@ -218,8 +218,8 @@ final class Bus
      * A message whose handler throws is retried or moved to the dead-letter queue with the error. So is a message that cannot be decoded
      * or has no handler. Other messages are not affected.
      *
-     * @param int<1, max>|null $concurrency handlers that run at the same time, each in its own task; null adapts the number, between 2
-     *                                      and 100, to the observed latency
+     * @param int<1, max>|null $concurrency handlers that run at the same time, each in its own task; at most 1,000,000; null adapts the
+     *                                      number, between 2 and 100, to the observed latency
      *
      * @return int number of messages that were handled or dead-lettered
      *

@@ -13,7 +13,8 @@ use Weft\Internal\Number;
  * Unary calls, streaming calls and health watches have separate limits, so that long calls do not block short ones. Each call in
  * progress takes a fiber and counts until its handler has ended, even if its client has disconnected. If the servers of a process together
  * allow more handlers than `maxFibers` of `Weft\run()`, each gets a proportional share; of the share of gRPC half is for unary calls, a
- * quarter for streams and a quarter for watches.
+ * quarter for streams and a quarter for watches. The shares are known once {@see Server::run()} is called: watches that have arrived before
+ * and are more than the share wait for a place instead of being refused.
  */
 final class Limits
 {

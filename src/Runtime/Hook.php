@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
+use Weft\Internal\Boolean;
+
 /**
  * A group of blocking calls that suspend the task instead of the process when a library makes them. See docs/reference/hooks.md.
  */
@@ -23,7 +25,7 @@ enum Hook: string
     case Names = 'names';
 
     /**
-     * Those of the environment variable `WEFT_HOOKS`: `off`, or names separated by commas; all where it is not set.
+     * Those of the environment variable `WEFT_HOOKS`: `on`, `off`, or names separated by commas; all where it is not set.
      *
      * @return list<self>
      *
@@ -32,11 +34,12 @@ enum Hook: string
     public static function fromEnvironment(): array
     {
         $value = \getenv('WEFT_HOOKS');
-        if ($value === false || \in_array($value, ['', 'on', 'all'], true)) {
+        if ($value === false || $value === '' || $value === 'all') {
             return self::cases();
         }
-        if (\in_array($value, ['off', 'none', '0'], true)) {
-            return [];
+        $isOn = $value === 'none' ? false : Boolean::parse($value);
+        if ($isOn !== null) {
+            return $isOn ? self::cases() : [];
         }
 
         return \array_map(self::named(...), \explode(',', $value));
@@ -47,17 +50,13 @@ enum Hook: string
      *
      * @internal
      *
-     * @throws \ValueError the variable has another value than 0 and 1
+     * @throws \ValueError the variable is neither true nor false
      */
     public static function queuesForHandles(): bool
     {
-        $value = \getenv('WEFT_QUEUE_FOR_HANDLES');
+        $value = (string) \getenv('WEFT_QUEUE_FOR_HANDLES');
 
-        return match ($value) {
-            '1' => true,
-            false, '', '0' => false,
-            default => throw new \ValueError("WEFT_QUEUE_FOR_HANDLES is \"$value\": it must be 0 or 1"),
-        };
+        return Boolean::parse($value) ?? throw new \ValueError("WEFT_QUEUE_FOR_HANDLES is \"$value\": it must be " . Boolean::WORDS);
     }
 
     /**

@@ -34,7 +34,7 @@ use Weft\Runtime\TaskInfo;
  *                               `WEFT_HOOKS`, or all. Without effect in a `run()` inside of another
  * @param bool|null $queueForHandles whether a task that uses a connection, transfer or stream of a library in which another task waits gets its
  *                                   turn later, in the order in which tasks ask, instead of a {@see Runtime\HandleInUseError}; by default whether
- *                                   the environment variable `WEFT_QUEUE_FOR_HANDLES` is `1`
+ *                                   the environment variable `WEFT_QUEUE_FOR_HANDLES` is true
  *
  * @return T
  *

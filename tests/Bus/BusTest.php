@@ -211,6 +211,28 @@ final class BusTest extends BusTestCase
         });
     }
 
+    /**
+     * @dataProvider numbersOutOfBounds
+     *
+     * @param \Closure(Bus): mixed $consume
+     */
+    #[DataProvider('numbersOutOfBounds')]
+    public function testANumberOfAConsumerOutOfItsBoundsIsRefused(\Closure $consume, string $complaint): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($complaint);
+        $this->inRuntime(static fn() => $consume(Bus::connect('memory:')));
+    }
+
+    /** @return iterable<string, array{\Closure(Bus): mixed, string}> */
+    public static function numbersOutOfBounds(): iterable
+    {
+        yield 'no concurrency' => [static fn(Bus $bus) => $bus->consume(self::QUEUE, 0), 'at least 1 and at most 1000000, got 0'];
+        yield 'concurrency' => [static fn(Bus $bus) => $bus->consume(self::QUEUE, \PHP_INT_MAX), 'at least 1 and at most 1000000, got 9223372036854775807'];
+        yield 'prefetch' => [static fn(Bus $bus) => new ConsumeOptions(prefetch: 1_000_001), 'The prefetch of a consumer must be at most 1000000, got 1000001'];
+        yield 'running time' => [static fn(Bus $bus) => new ConsumeOptions(stopAfter: 1.1e9), 'A consumer must run for more than 0 and at most 1000000000 seconds, got 1100000000'];
+    }
+
     public function testAMessageContinuesTheTraceThatItsSenderIsIn(): void
     {
         $this->inRuntime(function (): void {

@@ -356,8 +356,27 @@ class RetryTest extends BusTestCase
             $bus->send(self::customer(1));
             self::drain($bus);
 
-            self::assertSame([2, 1, 0], [$calls, $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->retried]);
+            self::assertSame([1, 1, 0], [$calls, $bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->retried]);
             self::assertFalse($logger->hasRecord('warning', 'Database unavailable'));
+        });
+    }
+
+    public function testHandlersThatCannotReachAnotherDatabaseAtTheSameTimeAreCalledOnceEach(): void
+    {
+        $this->inRuntime(static function (): void {
+            $other = Database::connect('postgres://reports@127.0.0.1:1/reports');
+            $calls = 0;
+            $bus = Bus::connect('memory:', Database::connect('sqlite::memory:'), new BusOptions(retry: new Retry(), logger: new RecordingLogger()))->handlers(self::storing(static function () use ($other, &$calls): void {
+                $calls++;
+                $other->execute('SELECT 1');
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            foreach (\range(1, 10) as $number) {
+                $bus->send(self::customer($number));
+            }
+            $bus->consume(self::QUEUE, concurrency: 10, options: new ConsumeOptions(stopWhenEmpty: true));
+
+            self::assertSame([10, 10], [$calls, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
     }
 

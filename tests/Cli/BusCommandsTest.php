@@ -95,6 +95,39 @@ final class BusCommandsTest extends TestCase
         yield 'negative' => ['-1'];
     }
 
+    /**
+     * @dataProvider numbersOutOfBounds
+     *
+     * @param list<string> $command and its arguments after the file
+     */
+    #[DataProvider('numbersOutOfBounds')]
+    public function testANumberOutOfItsBoundsIsRefusedWithTheOptionItsValueAndTheBound(array $command, string $complaint): void
+    {
+        $weft = Weft::run([$command[0], self::BUS, ...\array_slice($command, 1)]);
+
+        self::assertSame(1, $weft->exitCode, $weft->output);
+        // The console breaks lines, within words too.
+        self::assertStringContainsString(\str_replace(' ', '', $complaint), (string) \preg_replace('/\s+/', '', $weft->errors));
+        self::assertStringNotContainsString('Stack trace', $weft->errors);
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function numbersOutOfBounds(): iterable
+    {
+        $consume = ['consume', 'customers', '--stop-when-empty'];
+        yield 'seconds' => [[...$consume, '--stop-after=1000000001'], '--stop-after is "1000000001": it must be a number of seconds, above 0 and at most 1000000000'];
+        yield 'seconds that no float has' => [[...$consume, '--stop-after=1' . \str_repeat('0', 320)], 'above 0 and at most 1000000000'];
+        yield 'concurrency' => [[...$consume, '--concurrency=9223372036854775807'], '--concurrency is "9223372036854775807": it must be at most 1000000'];
+        yield 'concurrency that no integer has' => [[...$consume, '--concurrency=9223372036854775808'], '--concurrency is "9223372036854775808": it must be at most 1000000'];
+        yield 'no concurrency' => [[...$consume, '--concurrency=0'], '--concurrency is "0": it must be an integer of at least 1'];
+        yield 'prefetch' => [[...$consume, '--prefetch=1000001'], '--prefetch is "1000001": it must be at most 1000000'];
+        yield 'limit' => [['dead:list', 'customers', '--limit=9223372036854775808'], '--limit is "9223372036854775808": it must be at most 9223372036854775807'];
+        yield 'no limit' => [['dead:retry', 'customers', '--all', '--limit=-1'], '--limit is "-1": it must be an integer of at least 1'];
+        yield 'limit of sagas' => [['sagas:list', 'Checkout', '--limit=ten'], '--limit is "ten": it must be an integer of at least 1'];
+        yield 'rate' => [['dead:retry', 'customers', '--all', '--rate=0'], '--rate is "0": it must be a number above 0'];
+        yield 'rate with a unit' => [['dead:retry', 'customers', '--all', '--rate=5/s'], '--rate is "5/s": it must be a number above 0'];
+    }
+
     public function testAFailureThatHasANameIsOneLineAndVerboseTellsWhereItCameFrom(): void
     {
         $weft = Weft::run(['queues', self::BUS, 'nowhere']);

@@ -27,6 +27,8 @@ final class OptionsTest extends TestCase
         yield 'many workers' => ['--workers=many', '--workers is "many": it must be an integer of at least 1'];
         yield 'negative requests' => ['--max-requests=-1', '--max-requests is "-1": it must be an integer of at least 1'];
         yield 'memory' => ['--max-memory=256X', '--max-memory is "256X": it must be a number of bytes, optionally with K, M or G, such as 256M'];
+        yield 'more memory than an integer has' => ['--max-memory=9999999999G', '--max-memory is "9999999999G": it must be at most 9223372036854775807 bytes'];
+        yield 'more requests than an integer has' => ['--max-requests=9223372036854775808', '--max-requests is "9223372036854775808": it must be at most 9223372036854775807'];
         yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds, at least 0'];
         yield 'hang' => ['--hang-timeout=-2', '--hang-timeout is "-2": it must be a number of seconds, at least 0'];
         yield 'log' => ['--log=xml', '--log is "xml": it must be text or json'];

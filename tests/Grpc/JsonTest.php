@@ -50,6 +50,26 @@ final class JsonTest extends TestCase
         yield 'HTTP/2' => ['http2-prior-knowledge'];
     }
 
+    /**
+     * RFC 9110 §9.1 and §9.3.2
+     *
+     * @dataProvider versions
+     */
+    #[DataProvider('versions')]
+    public function testHeadIsAnsweredLikeGetWithoutTheBody(string $version): void
+    {
+        foreach (['/v1/shelves/3/books/a', '/v1/books/newest', '/v1/books/lost', '/v1/search?words=a', '/v1/shelves/s/books?limit=3'] as $path) {
+            $get = self::ask('GET', $path, null, "--$version");
+            $head = self::ask('HEAD', $path, null, "--$version", '--head');
+
+            $fields = static fn(Answer $answer): array => [$answer->httpStatus(), $answer->field('content-type'), $answer->field('content-length')];
+            self::assertSame($fields($get), $fields($head), $path);
+            // curl prints the head where the body would be.
+            self::assertStringEndsWith("\r\n\r\n", $head->body);
+        }
+        self::assertSame(404, self::ask('HEAD', '/v1/import', null, "--$version", '--head')->httpStatus());
+    }
+
     public function testTheSamePortServesGrpcAndPagesToo(): void
     {
         self::assertSame('a page', self::ask('GET', '/page')->body);
@@ -67,7 +87,8 @@ final class JsonTest extends TestCase
             self::assertSame(200, self::ask('GET', '/v1/books/x')->httpStatus());
             self::assertSame(404, self::ask('GET', '/v1/nothing')->httpStatus());
             $wrong = self::ask('DELETE', '/v1/books/x');
-            self::assertSame([405, 'GET'], [$wrong->httpStatus(), $wrong->field('allow')]);
+            self::assertSame([405, 'GET, HEAD'], [$wrong->httpStatus(), $wrong->field('allow')]);
+            self::assertSame(200, self::ask('HEAD', '/v1/books/x', null, '--head')->httpStatus());
             self::assertSame(415, self::$server->post('/library.Library/GetBook', '', '--http1.1')->httpStatus());
         } finally {
             self::$server->stop();
@@ -225,7 +246,7 @@ final class JsonTest extends TestCase
         $asked = self::ask('OPTIONS', '/v1/shelves/1/books', null, '-H', 'origin: https://app.example', '-H', 'access-control-request-method: POST', '-H', 'access-control-request-headers: content-type');
         $answer = self::ask('GET', '/v1/books/newest', null, '-H', 'origin: https://app.example');
 
-        self::assertSame([204, 'GET, POST', 'content-type', 'https://app.example'], [
+        self::assertSame([204, 'GET, HEAD, POST', 'content-type', 'https://app.example'], [
             $asked->httpStatus(), $asked->field('access-control-allow-methods'), $asked->field('access-control-allow-headers'), $asked->field('access-control-allow-origin'),
         ]);
         self::assertSame('https://app.example', $answer->field('access-control-allow-origin'));

@@ -36,6 +36,12 @@ final class EnvironmentTest extends TestCase
         yield 'unset' => ['WEFT_HOOKS', Hook::cases()];
         yield 'on' => ['WEFT_HOOKS=on', Hook::cases()];
         yield 'off' => ['WEFT_HOOKS=off', []];
+        foreach (['yes', 'TRUE', '1', 'all'] as $value) {
+            yield $value => ["WEFT_HOOKS=$value", Hook::cases()];
+        }
+        foreach (['no', 'false', '0', 'none'] as $value) {
+            yield $value => ["WEFT_HOOKS=$value", []];
+        }
         yield 'one' => ['WEFT_HOOKS=sleep', [Hook::Sleep]];
         yield 'some' => ['WEFT_HOOKS=pipes, sockets', [Hook::Pipes, Hook::Sockets]];
     }
@@ -67,8 +73,12 @@ final class EnvironmentTest extends TestCase
     {
         yield 'unset' => ['WEFT_QUEUE_FOR_HANDLES', false];
         yield 'empty' => ['WEFT_QUEUE_FOR_HANDLES=', false];
-        yield '0' => ['WEFT_QUEUE_FOR_HANDLES=0', false];
-        yield '1' => ['WEFT_QUEUE_FOR_HANDLES=1', true];
+        foreach (['1', 'true', 'yes', 'on', 'YES', 'True'] as $value) {
+            yield $value => ["WEFT_QUEUE_FOR_HANDLES=$value", true];
+        }
+        foreach (['0', 'false', 'no', 'off', 'Off'] as $value) {
+            yield $value => ["WEFT_QUEUE_FOR_HANDLES=$value", false];
+        }
     }
 
     /** @dataProvider switches */
@@ -82,10 +92,10 @@ final class EnvironmentTest extends TestCase
 
     public function testAValueThatIsNoneIsRefused(): void
     {
-        \putenv('WEFT_QUEUE_FOR_HANDLES=yes');
+        \putenv('WEFT_QUEUE_FOR_HANDLES=perhaps');
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('WEFT_QUEUE_FOR_HANDLES is "yes": it must be 0 or 1');
+        $this->expectExceptionMessage('WEFT_QUEUE_FOR_HANDLES is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
         Hook::queuesForHandles();
     }
 }

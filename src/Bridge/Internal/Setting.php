@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Internal;
 
+use Weft\Internal\Boolean;
 use Weft\Pool\PoolOptions;
 use Weft\UsageError;
 
@@ -29,21 +30,25 @@ final class Setting
     /**
      * @param string $name of the setting, as its owner knows it
      *
+     * @return ($least is positive-int ? positive-int : int)
+     *
      * @throws UsageError
      */
-    public static function integer(string $name, mixed $value, int $least): int
+    public static function integer(string $name, mixed $value, int $least, int $most = \PHP_INT_MAX): int
     {
-        $number = \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_INT, ['options' => ['min_range' => $least]]) : false;
+        $number = \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_INT, ['options' => ['min_range' => $least, 'max_range' => $most]]) : false;
 
-        return $number === false ? throw self::refusal($name, $value, "an integer of at least $least") : $number;
+        return $number === false ? throw self::refusal($name, $value, "an integer of at least $least" . ($most === \PHP_INT_MAX ? '' : " and at most $most")) : $number;
     }
 
     /** @throws UsageError */
-    public static function seconds(string $name, mixed $value): float
+    public static function seconds(string $name, mixed $value, float $most = \INF): float
     {
         $isNumber = \is_int($value) || \is_float($value) || \is_string($value) && \is_numeric($value);
 
-        return $isNumber && (float) $value >= 0.0 ? (float) $value : throw self::refusal($name, $value, 'a number of seconds, at least 0');
+        return $isNumber && (float) $value >= 0.0 && (float) $value <= $most
+            ? (float) $value
+            : throw self::refusal($name, $value, 'a number of seconds, at least 0' . ($most === \INF ? '' : " and at most $most"));
     }
 
     /** @throws UsageError */
@@ -60,9 +65,7 @@ final class Setting
     /** @throws UsageError */
     public static function boolean(string $name, mixed $value): bool
     {
-        $boolean = \is_bool($value) || \is_int($value) || \is_string($value) ? \filter_var($value, \FILTER_VALIDATE_BOOL, \FILTER_NULL_ON_FAILURE) : null;
-
-        return $boolean ?? throw self::refusal($name, $value, 'true or false');
+        return Boolean::parse($value) ?? throw self::refusal($name, $value, Boolean::WORDS);
     }
 
     /**

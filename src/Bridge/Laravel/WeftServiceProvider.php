@@ -8,6 +8,7 @@ use Illuminate\Database\Connection;
 use Illuminate\Database\DatabaseManager;
 use Illuminate\Queue\QueueManager;
 use Illuminate\Support\ServiceProvider;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Laravel\Console\ServeCommand;
 use Weft\Bridge\Laravel\Console\WorkCommand;
 use Weft\Bridge\Laravel\Database\Connector;
@@ -25,7 +26,7 @@ final class WeftServiceProvider extends ServiceProvider
     {
         $this->mergeConfigFrom(__DIR__ . '/config/weft.php', 'weft');
         $this->app->singleton(Connector::class, static fn($app): Connector => new Connector((array) $app->make('config')->get('weft.database.pool', [])));
-        if (\extension_loaded('weft') && (bool) $this->app->make('config')->get('weft.database.enabled')) {
+        if (\extension_loaded('weft') && Setting::boolean('"enabled" of "database" in config/weft.php', Setting::given($this->app->make('config')->get('weft.database.enabled')) ?? true)) {
             foreach (['pgsql', 'mysql', 'mariadb', 'sqlite'] as $driver) {
                 $this->app->bind("db.connector.$driver", static fn($app): Connector => $app->make(Connector::class));
             }

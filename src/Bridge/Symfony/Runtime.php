@@ -10,6 +10,7 @@ use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime;
 use Weft\Bridge\Symfony\Internal\RememberingResolver;
 use Weft\Bridge\Symfony\Internal\Runner;
+use Weft\Bridge\Symfony\Internal\RuntimeOptions;
 
 /**
  * Serves a Symfony application by Weft, without a change to its front controller:
@@ -32,7 +33,7 @@ use Weft\Bridge\Symfony\Internal\Runner;
  * | `kernel_age` | `WEFT_KERNEL_AGE` | 0 | and after so many seconds |
  * | `kernel_memory` | `WEFT_KERNEL_MEMORY` | 0 | and when so many bytes of PHP's memory are in use, such as `256M` |
  * | `cancel_on_disconnect` | `WEFT_CANCEL_ON_DISCONNECT` | false | whether a request is cancelled when its client disconnects |
- * | `isolate` | `WEFT_ISOLATE` | – | static properties of the application that each kernel has its own of: `App\Registry::$user`, a list or with commas |
+ * | `isolate` | `WEFT_ISOLATE` | – | static properties of the application that each kernel has its own of, also those of `weft:messenger:consume`: `App\Registry::$user`, a list or with commas |
  * | `public_dir` | `WEFT_PUBLIC_DIR` | the front controller's | files in it are served; empty: none |
  */
 final class Runtime extends SymfonyRuntime
@@ -53,6 +54,6 @@ final class Runtime extends SymfonyRuntime
             return parent::getRunner($application);
         }
 
-        return new Runner($application, $this->factory, $this->options);
+        return new Runner($application, $this->factory, new RuntimeOptions($this->options));
     }
 }

@@ -38,23 +38,6 @@ abstract class BusCommand extends Command
     /** @return int the exit code */
     abstract protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int;
 
-    /**
-     * @return ($least is positive-int ? ?positive-int : ?int)
-     *
-     * @throws InvalidArgumentException when it is not a number from `$least` on
-     */
-    protected static function number(InputInterface $input, string $option, int $least = 1): ?int
-    {
-        $value = $input->getOption($option);
-        if ($value === null) {
-            return null;
-        }
-
-        return \ctype_digit($value) && (int) $value >= $least
-            ? (int) $value
-            : throw new InvalidArgumentException("--{$option} must be a number of at least {$least}, got \"{$value}\".");
-    }
-
     /** Foreign text for a table or a line with tags of the console. */
     public static function cell(string $text): string
     {

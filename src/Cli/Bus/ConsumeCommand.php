@@ -31,11 +31,12 @@ final class ConsumeCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $bus->consume($input->getArgument('queue'), self::number($input, 'concurrency'), new ConsumeOptions(
-            prefetch: self::number($input, 'prefetch'),
-            limit: self::number($input, 'limit'),
+        $option = static fn(string $name): ?string => $input->getOption($name);
+        $bus->consume($input->getArgument('queue'), Quantity::positive('concurrency', $option('concurrency'), ConsumeOptions::MAX_CONCURRENCY), new ConsumeOptions(
+            prefetch: Quantity::positive('prefetch', $option('prefetch'), ConsumeOptions::MAX_PREFETCH),
+            limit: Quantity::positive('limit', $option('limit')),
             stopWhenEmpty: $input->getOption('stop-when-empty'),
-            stopAfter: Quantity::duration('stop-after', $input->getOption('stop-after')),
+            stopAfter: Quantity::duration('stop-after', $option('stop-after'), ConsumeOptions::MAX_STOP_AFTER),
         ));
         $stats = $bus->admin()->stats();
         $output->writeln("{$stats->succeeded()} succeeded, {$stats->retried} retried later, {$stats->deadLettered} dead-lettered, {$stats->duplicates} duplicates");

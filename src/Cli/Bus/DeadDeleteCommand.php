@@ -9,6 +9,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Cli\Internal\Quantity;
 
 /** `weft dead:delete`: deletes dead letters. */
 #[AsCommand(name: 'dead:delete', description: 'Delete dead letters permanently')]
@@ -26,7 +27,7 @@ final class DeadDeleteCommand extends DeadCommand
     {
         self::requireChoice($input);
         $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
-        $limit = self::number($input, 'limit');
+        $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
             self::print($output, ...$found);

@@ -8,6 +8,7 @@ use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Cli\Internal\Quantity;
 
 /** `weft dead:list`: the dead letters of a queue, oldest first. */
 #[AsCommand(name: 'dead:list', description: 'List the dead letters of a queue')]
@@ -22,7 +23,7 @@ final class DeadListCommand extends DeadCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
-        $found = $letters->peek(self::number($input, 'limit') ?? 100, self::filter($input));
+        $found = $letters->peek(Quantity::positive('limit', $input->getOption('limit')) ?? 100, self::filter($input));
         self::print($output, ...$found);
         $output->writeln(\count($found) . ' of ' . $letters->count() . ' dead letters');
 

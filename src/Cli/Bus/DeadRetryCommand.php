@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Cli\Bus;
 
 use Symfony\Component\Console\Attribute\AsCommand;
-use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Cli\Internal\Quantity;
 
 /** `weft dead:retry`: gives dead letters back to their queue. */
 #[AsCommand(name: 'dead:retry', description: 'Move dead letters back to their queue; they keep their ids')]
@@ -27,12 +27,9 @@ final class DeadRetryCommand extends DeadCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         self::requireChoice($input);
-        $rate = $input->getOption('rate');
-        if ($rate !== null && !(\is_numeric($rate) && $rate > 0)) {
-            throw new InvalidArgumentException("--rate must be a number above 0, got \"{$rate}\".");
-        }
+        $rate = Quantity::rate('rate', $input->getOption('rate'));
         $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
-        $limit = self::number($input, 'limit');
+        $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
             self::print($output, ...$found);
@@ -40,7 +37,7 @@ final class DeadRetryCommand extends DeadCommand
 
             return self::SUCCESS;
         }
-        $output->writeln($letters->retry(self::filter($input), $rate === null ? null : (float) $rate, $limit) . ' retried');
+        $output->writeln($letters->retry(self::filter($input), $rate, $limit) . ' retried');
 
         return self::SUCCESS;
     }

@@ -13,6 +13,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\Saga\SagaStatus;
+use Weft\Cli\Internal\Quantity;
 
 /** `weft sagas:list`: the sagas there are, newest first. */
 #[AsCommand(name: 'sagas:list', description: 'List sagas with their status, newest first')]
@@ -28,7 +29,7 @@ final class SagasListCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $sagas = $bus->admin()->sagas()->list($input->getArgument('saga'), self::status($input->getOption('status')), self::number($input, 'limit') ?? 100);
+        $sagas = $bus->admin()->sagas()->list($input->getArgument('saga'), self::status($input->getOption('status')), Quantity::positive('limit', $input->getOption('limit')) ?? 100);
         $table = new Table($output);
         $table->setHeaders(['saga', 'id', 'status', 'version', 'started', 'expires', 'ended', 'reason']);
         foreach ($sagas as $saga) {

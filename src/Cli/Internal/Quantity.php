@@ -15,15 +15,23 @@ final class Quantity
 {
     private const UNITS = ['' => 1, 'K' => 1024, 'M' => 1024 ** 2, 'G' => 1024 ** 3];
 
-    /** @return ($text is null ? null : int) */
-    public static function positive(string $option, ?string $text): ?int
+    /**
+     * @param positive-int $most
+     *
+     * @return ($text is null ? null : positive-int)
+     */
+    public static function positive(string $option, ?string $text, int $most = \PHP_INT_MAX): ?int
     {
         if ($text === null) {
             return null;
         }
-        $number = \filter_var($text, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1]]);
+        $number = \filter_var($text, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1, 'max_range' => $most]]);
+        if ($number === false) {
+            throw self::refusal($option, $text, \preg_match('/^\d*[1-9]\d*$/D', $text) === 1 ? "at most $most" : 'an integer of at least 1');
+        }
 
-        return $number === false ? throw self::refusal($option, $text, 'an integer of at least 1') : $number;
+        /** @var positive-int */
+        return $number;
     }
 
     /** @return ($text is null ? null : float) */
@@ -33,14 +41,24 @@ final class Quantity
     }
 
     /** @return ($text is null ? null : float) */
-    public static function duration(string $option, ?string $text): ?float
+    public static function duration(string $option, ?string $text, float $most): ?float
     {
         if ($text === null) {
             return null;
         }
         $seconds = self::decimal($text) ?? 0.0;
 
-        return $seconds > 0.0 ? $seconds : throw self::refusal($option, $text, 'a number of seconds, above 0');
+        return $seconds > 0.0 && $seconds <= $most ? $seconds : throw self::refusal($option, $text, "a number of seconds, above 0 and at most $most");
+    }
+
+    /** @return ($text is null ? null : float) */
+    public static function rate(string $option, ?string $text): ?float
+    {
+        if ($text === null) {
+            return null;
+        }
+
+        return \is_numeric($text) && (float) $text > 0.0 ? (float) $text : throw self::refusal($option, $text, 'a number above 0');
     }
 
     /** @return ($text is null ? null : int) */
@@ -49,11 +67,13 @@ final class Quantity
         if ($text === null) {
             return null;
         }
-        if (\preg_match('/^([1-9]\d{0,9})([KMG]?)$/i', $text, $parts) !== 1) {
+        if (\preg_match('/^([1-9]\d*)([KMG]?)$/iD', $text, $parts) !== 1) {
             throw self::refusal($option, $text, 'a number of bytes, optionally with K, M or G, such as 256M');
         }
+        $number = \filter_var($parts[1], \FILTER_VALIDATE_INT);
+        $bytes = $number === false ? null : $number * self::UNITS[\strtoupper($parts[2])];
 
-        return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
+        return \is_int($bytes) ? $bytes : throw self::refusal($option, $text, 'at most ' . \PHP_INT_MAX . ' bytes');
     }
 
     private static function decimal(string $text): ?float

@@ -151,6 +151,37 @@ final class ApplicationTest extends TestCase
         self::assertSame(['about 6-1', 'about 6-2', 'about 6-3', 'about 6-4', 'about 6-5', 'about 6-6'], $quotes);
     }
 
+    public function testASwitchOfTheEnvironmentHasTheWordsOfEveryOther(): void
+    {
+        foreach (['on', 'no'] as $public) {
+            $this->sites[] = $site = Site::ofCopy($this->directory(), ['.env' => "WEFT_PUBLIC=$public\n", 'public/there.txt' => 'there'], []);
+            self::assertSame($public === 'on' ? 200 : 404, (new Browser($site->address))->get('/there.txt')->status);
+        }
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('"enabled" of "database" in config/weft.php is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
+        Site::onWeft($this->directory(), ['WEFT_DATABASE' => 'perhaps']);
+    }
+
+    /** @dataProvider badOptions */
+    #[DataProvider('badOptions')]
+    public function testANumberOfAWorkerThatIsNoneIsRefusedWithItsOption(string $option, string $complaint): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->directory());
+
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage($complaint);
+        $site->artisan('weft:work', '--stop-when-empty', $option);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function badOptions(): iterable
+    {
+        yield 'concurrency' => ['--concurrency=many', '--concurrency is "many": it must be an integer of at least 1 and at most 1000000'];
+        yield 'seconds with a unit' => ['--max-time=1h', '--max-time is "1h": it must be a number of seconds, at least 0 and at most 1000000000'];
+        yield 'too many seconds' => ['--max-time=1000000001', '--max-time is "1000000001": it must be a number of seconds, at least 0 and at most 1000000000'];
+        yield 'negative' => ['--max-jobs=-1', '--max-jobs is "-1": it must be an integer of at least 0'];
+    }
+
     public function testAFailedJobIsStoredAndRetriedByLaravelsOwnCommand(): void
     {
         $this->sites[] = $site = Site::onWeft($this->directory(), ['API_URL' => 'http://127.0.0.1:1']);

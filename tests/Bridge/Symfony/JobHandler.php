@@ -20,6 +20,13 @@ final class JobHandler
     /** @var array<int, string> by number of the message */
     public static array $trusted = [];
 
+    /** Two properties as an application has them, which only `isolate` keeps apart. */
+    public static string $tenant = '';
+    public static string $locale = '';
+
+    /** @var array<int, array{string, string}> tenant and locale, by number of the message */
+    public static array $seen = [];
+
     /** @var array<int, true> the handlers that have run, one for each kernel */
     public static array $instances = [];
 
@@ -38,6 +45,7 @@ final class JobHandler
         match ($job->what) {
             'together' => self::together($job->number),
             'trust' => self::trust($job->number),
+            'become' => self::become($job->number),
             'send and give up' => $this->sendAndGiveUp(),
             'send' => $this->bus->dispatch(new Job('note', $job->number)),
             default => null,
@@ -59,6 +67,15 @@ final class JobHandler
         Request::setTrustedProxies(["192.0.2.$number"], Request::HEADER_X_FORWARDED_FOR);
         self::together(2);
         self::$trusted[$number] = \implode(Request::getTrustedProxies());
+    }
+
+    /** Two messages set static properties of the application, and then both read them. */
+    private static function become(int $number): void
+    {
+        self::$tenant = "tenant $number";
+        self::$locale = "locale $number";
+        self::together(2);
+        self::$seen[$number] = [self::$tenant, self::$locale];
     }
 
     private function sendAndGiveUp(): never

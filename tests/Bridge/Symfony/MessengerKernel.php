@@ -48,6 +48,11 @@ final class MessengerKernel extends Kernel
         });
     }
 
+    public function getProjectDir(): string
+    {
+        return $this->directory;
+    }
+
     public function getCacheDir(): string
     {
         return "$this->directory/cache";

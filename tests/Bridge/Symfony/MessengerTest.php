@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge\Symfony;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Bundle\FrameworkBundle\Console\Application;
 use Symfony\Component\Console\Input\ArrayInput;
@@ -24,7 +25,7 @@ final class MessengerTest extends TestCase
     {
         $this->directory = \sys_get_temp_dir() . '/weft-messenger-' . \bin2hex(\random_bytes(6));
         \mkdir($this->directory);
-        JobHandler::$handled = JobHandler::$instances = JobHandler::$trusted = JobHandler::$found = LetterHandler::$handled = [];
+        JobHandler::$handled = JobHandler::$instances = JobHandler::$trusted = JobHandler::$found = JobHandler::$seen = LetterHandler::$handled = [];
         JobHandler::$waiting = 0;
         // PHP keeps the container of the first test, so the path is not a part of it.
         $_ENV['MESSENGER_TEST_BUS'] = "sqlite:$this->directory/bus.db";
@@ -35,6 +36,7 @@ final class MessengerTest extends TestCase
 
     protected function tearDown(): void
     {
+        unset($_SERVER['WEFT_ISOLATE'], $_SERVER['APP_RUNTIME_OPTIONS']);
         $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($this->directory, \FilesystemIterator::SKIP_DOTS), \RecursiveIteratorIterator::CHILD_FIRST);
         foreach ($files as $file) {
             $file->isDir() ? \rmdir($file->getPathname()) : \unlink($file->getPathname());
@@ -98,6 +100,31 @@ final class MessengerTest extends TestCase
         self::assertSame([1 => '192.0.2.1', 2 => '192.0.2.2'], JobHandler::$trusted);
     }
 
+    public function testStaticPropertiesThatTheEnvironmentNamesAreThoseOfAKernel(): void
+    {
+        $_SERVER['WEFT_ISOLATE'] = JobHandler::class . '::$tenant';
+
+        self::assertSame(['tenant 1', 'tenant 2'], \array_column($this->become(), 0));
+    }
+
+    public function testStaticPropertiesThatComposerJsonNamesAreThoseOfAKernel(): void
+    {
+        \file_put_contents("$this->directory/composer.json", \json_encode(['extra' => ['runtime' => ['isolate' => [JobHandler::class . '::$locale']]]]));
+
+        self::assertSame(['locale 1', 'locale 2'], \array_column($this->become(), 1));
+    }
+
+    public function testAPropertyToIsolateThatDoesNotExistIsRefusedWithTheOptionThatNamesIt(): void
+    {
+        $_SERVER['APP_RUNTIME_OPTIONS'] = ['isolate' => JobHandler::class . '::$missing'];
+
+        [$code, $output] = $this->command('jobs', '--stop-when-empty');
+
+        self::assertSame(1, $code);
+        self::assertStringContainsString(self::withoutSpaces('"isolate" in extra.runtime of composer.json: '), self::withoutSpaces($output));
+        self::assertStringContainsString('missing', $output);
+    }
+
     public function testAMessageIsHandledOnceAlthoughTheResetAfterItFails(): void
     {
         foreach (['fail to reset', 'note'] as $what) {
@@ -127,6 +154,36 @@ final class MessengerTest extends TestCase
 
         self::assertSame(1, $code);
         self::assertStringContainsString(self::withoutSpaces('No transport of framework.messenger has the queue "letters". Queues of transports: jobs, post'), self::withoutSpaces($output));
+    }
+
+    /** @dataProvider badOptions */
+    #[DataProvider('badOptions')]
+    public function testANumberThatIsNoneIsRefusedWithItsOption(string $option, string $complaint): void
+    {
+        [$code, $output] = $this->command('jobs', '--stop-when-empty', $option);
+
+        self::assertSame(1, $code);
+        self::assertStringContainsString(self::withoutSpaces($complaint), self::withoutSpaces($output));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function badOptions(): iterable
+    {
+        yield 'concurrency' => ['--concurrency=many', '--concurrency is "many": it must be an integer of at least 1 and at most 1000000'];
+        yield 'limit' => ['--limit=0', '--limit is "0": it must be an integer of at least 1'];
+        yield 'messages of a kernel' => ['--kernel-messages=-1', '--kernel-messages is "-1": it must be an integer of at least 0'];
+    }
+
+    /** @return array<int, array{string, string}> the tenant and the locale that each of two messages sees */
+    private function become(): array
+    {
+        foreach ([1, 2] as $number) {
+            $this->messages()->dispatch(new Job('become', $number));
+        }
+        $this->consume('--concurrency=2', '--limit=2');
+        \ksort(JobHandler::$seen);
+
+        return JobHandler::$seen;
     }
 
     private function messages(): MessageBusInterface

@@ -50,6 +50,28 @@ final class SqliteTest extends TransportConformance
         });
     }
 
+    public function testQueuesGetFreeIdsWhenTheNumbersBeginAgain(): void
+    {
+        $this->on(function (): void {
+            $database = Database::connect($this->dsn());
+            $transport = Sqlite::connect($this->dsn(), $database);
+            $transport->declare($this->queue(), [$this->type('a')]);
+            // Two to the power of 23: one for each reply queue of a process, and for each consumer.
+            $database->execute("UPDATE sqlite_sequence SET seq = 8388603 WHERE name = 'weft_consumers'");
+            $transport->declare($this->queue('b'), [$this->type('b')]);
+            $transport->declare($this->queue('c'), [$this->type('c')]);
+
+            $ids = $database->execute('SELECT id FROM weft_queues')->column();
+            self::assertCount(6, \array_unique($ids));
+            self::assertContains(8_388_606, $ids);
+            self::assertLessThanOrEqual(8_388_606, \max($ids));
+            $transport->publish([$this->message('a', '1'), $this->message('b', '2'), $this->message('c', '3')]);
+            self::assertSame([['1'], ['2'], ['3']], [$this->drain($transport), $this->drain($transport, 'b'), $this->drain($transport, 'c')]);
+            $transport->close();
+            $database->close();
+        });
+    }
+
     public function testAConsumerThatWaitsWritesNothing(): void
     {
         $this->on(function (Transport $transport): void {

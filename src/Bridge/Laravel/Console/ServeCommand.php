@@ -101,6 +101,7 @@ final class ServeCommand extends Command
             $size = $size === null ? null : Setting::integer('--applications, or "applications" in config/weft.php,', $size, 1);
             // Off, as under PHP-FPM: what a request has begun is finished although its client has gone.
             $cancelOnDisconnect = Setting::boolean('"cancel_on_disconnect" in config/weft.php', Setting::given($config->get('weft.cancel_on_disconnect')) ?? false);
+            $servesFiles = Setting::boolean('"public" in config/weft.php', Setting::given($config->get('weft.public')) ?? true);
             $applications = Applications::of($application, $size, $logger, onOctane: (bool) $this->option('octane'));
         } catch (UsageError $refused) {
             $logger->critical($refused->getMessage());
@@ -114,7 +115,7 @@ final class ServeCommand extends Command
         $public = $application->make('path.public');
         $app = new App($logger, (bool) $config->get('app.debug'));
         $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect);
-        $router->fallback((bool) $config->get('weft.public', true) ? new PublicDirectory($public, $applications, isOptional: true) : $applications);
+        $router->fallback($servesFiles ? new PublicDirectory($public, $applications, isOptional: true) : $applications);
         try {
             $app->run();
         } catch (ListenException $refused) {

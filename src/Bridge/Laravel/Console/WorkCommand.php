@@ -7,6 +7,7 @@ namespace Weft\Bridge\Laravel\Console;
 use Illuminate\Console\Command;
 use Illuminate\Foundation\Application;
 use Illuminate\Queue\WorkerOptions;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Laravel\Internal\Applications;
 use Weft\Bridge\Laravel\Internal\WorkerControl;
 use Weft\Bridge\Laravel\Queue\QueueType;
@@ -15,6 +16,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Internal\Clock;
 use Weft\Log\StreamLogger;
+use Weft\UsageError;
 
 use function Weft\detach;
 use function Weft\run;
@@ -50,31 +52,40 @@ final class WorkCommand extends Command
 
             return self::FAILURE;
         }
-        $handled = run(fn(): int => $this->consume($application, $queue, $connection));
+        try {
+            $concurrency = $this->integer('concurrency', 1, ConsumeOptions::MAX_CONCURRENCY);
+            $options = new WorkerOptions(backoff: $this->integer('backoff'), timeout: $this->integer('timeout'), maxTries: $this->integer('tries'));
+            $limit = $this->integer('max-jobs');
+            $seconds = Setting::seconds('--max-time', $this->option('max-time'), ConsumeOptions::MAX_STOP_AFTER);
+            $logger = StreamLogger::fromEnvironment();
+            $applications = Applications::of($application, $concurrency, $logger);
+        } catch (UsageError $refused) {
+            $this->error($refused->getMessage());
+
+            return self::FAILURE;
+        }
+        $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
+        $handler = QueueType::handler($name);
+        $handled = run(function () use ($application, $applications, $queue, $connection, $name, $handler, $options, $concurrency, $limit, $seconds, $logger): int {
+            $bus = $queue->buses()->bus(new $handler($applications->pool, $connection, $name, $options));
+            $bus->queue($name)->declare();
+
+            return $this->work($bus, $name, $concurrency, $limit, $seconds, new WorkerControl($application, (bool) $this->option('force'), $logger));
+        });
         $this->line("$handled jobs handled", null, 'v');
 
         return self::SUCCESS;
     }
 
-    private function consume(Application $application, WeftQueue $queue, string $connection): int
+    /** @throws UsageError that names the option */
+    private function integer(string $option, int $least = 0, int $most = \PHP_INT_MAX): int
     {
-        $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
-        $concurrency = \max(1, (int) $this->option('concurrency'));
-        $logger = StreamLogger::fromEnvironment();
-        $applications = Applications::of($application, $concurrency, $logger);
-        $options = new WorkerOptions(backoff: (int) $this->option('backoff'), timeout: (int) $this->option('timeout'), maxTries: (int) $this->option('tries'));
-        $handler = QueueType::handler($name);
-        $bus = $queue->buses()->bus(new $handler($applications->pool, $connection, $name, $options));
-        $bus->queue($name)->declare();
-
-        return $this->work($bus, $name, $concurrency, new WorkerControl($application, (bool) $this->option('force'), $logger));
+        return Setting::integer("--$option", $this->option($option), $least, $most);
     }
 
     /** @return int how many jobs were handled */
-    private function work(Bus $bus, string $queue, int $concurrency, WorkerControl $control): int
+    private function work(Bus $bus, string $queue, int $concurrency, int $limit, float $seconds, WorkerControl $control): int
     {
-        $limit = (int) $this->option('max-jobs');
-        $seconds = (float) $this->option('max-time');
         $until = $seconds > 0.0 ? Clock::monotonic() + $seconds : null;
         $stopWhenEmpty = (bool) $this->option('stop-when-empty');
         $handled = 0;

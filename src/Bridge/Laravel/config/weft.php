@@ -60,7 +60,7 @@ return [
         /*
          * Options of the pools: size, sizeTotal, minimumIdle, name. A connection has its own by 'pool' in config/database.php.
          */
-        'pool' => ['size' => (int) env('WEFT_POOL_SIZE', 20)],
+        'pool' => ['size' => env('WEFT_POOL_SIZE', 20)],
     ],
 
     /*

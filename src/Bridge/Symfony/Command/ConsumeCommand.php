@@ -6,12 +6,15 @@ namespace Weft\Bridge\Symfony\Command;
 
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidOptionException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bus\Bus;
 use Weft\Bus\ConsumeOptions;
+use Weft\UsageError;
 
 use function Weft\run;
 
@@ -36,12 +39,17 @@ final class ConsumeCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         $queue = (string) $input->getArgument('queue');
-        $limit = $input->getOption('limit');
-        $handled = run(function () use ($queue, $limit, $input): int {
+        try {
+            $concurrency = Setting::integer('--concurrency', $input->getOption('concurrency'), 1, ConsumeOptions::MAX_CONCURRENCY);
+            $limit = $input->getOption('limit') === null ? null : Setting::integer('--limit', $input->getOption('limit'), 1);
+        } catch (UsageError $refused) {
+            throw new InvalidOptionException($refused->getMessage(), previous: $refused);
+        }
+        $options = new ConsumeOptions(limit: $limit, stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
+        $handled = run(function () use ($queue, $concurrency, $options): int {
             $this->bus->queue($queue)->declare();
-            $options = new ConsumeOptions(limit: $limit === null ? null : \max(1, (int) $limit), stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
 
-            return $this->bus->consume($queue, \max(1, (int) $input->getOption('concurrency')), $options);
+            return $this->bus->consume($queue, $concurrency, $options);
         });
         $output->writeln("$handled messages handled", OutputInterface::VERBOSITY_VERBOSE);
 

@@ -7,13 +7,16 @@ namespace Weft\Bridge\Symfony\Command;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Contracts\Service\ResetInterface;
+use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Symfony\Internal\BusFactory;
+use Weft\Bridge\Symfony\Internal\RuntimeOptions;
 use Weft\Bridge\Symfony\Messenger\QueueType;
 use Weft\Bridge\Symfony\Messenger\Transports;
 use Weft\Bus\ConsumeOptions;
@@ -21,12 +24,14 @@ use Weft\Http\ApplicationPool;
 use Weft\Http\Internal\SymfonyStatics;
 use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
+use Weft\UsageError;
 
 use function Weft\run;
 
 /**
  * `bin/console weft:messenger:consume orders`: handles the messages that Messenger has sent to `weft://orders`, each in a kernel of its
- * own, so that handlers that wait do not hold up others and share no services.
+ * own, so that handlers that wait do not hold up others and share no services, nor the static properties that the option `isolate` of the
+ * runtime names.
  */
 #[AsCommand(name: 'weft:messenger:consume', description: 'Handle messages of Messenger, many at once, each in a kernel of its own')]
 final class ConsumeMessagesCommand extends Command
@@ -51,18 +56,24 @@ final class ConsumeMessagesCommand extends Command
         $queue = (string) $input->getArgument('queue');
         // A queue that no transport has could only be filled with dead letters.
         $this->transports->name($queue);
-        $concurrency = \max(1, (int) $input->getOption('concurrency'));
-        $limit = $input->getOption('limit');
-        $recycling = new Recycling((int) $input->getOption('kernel-messages'));
         $logger = $this->logger ?? StreamLogger::fromEnvironment();
+        try {
+            $concurrency = Setting::integer('--concurrency', $input->getOption('concurrency'), 1, ConsumeOptions::MAX_CONCURRENCY);
+            $limit = $input->getOption('limit') === null ? null : Setting::integer('--limit', $input->getOption('limit'), 1);
+            $recycling = new Recycling(Setting::integer('--kernel-messages', $input->getOption('kernel-messages'), 0));
+            RuntimeOptions::ofProject($this->kernel->getProjectDir())->isolate();
+        } catch (UsageError $refused) {
+            // The console shows exceptions, and leaves errors to PHP.
+            throw new InvalidArgumentException($refused->getMessage(), previous: $refused);
+        }
         SymfonyStatics::isolate();
-        $handled = run(function () use ($queue, $concurrency, $limit, $recycling, $logger, $input): int {
+        $options = new ConsumeOptions(limit: $limit, stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
+        $handled = run(function () use ($queue, $concurrency, $recycling, $logger, $options): int {
             $shutDown = static fn(KernelInterface $kernel) => $kernel->shutdown();
             $kernels = new ApplicationPool(fn(): KernelInterface => clone $this->kernel, $concurrency, 60.0, $recycling, self::reset(...), $shutDown, $logger, 'kernels');
             $handler = QueueType::handler($queue);
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();
-            $options = new ConsumeOptions(limit: $limit === null ? null : \max(1, (int) $limit), stopWhenEmpty: (bool) $input->getOption('stop-when-empty'));
 
             return $bus->consume($queue, $concurrency, $options);
         });

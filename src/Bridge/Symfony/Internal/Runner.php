@@ -19,7 +19,6 @@ use Weft\Http\ListenException;
 use Weft\Http\Recycling;
 use Weft\Http\SymfonyHandler;
 use Weft\Log\StreamLogger;
-use Weft\Runtime\Realm;
 use Weft\UsageError;
 
 /**
@@ -32,29 +31,29 @@ final class Runner implements RunnerInterface
     /**
      * @param HttpKernelInterface $application that the runtime has made; requests are served by others
      * @param \Closure(): ?object $factory makes the application, in the realm of each kernel
-     * @param array<string, mixed> $options of the runtime
      */
-    public function __construct(private readonly HttpKernelInterface $application, private readonly \Closure $factory, private readonly array $options)
+    public function __construct(private readonly HttpKernelInterface $application, private readonly \Closure $factory, private readonly RuntimeOptions $options)
     {
     }
 
     public function run(): int
     {
         $logger = StreamLogger::fromEnvironment();
+        $options = $this->options;
         try {
-            $kernels = $this->option('kernels') === null ? null : $this->integer('kernels', 1);
-            $wait = Setting::seconds($this->name('kernel_wait'), $this->option('kernel_wait') ?? 5.0);
+            $kernels = $options->value('kernels') === null ? null : $this->integer('kernels', 1);
+            $wait = Setting::seconds($options->name('kernel_wait'), $options->value('kernel_wait') ?? 5.0);
             $recycling = new Recycling(
                 $this->integer('kernel_requests', 0),
-                Setting::seconds($this->name('kernel_age'), $this->option('kernel_age') ?? 0.0),
-                Setting::bytes($this->name('kernel_memory'), $this->option('kernel_memory') ?? 0),
+                Setting::seconds($options->name('kernel_age'), $options->value('kernel_age') ?? 0.0),
+                Setting::bytes($options->name('kernel_memory'), $options->value('kernel_memory') ?? 0),
             );
             // Off, as under PHP-FPM: what a request has begun is finished although its client has gone.
-            $cancelOnDisconnect = Setting::boolean($this->name('cancel_on_disconnect'), $this->option('cancel_on_disconnect') ?? false);
-            $this->use('isolate', fn() => Realm::isolate(...$this->isolated()));
+            $cancelOnDisconnect = Setting::boolean($options->name('cancel_on_disconnect'), $options->value('cancel_on_disconnect') ?? false);
+            $options->isolate();
             $handler = SymfonyHandler::pool($this->kernel(...), $kernels, $wait, $recycling, $logger);
-            $directory = (string) ($this->option('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
-            $site = $directory === '' ? $handler : $this->use('public_dir', static fn() => new PublicDirectory($directory, $handler));
+            $directory = (string) ($options->value('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
+            $site = $directory === '' ? $handler : $options->use('public_dir', static fn() => new PublicDirectory($directory, $handler));
         } catch (UsageError $refused) {
             $logger->critical($refused->getMessage());
 
@@ -62,7 +61,7 @@ final class Runner implements RunnerInterface
         }
         Shared::serves($handler->stats(...));
         $app = new App($logger, $this->isDebug());
-        $app->http((string) ($this->option('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect)->fallback($site);
+        $app->http((string) ($options->value('listen') ?? '127.0.0.1:8000'), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect)->fallback($site);
         $logger->info('Symfony in {kernels} kernels, booted when they are needed', ['kernels' => $kernels ?? 'up to ' . ApplicationPool::MOST_INSTANCES]);
         if ($this->application instanceof KernelInterface && !self::hasBundle($this->application)) {
             $logger->info(
@@ -78,7 +77,7 @@ final class Runner implements RunnerInterface
 
             return 1;
         } catch (InvalidAddressError $refused) {
-            $logger->critical('{option}: {reason}', ['option' => $this->name('listen'), 'reason' => $refused->getMessage()]);
+            $logger->critical('{option}: {reason}', ['option' => $options->name('listen'), 'reason' => $refused->getMessage()]);
 
             return 1;
         }
@@ -89,9 +88,10 @@ final class Runner implements RunnerInterface
     /** Without symfony/dotenv the runtime does not put it into the options. */
     private function isDebug(): bool
     {
-        $variable = (string) ($this->options['debug_var_name'] ?? 'APP_DEBUG');
+        $given = $this->options->given;
+        $variable = (string) ($given['debug_var_name'] ?? 'APP_DEBUG');
 
-        return \filter_var($this->options['debug'] ?? $_SERVER[$variable] ?? false, \FILTER_VALIDATE_BOOL);
+        return \filter_var($given['debug'] ?? $_SERVER[$variable] ?? false, \FILTER_VALIDATE_BOOL);
     }
 
     private static function hasBundle(KernelInterface $kernel): bool
@@ -115,54 +115,8 @@ final class Runner implements RunnerInterface
         return $kernel;
     }
 
-    /** @return list<string> */
-    private function isolated(): array
-    {
-        $properties = $this->option('isolate') ?? [];
-
-        return \is_array($properties) ? \array_values(\array_map(\strval(...), $properties)) : \array_values(\array_filter(\explode(',', (string) $properties)));
-    }
-
     private function integer(string $option, int $least): int
     {
-        return Setting::integer($this->name($option), $this->option($option) ?? 0, $least);
-    }
-
-    /**
-     * @template R
-     *
-     * @param \Closure(): R $use uses the option
-     *
-     * @return R
-     *
-     * @throws UsageError that names the option
-     */
-    private function use(string $option, \Closure $use): mixed
-    {
-        try {
-            return $use();
-        } catch (\Error $refused) {
-            throw new UsageError("{$this->name($option)}: {$refused->getMessage()}", previous: $refused);
-        }
-    }
-
-    private function option(string $name): mixed
-    {
-        return self::variable($name) ?? $this->options[$name] ?? null;
-    }
-
-    /** Where an option has its value from, for messages. */
-    private function name(string $option): string
-    {
-        return self::variable($option) === null ? "\"$option\" in extra.runtime of composer.json" : 'WEFT_' . \strtoupper($option);
-    }
-
-    private static function variable(string $option): mixed
-    {
-        $variable = 'WEFT_' . \strtoupper($option);
-        $given = $_SERVER[$variable] ?? $_ENV[$variable] ?? \getenv($variable);
-
-        // An empty directory serves no files; of all others it is the default.
-        return $given === false || $given === '' && $option !== 'public_dir' ? null : $given;
+        return Setting::integer($this->options->name($option), $this->options->value($option) ?? 0, $least);
     }
 }

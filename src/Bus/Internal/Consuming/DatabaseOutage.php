@@ -30,6 +30,9 @@ final class DatabaseOutage
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 5.0;
 
+    /** Seconds in which handlers report a failure of a database that is available again. */
+    private const RECENT = 5.0;
+
     /** How often one message may wait: a handler may lose connections while the database is available. */
     private const MAX_WAITS = 20;
 
@@ -44,12 +47,16 @@ final class DatabaseOutage
 
     private bool $probing = false;
     private readonly Wakeup $over;
+    /** How many attempts to connect to the database have failed, and when that was last found to have grown. */
+    private int $failures;
+    private float $failedAt = -\INF;
 
     public function __construct(
         private readonly Database $database,
         private readonly LoggerInterface $logger,
     ) {
         $this->over = new Wakeup('the database to come back');
+        $this->failures = $this->failures();
     }
 
     /**
@@ -67,6 +74,9 @@ final class DatabaseOutage
         if ($this->probing) {
             while ($this->probing && !$worker->isStopping()) {
                 $this->over->wait(Clock::monotonic() + self::LONGEST_PAUSE);
+            }
+            if (self::isUnreachable($thrown) && !$this->hasFailedToConnect()) {
+                return false;
             }
         } elseif (!$this->probe($thrown, $times, $worker)) {
             return false;
@@ -87,9 +97,9 @@ final class DatabaseOutage
         $pause = \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1));
         $this->probing = true;
         try {
-            // Either another database cannot be reached, or this one has just come back.
+            // This one has just come back, or another one cannot be reached.
             if (self::isUnreachable($thrown) && $this->isAvailable()) {
-                return $times === 1;
+                return $times === 1 && $this->hasFailedToConnect();
             }
             $this->logger->warning('Database unavailable; handlers are paused: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             do {
@@ -102,6 +112,23 @@ final class DatabaseOutage
             $this->probing = false;
             $this->over->notify();
         }
+    }
+
+    /** Whether the database could not be connected to a moment ago. An exception does not say of which database it is. */
+    private function hasFailedToConnect(): bool
+    {
+        $failures = $this->failures();
+        if ($failures !== $this->failures) {
+            [$this->failures, $this->failedAt] = [$failures, Clock::monotonic()];
+        }
+
+        return Clock::monotonic() - $this->failedAt < self::RECENT;
+    }
+
+    /** 0 for SQLite, which has no pool and is connected to once. */
+    private function failures(): int
+    {
+        return (int) ($this->database->stats()['connect_failures'] ?? 0);
     }
 
     private function isAvailable(): bool

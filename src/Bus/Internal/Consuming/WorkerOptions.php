@@ -45,13 +45,13 @@ final class WorkerOptions
         return new self($this->concurrency, $this->prefetch, $this->stopWhenEmpty, $limit, $this->signals, $this->breaker, $this->grace, $stopAfter);
     }
 
-    /** @throws \ValueError when the concurrency is below 1 */
+    /** @throws \ValueError when the concurrency is below 1 or above its maximum */
     public static function of(?int $concurrency, ConsumeOptions $options): self
     {
-        if ($concurrency !== null && $concurrency < 1) {
-            throw new \ValueError("The concurrency of a consumer must be at least 1, got {$concurrency}");
+        if ($concurrency !== null && ($concurrency < 1 || $concurrency > ConsumeOptions::MAX_CONCURRENCY)) {
+            throw new \ValueError('The concurrency of a consumer must be at least 1 and at most ' . ConsumeOptions::MAX_CONCURRENCY . ", got {$concurrency}");
         }
-        $prefetch = $options->prefetch ?? 2 * ($concurrency ?? AdaptiveLimit::MAX_LIMIT);
+        $prefetch = $options->prefetch ?? \min(2 * ($concurrency ?? AdaptiveLimit::MAX_LIMIT), ConsumeOptions::MAX_PREFETCH);
 
         return new self($concurrency, $prefetch, $options->stopWhenEmpty, $options->limit, $options->signals, $options->breaker, $options->grace, $options->stopAfter);
     }

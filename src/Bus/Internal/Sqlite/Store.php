@@ -102,7 +102,8 @@ final class Store
             foreach ($withDeadLetters ? [$queue, DeadLetters::queueOf($queue)] : [$queue] as $name) {
                 while ($transaction->execute('SELECT 1 FROM weft_queues WHERE name = ?', [$name])->value() === null) {
                     // The counter of consumers never goes back, so that the id of a deleted queue is not used again soon: an acknowledgement for that
-                    // queue must not settle a message of another one.
+                    // queue must not settle a message of another one. An AUTOINCREMENT of this table could not begin again while the highest id is in
+                    // use, and reply queues would use all ids up; workers of Weft 0.1 draw from the counter of consumers as well.
                     $number = $transaction->execute("INSERT INTO weft_consumers (queue_id, lock) VALUES (0, '') RETURNING id")->value();
                     $transaction->execute('DELETE FROM weft_consumers WHERE id = ?', [$number]);
                     $transaction->execute('INSERT INTO weft_queues (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING', [1 + $number % self::HIGHEST_QUEUE_ID, $name]);

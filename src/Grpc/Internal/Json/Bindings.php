@@ -21,7 +21,7 @@ use Weft\Grpc\Api\HttpOptions;
  */
 final class Bindings
 {
-    /** @var list<Method> one method per binding */
+    /** @var list<Method> one method per rule */
     public readonly array $methods;
     /** @var list<array{string, string, int, bool}> for the extension: method of HTTP, path, index of the method, whether the server streams */
     public readonly array $rules;
@@ -32,17 +32,23 @@ final class Bindings
         $files = $services->files();
         $messages = new Messages($files);
         $annotations = self::annotations($files);
-        $methods = $rules = [];
+        $methods = $rules = $headMethods = $headRules = [];
         foreach ($services->methods as $index => $method) {
             $rule = $annotations[$method->path] ?? null;
             foreach ($rule === null ? [] : [$rule, ...$rule->additionalBindings] as $one) {
                 $binding = self::binding($one, $method, $messages);
-                $methods[] = $method->boundTo($binding);
+                $methods[] = $bound = $method->boundTo($binding);
                 $rules[] = [$binding->verb, $binding->path, $index, $method->serverStreams];
+                if ($binding->verb === 'GET') {
+                    $headMethods[] = $bound;
+                    $headRules[] = ['HEAD', $binding->path, $index, $method->serverStreams];
+                }
             }
         }
-        $this->methods = $methods;
-        $this->rules = $rules;
+        // What has GET has HEAD (RFC 9110 §9.1); the HTTP server leaves the body out. Of rules for one path the first applies: a HEAD of the
+        // application's own.
+        $this->methods = [...$methods, ...$headMethods];
+        $this->rules = [...$rules, ...$headRules];
     }
 
     private static function binding(HttpRule $rule, Method $method, Messages $messages): Binding
