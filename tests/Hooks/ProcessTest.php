@@ -7,6 +7,7 @@ namespace Weft\Tests\Hooks;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\TimeoutException;
+use Weft\Tests\Runtime\Subprocess;
 use Weft\Tests\Timing;
 
 use function Weft\all;
@@ -112,5 +113,68 @@ final class ProcessTest extends TestCase
         yield 'exec()' => [static fn(string $command): mixed => \exec($command)];
         yield 'exec() of what closes its output' => [static fn(string $command): mixed => \exec("exec >&-; $command")];
         yield 'proc_close()' => [static fn(string $command): int => \proc_close(\proc_open($command, [], $pipes))];
+    }
+
+    public function testAStoppedChildIsToldOf(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $child = pcntl_fork();
+                if ($child === 0) {
+                    posix_kill(posix_getpid(), SIGSTOP);
+                    posix_kill(posix_getpid(), SIGKILL);
+                }
+                echo pcntl_waitpid($child, $status, WUNTRACED) === $child && pcntl_wifstopped($status) ? 'stopped' : 'not stopped';
+                posix_kill($child, SIGKILL);
+                pcntl_waitpid($child, $status);
+            });
+            PHP);
+
+        self::assertSame('stopped', $program->output, $program->errors);
+    }
+
+    public function testATaskThatWaitsForAnyChildLeavesThoseAloneThatOthersWaitFor(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $own = pcntl_fork();
+                if ($own === 0) {
+                    while (!is_file(__FILE__ . '.end')) { usleep(1000); clearstatcache(); }
+                    posix_kill(posix_getpid(), SIGKILL);
+                }
+                $any = async(fn() => pcntl_wait($status));
+                $codes = [];
+                for ($code = 1; $code <= 20; $code++) {
+                    $codes[] = proc_close(proc_open(['sh', '-c', "sleep 0.01; exit $code"], [], $pipes));
+                }
+                touch(__FILE__ . '.end');
+                echo json_encode($codes === range(1, 20)), json_encode($any->await() === $own);
+                unlink(__FILE__ . '.end');
+            });
+            PHP);
+
+        self::assertSame('truetrue', $program->output, $program->errors);
+    }
+
+    public function testAForkedChildThatEndsLeavesTheProcessesOfItsParent(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $process = proc_open(['sh', '-c', 'read line; exit 9'], [['pipe', 'r']], $pipes);
+                $input = $pipes[0];
+                $task = async(fn() => proc_close($process));
+                unset($process, $pipes);
+                delay(0.01);
+                $child = pcntl_fork();
+                if ($child === 0) {
+                    exit(0);
+                }
+                pcntl_waitpid($child, $status);
+                fwrite($input, "end\n");
+                echo $task->await();
+            });
+            PHP);
+
+        self::assertSame('9', $program->output, $program->errors);
     }
 }

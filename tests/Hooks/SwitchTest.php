@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Hooks;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -175,11 +176,20 @@ final class SwitchTest extends TestCase
         self::assertSame('[true,true]', $program->output, $program->errors);
     }
 
-    public function testASortWhoseComparisonWaitsKeepsItsOwnOrder(): void
+    /** @return iterable<string, array{string}> a wait of PHP's and one of Weft's own, in code */
+    public static function waits(): iterable
     {
-        $program = Subprocess::run(<<<'PHP'
+        yield 'a call of PHP' => ['usleep(1000)'];
+        yield 'a call of Weft' => ['delay(0.001)'];
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testASortWhoseComparisonWaitsKeepsItsOwnOrder(string $wait): void
+    {
+        $program = Subprocess::run("function pause(): void { $wait; }\n" . <<<'PHP'
             run(function () {
-                $sort = function (int $sign) { $list = [3, 1, 2]; usort($list, function ($a, $b) use ($sign) { usleep(1000); return $sign * ($a <=> $b); }); return $list; };
+                $sort = function (int $sign) { $list = [3, 1, 2]; usort($list, function ($a, $b) use ($sign) { pause(); return $sign * ($a <=> $b); }); return $list; };
                 $tasks = [async(fn() => $sort(1)), async(fn() => $sort(-1))];
                 echo json_encode(array_map(fn($task) => $task->await(), $tasks));
             });
@@ -188,10 +198,38 @@ final class SwitchTest extends TestCase
         self::assertSame('[[1,2,3],[3,2,1]]', $program->output, $program->errors);
     }
 
-    public function testASerializationThatWaitsIsNotMixedWithAnother(): void
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testAWarningOfAnotherTaskIsNoExceptionOfAConstructor(string $wait): void
     {
-        $program = Subprocess::run(<<<'PHP'
-            class Slow { public array $same; function __serialize(): array { usleep(1000); return ['same' => $this->same]; } function __unserialize(array $data): void { usleep(1000); $this->same = $data['same']; } }
+        $program = Subprocess::run("function pause(): void { $wait; }\n" . <<<'PHP'
+            class Wrapper
+            {
+                public $context;
+                function stream_open($path, $mode, $options, &$opened) { while (!$GLOBALS['warned']) { pause(); } return true; }
+                function stream_read($length) { return ''; }
+                function stream_eof() { return true; }
+                function stream_stat() { return []; }
+                function url_stat($path, $flags) { return []; }
+            }
+            stream_wrapper_register('slow', Wrapper::class);
+            $warned = false;
+            run(function () {
+                $file = async(fn() => new SplFileObject('slow://file'));
+                $other = async(function () { $list = []; $missing = @$list['missing']; $GLOBALS['warned'] = true; return $missing; });
+                echo json_encode([$other->await(), $file->await()->eof()]);
+            });
+            PHP);
+
+        self::assertSame('[null,true]', $program->output, $program->errors);
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testASerializationThatWaitsIsNotMixedWithAnother(string $wait): void
+    {
+        $program = Subprocess::run("function pause(): void { $wait; }\n" . <<<'PHP'
+            class Slow { public array $same; function __serialize(): array { pause(); return ['same' => $this->same]; } function __unserialize(array $data): void { pause(); $this->same = $data['same']; } }
             run(function () {
                 $value = function () { $slow = new Slow; $part = new stdClass; $slow->same = [$part, $part]; return [$slow, $slow, $part]; };
                 $alone = serialize($value());
@@ -232,5 +270,58 @@ final class SwitchTest extends TestCase
         } finally {
             \putenv($before === false ? $name : "$name=$before");
         }
+    }
+
+    /** What an exception leaves behind is freed, and to free a pipe is to wait for its process. */
+    public function testOtherTasksContinueWhileAnExceptionWaitsForALibrary(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $fail = function () {
+                    $pipe = popen('for i in $(seq 4000); do [ -e ' . __FILE__ . '.end ] && break; sleep 0.01; done', 'r');
+                    throw new LogicException('mine');
+                };
+                async(function () { delay(0.05); touch(__FILE__ . '.end'); });
+                try {
+                    $fail();
+                } catch (LogicException $thrown) {
+                    echo $thrown->getMessage(), is_file(__FILE__ . '.end') ? ' after the end' : ' before the end', $thrown->getPrevious() === null ? '' : ' with another one';
+                }
+                unlink(__FILE__ . '.end');
+            });
+            PHP);
+
+        self::assertSame('mine after the end', $program->output, $program->errors);
+    }
+
+    /** Linux ends even a poll() that does not wait while a signal is pending. */
+    public function testASignalIsNotTakenForReadiness(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            pcntl_signal(SIGUSR1, function () {});
+            $process = posix_getpid();
+            $sender = pcntl_fork();
+            if ($sender === 0) {
+                while (posix_getppid() === $process) { posix_kill($process, SIGUSR1); }
+                posix_kill(posix_getpid(), SIGKILL);
+            }
+            $pipe = function () { posix_mkfifo(__FILE__ . '.pipe', 0600); $end = fopen(__FILE__ . '.pipe', 'r+'); unlink(__FILE__ . '.pipe'); stream_set_read_buffer($end, 0); return $end; };
+            [$there, $back] = [$pipe(), $pipe()];
+            try {
+                run(function () use ($there, $back) {
+                    async(function () use ($there, $back) { while (fread($there, 1) === 'x') { fwrite($back, 'x'); } });
+                    for ($i = 0; $i < 20_000; $i++) {
+                        fwrite($there, 'x');
+                        fread($back, 1);
+                    }
+                    fwrite($there, 'q');
+                });
+                echo 'done';
+            } finally {
+                posix_kill($sender, SIGKILL);
+            }
+            PHP);
+
+        self::assertSame('done', $program->output, $program->errors);
     }
 }

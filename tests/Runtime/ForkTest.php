@@ -139,4 +139,21 @@ final class ForkTest extends TestCase
 
         self::assertSame("exit 0\n", $program->output . $program->errors);
     }
+
+    public function testATaskThatCannotRunInAChildIsRefused(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(fn() => delay(0.001));
+            $child = pcntl_fork();
+            if ($child === 0) {
+                foreach ([fn() => run(fn() => print('never')), fn() => Weft\detach(fn() => print('never'))] as $call) {
+                    try { $call(); echo "not refused\n"; } catch (Throwable $refused) { echo get_class($refused), "\n"; }
+                }
+                exit(0);
+            }
+            pcntl_waitpid($child, $status);
+            PHP);
+
+        self::assertSame("Weft\Runtime\ForkedProcessError\nError\n", $program->output . $program->errors);
+    }
 }

@@ -22,7 +22,7 @@ final class ProcessTest extends TestCase
             run(function () {
                 async(waitForEver(...));
                 async(function () { (new Channel())->receive(); });
-                delay(0.01);
+                yieldNow();
                 exit(3);
             });
             echo "not reached\n";
@@ -40,7 +40,7 @@ final class ProcessTest extends TestCase
                 async(function () {
                     try { delay(3600); } finally { delay(0.02); echo "cleaned\n"; }
                 });
-                delay(0.01);
+                yieldNow();
                 exit(0);
             });
             PHP);
@@ -58,7 +58,7 @@ final class ProcessTest extends TestCase
                         try { (new Channel())->receive(); } catch (\Throwable $e) { echo $e::class, "\n"; }
                     }
                 });
-                delay(0.01);
+                yieldNow();
                 exit(0);
             });
             PHP);
@@ -73,7 +73,7 @@ final class ProcessTest extends TestCase
                 delay(0.01);
                 echo run(fn() => all([fn() => 1, fn() => 2]))[1], "\n";
             });
-            run(function () { async(fn() => delay(3600)); delay(0.01); exit(0); });
+            run(function () { async(fn() => delay(3600)); yieldNow(); exit(0); });
             PHP);
 
         self::assertSame("2\n", $program->output);
@@ -85,7 +85,7 @@ final class ProcessTest extends TestCase
         $program = Subprocess::run(self::OTHERS . <<<'PHP'
             run(function () {
                 async(waitForEver(...));
-                delay(0.01);
+                yieldNow();
                 eval('function waitForEver() {}');
             });
             PHP);
@@ -102,7 +102,7 @@ final class ProcessTest extends TestCase
             ini_set('memory_limit', '16M');
             run(function () {
                 async(waitForEver(...));
-                delay(0.01);
+                yieldNow();
                 str_repeat('x', 64 << 20);
             });
             PHP);
@@ -117,7 +117,7 @@ final class ProcessTest extends TestCase
         $program = Subprocess::run(self::OTHERS . <<<'PHP'
             run(function () {
                 async(waitForEver(...));
-                delay(0.01);
+                yieldNow();
                 async(fn() => throw new DomainException('no such customer'));
             });
             PHP);
@@ -132,7 +132,7 @@ final class ProcessTest extends TestCase
         $program = Subprocess::run(<<<'PHP'
             run(function () {
                 detach(fn() => throw new DomainException('no such customer'))->named('mailer');
-                delay(0.01);
+                yieldNow();
                 echo "goes on\n";
             });
             PHP);
@@ -240,7 +240,7 @@ final class ProcessTest extends TestCase
             run(function () {
                 $mutex = new Mutex();
                 async(fn() => $mutex->synchronized(fn() => delay(3600)));
-                delay(0.01);
+                yieldNow();
                 exit(3);
             });
             PHP);
@@ -255,7 +255,7 @@ final class ProcessTest extends TestCase
             run(function () {
                 async(function () { try { delay(3600); } finally { throw new DomainException('no clean-up'); } });
                 async(function () { try { delay(3600); } finally { echo "the other one\n"; } });
-                delay(0.01);
+                yieldNow();
                 exit(3);
             });
             PHP);
