@@ -81,4 +81,52 @@ final class OctaneTest extends TestCase
         $database->exec('ROLLBACK');
         self::assertSame('first of 3;second of 3;', $this->browser->get('/streamed?n=3')->body);
     }
+
+    public function testTheProcessThatHasThePidFileIsTheServerAndNoOtherGetsItsSignals(): void
+    {
+        \mkdir("$this->directory/logs");
+        // It has the pid of a supervisor that was killed.
+        $other = \proc_open(['sleep', '600'], [], $pipes);
+        \file_put_contents("$this->directory/logs/octane-weft.pid", \proc_get_status($other)['pid'] . "\n");
+        $answer = $this->inspect();
+        $isRunning = \proc_get_status($other)['running'];
+        \proc_terminate($other, \SIGKILL);
+        \proc_close($other);
+        self::assertSame('no server, stopped nothing', $answer);
+        self::assertTrue($isRunning);
+
+        $program = <<<'PHP'
+            require $argv[1];
+            pcntl_sigprocmask(SIG_BLOCK, $signals = [SIGHUP, SIGTERM]);
+            $file = Weft\Workers\Internal\PidFile::take($argv[2]);
+            echo "ready\n", pcntl_sigtimedwait($signals, $info, 60), ' ', pcntl_sigtimedwait($signals, $info, 60);
+            PHP;
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
+        $command = [\PHP_BINARY, '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 3) . '/autoload.php', "$this->directory/logs/octane-weft.pid"];
+        $server = \proc_open($command, [1 => ['pipe', 'w']], $pipes);
+        self::assertSame("ready\n", \fgets($pipes[1]));
+        self::assertSame('a server, stopped it', $this->inspect());
+        self::assertSame(\SIGHUP . ' ' . \SIGTERM, \stream_get_contents($pipes[1]));
+        \proc_close($server);
+    }
+
+    /** Asks for the server, reloads and stops it. */
+    private function inspect(): string
+    {
+        $program = <<<'PHP'
+            require "$argv[1]/../../../examples/laravel/autoload.php";
+            class_exists(Laravel\Octane\Worker::class) || require "$argv[1]/octane/octane.php";
+            (require "$argv[1]/state/bootstrap/app.php")->make(Illuminate\Contracts\Console\Kernel::class)->bootstrap();
+            $inspector = new Weft\Bridge\Laravel\Octane\ServerProcessInspector();
+            echo $inspector->serverIsRunning() ? 'a server, ' : 'no server, ';
+            $inspector->reloadServer();
+            echo $inspector->stopServer() ? 'stopped it' : 'stopped nothing';
+            PHP;
+        $environment = ['APP_VAR' => $this->directory, 'APP_SERVICES_CACHE' => "$this->directory/services.php", 'APP_PACKAGES_CACHE' => "$this->directory/packages.php"];
+        $process = \proc_open([\PHP_BINARY, '-r', $program, '--', __DIR__], [1 => ['pipe', 'w']], $pipes, null, $environment + \getenv());
+        $answer = (string) \stream_get_contents($pipes[1]);
+        \proc_close($process);
+
+        return $answer;
+    }
 }

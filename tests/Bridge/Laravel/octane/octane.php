@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * As much of laravel/octane as its worker has for a request, for installations without it. The listeners that prepare the application for a
- * request are in the gateway.
+ * As much of laravel/octane as its worker has for a request, and its commands for a server, for installations without it. The listeners that
+ * prepare the application for a request are in the gateway.
  */
 
 namespace Laravel\Octane\Contracts {
@@ -20,6 +20,15 @@ namespace Laravel\Octane\Contracts {
         public function respond(RequestContext $context, OctaneResponse $response): void;
 
         public function error(\Throwable $e, Application $app, Request $request, RequestContext $context): void;
+    }
+
+    interface ServerProcessInspector
+    {
+        public function serverIsRunning(): bool;
+
+        public function reloadServer(): void;
+
+        public function stopServer(): bool;
     }
 }
 
