@@ -46,6 +46,36 @@ final class PidFileTest extends TestCase
         $file->remove();
     }
 
+    public function testTheHolderIsTheProcessThatHasTakenTheFileWhateverPidIsInIt(): void
+    {
+        self::assertNull(PidFile::holder("$this->directory/pid"));
+        foreach (['', '0', '-1', (string) getmypid(), '12345678901234567890'] as $pid) {
+            file_put_contents("$this->directory/pid", "$pid\n");
+            self::assertNull(PidFile::holder("$this->directory/pid"), $pid);
+        }
+
+        $file = PidFile::take("$this->directory/pid");
+
+        self::assertSame(getmypid(), PidFile::holder("$this->directory/pid"));
+        $file->remove();
+        self::assertNull(PidFile::holder("$this->directory/pid"));
+    }
+
+    public function testAProcessThatOutlivesItsSupervisorDoesNotHoldTheFile(): void
+    {
+        $file = PidFile::take("$this->directory/pid");
+        $child = proc_open(['sh', '-c', 'echo started; exec sleep 600'], [1 => ['pipe', 'w']], $pipes);
+        try {
+            self::assertSame("started\n", fgets($pipes[1]));
+            unset($file);
+            PidFile::take("$this->directory/pid")->remove();
+            self::assertFileDoesNotExist("$this->directory/pid");
+        } finally {
+            proc_terminate($child, SIGKILL);
+            proc_close($child);
+        }
+    }
+
     public function testALinkIsNotFollowed(): void
     {
         file_put_contents("$this->directory/target", 'precious');

@@ -175,6 +175,12 @@ final class Children implements Group, Wait
         return false;
     }
 
+    /** Whether it, or one around it, was cancelled. */
+    public function isEnding(): bool
+    {
+        return $this->cancellation !== null || $this->outer?->isEnding() === true;
+    }
+
     /** Whether it, or one around it, was cancelled by something else than a timeout. */
     public function isCancelled(): bool
     {

@@ -154,6 +154,14 @@ final class Scheduler
         return $thrown instanceof CancelledException && $task !== null && ($task->cancelled || $task->children?->isAsked($thrown->cancellation) === true);
     }
 
+    /** Whether the running task, or a scope that it has open, was asked to end, also by a timeout: {@see isCancelledBy()} may hold for an exception. */
+    public static function isEnding(): bool
+    {
+        $task = self::$current?->running;
+
+        return $task !== null && ($task->cancelled || $task->children?->isEnding() === true);
+    }
+
     /**
      * The exception that {@see isCancelledBy()} holds for: `$thrown`, or the one behind it, since libraries wrap what they catch.
      */

@@ -48,6 +48,28 @@ final class PidFile
         throw new SupervisorException("PID file $path: another process keeps replacing it");
     }
 
+    /**
+     * The pid of the supervisor that has taken the file, for signals to it; null if there is none. The process with the pid in the file is the
+     * supervisor if it has the file open: after a supervisor was killed another process may have its pid, and the pid may be one of another
+     * container that shares the directory. The lock would not tell, and testing it could make a supervisor that starts fail.
+     */
+    public static function holder(string $path): ?int
+    {
+        $pid = (int) @\file_get_contents($path);
+        $file = self::found($path);
+        if ($pid <= 0 || $file === false) {
+            return null;
+        }
+        foreach (@\scandir("/proc/$pid/fd") ?: [] as $name) {
+            $opened = @\stat("/proc/$pid/fd/$name");
+            if ($opened !== false && [$opened['dev'], $opened['ino']] === [$file['dev'], $file['ino']]) {
+                return $pid;
+            }
+        }
+
+        return null;
+    }
+
     /** Removes the file. The lock is held, so no other supervisor can own the path. */
     public function remove(): void
     {
@@ -60,8 +82,9 @@ final class PidFile
     {
         $found = self::found($path);
         $found === false || self::check($path, $found);
-        // r+ neither creates nor truncates, should the path be a link by now; x+ (O_EXCL) follows no link.
-        $file = @\fopen($path, $found === false ? 'x+' : 'r+');
+        // r+ neither creates nor truncates, should the path be a link by now; x+ (O_EXCL) follows no link. e (O_CLOEXEC): a process that this
+        // one starts, and that outlives it, must not have the lock.
+        $file = @\fopen($path, $found === false ? 'x+e' : 'r+e');
         if ($file !== false) {
             return $file;
         }

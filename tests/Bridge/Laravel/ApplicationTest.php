@@ -137,6 +137,117 @@ final class ApplicationTest extends TestCase
         self::assertSame([], $database->query('SELECT text FROM quotes')->fetchAll());
     }
 
+    /** Routes that wait until the file `answered` is there. The first one has paid by then, and stores it. What is reported is named in a file. */
+    private const WAITING = <<<'PHP'
+        <?php
+        use Illuminate\Contracts\Debug\ExceptionHandler;
+        use Illuminate\Foundation\Exceptions\Handler;
+        use Illuminate\Support\Facades\Route;
+        $report = static fn(Throwable $thrown) => file_put_contents(getenv('APP_VAR') . '/reported', get_class($thrown) . "\n", FILE_APPEND);
+        app()->afterResolving(Handler::class, static fn(Handler $handler) => $handler->reportable($report));
+        if (env('HANDLER') === 'of its own') {
+            app()->singleton(ExceptionHandler::class, static fn() => new class ($report) implements ExceptionHandler {
+                public function __construct(private Closure $report) {}
+                public function report(Throwable $e) { ($this->report)($e); }
+                public function shouldReport(Throwable $e) { return true; }
+                public function render($request, Throwable $e) { return response('failed', 500); }
+                public function renderForConsole($output, Throwable $e) {}
+            });
+        }
+        $pay = static function (): string {
+            $directory = getenv('APP_VAR');
+            touch("$directory/paying");
+            try {
+                while (!file_exists("$directory/answered")) { usleep(5_000); clearstatcache(); }
+                touch("$directory/stored");
+            } finally {
+                touch("$directory/ended");
+            }
+            return 'paid';
+        };
+        Route::middleware('web')->group(static function () use ($pay): void {
+            Route::get('/pay', $pay);
+            Route::get('/pay-wrapped', static function () use ($pay): string {
+                try {
+                    return $pay();
+                } catch (Exception $thrown) {
+                    throw new LogicException('wrapped', 0, $thrown);
+                }
+            });
+            Route::get('/pay-limited', $pay)->middleware(App\Http\Limited::class);
+            Route::get('/ticks', static fn() => response()->stream(static function (): void {
+                try {
+                    while (true) { echo 'tick'; flush(); usleep(1_000); }
+                } finally {
+                    touch(getenv('APP_VAR') . '/ended');
+                }
+            }));
+            Route::get('/fail', static fn() => throw new RuntimeException('on purpose'));
+        });
+        PHP;
+
+    public function testARequestWhoseClientHasGoneIsFinishedAndAStreamedResponseEnds(): void
+    {
+        $directory = $this->directory();
+        $this->sites[] = $site = Site::ofCopy($directory, ['routes/web.php' => self::WAITING], []);
+        $browser = new Browser($site->address);
+        $exists = static fn(string $name): \Closure => static fn(): bool => \file_exists("$directory/$name");
+        $client = $browser->send('GET', '/pay');
+        Timing::until($exists('paying'), 'the request begins');
+        \fclose($client);
+        // The server has noticed that it has gone when it answers another one.
+        self::assertSame(500, $browser->get('/fail')->status);
+        \touch("$directory/answered");
+        Timing::until($exists('ended'), 'the request ends');
+        self::assertFileExists("$directory/stored");
+
+        \unlink("$directory/ended");
+        $client = $browser->send('GET', '/ticks');
+        while (!\str_contains($line = (string) \fgets($client), 'tick')) {
+            self::assertNotSame('', $line, 'the response begins');
+        }
+        \fclose($client);
+        Timing::until($exists('ended'), 'the response ends');
+        self::assertSame("RuntimeException\n", \file_get_contents("$directory/reported"));
+        self::assertStringNotContainsString('ancelled', $site->log());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function cancelled(): iterable
+    {
+        yield 'as it is' => ['/pay', "Laravel's"];
+        yield 'in another exception' => ['/pay-wrapped', "Laravel's"];
+        yield 'of an application with an exception handler of its own' => ['/pay-wrapped', 'of its own'];
+    }
+
+    /** @dataProvider cancelled */
+    #[DataProvider('cancelled')]
+    public function testACancelledRequestIsNoErrorOfTheApplication(string $path, string $handler): void
+    {
+        $directory = $this->directory();
+        $this->sites[] = $site = Site::ofCopy($directory, ['.env' => "WEFT_CANCEL_ON_DISCONNECT=true\nHANDLER=\"$handler\"\n", 'routes/web.php' => self::WAITING], []);
+        $browser = new Browser($site->address);
+        $client = $browser->send('GET', $path);
+        Timing::until(static fn(): bool => \file_exists("$directory/paying"), 'the request begins');
+        \fclose($client);
+        Timing::until(static fn(): bool => \file_exists("$directory/ended"), 'the request is cancelled');
+
+        self::assertSame(500, $browser->get('/fail')->status);
+        self::assertSame("RuntimeException\n", \file_get_contents("$directory/reported"));
+        self::assertFileDoesNotExist("$directory/stored");
+        self::assertDoesNotMatchRegularExpression('/ancelled|wrapped/', $site->log());
+    }
+
+    public function testAMiddlewareThatLimitsTheTimeOfTheOthersFailsWithTheTimeout(): void
+    {
+        $directory = $this->directory();
+        $middleware = '<?php namespace App\Http; class Limited { public function handle($request, $next) { return \Weft\timeout(0.1, static fn() => $next($request)); } }';
+        $this->sites[] = $site = Site::ofCopy($directory, ['app/Http/Limited.php' => $middleware, 'routes/web.php' => self::WAITING], []);
+
+        self::assertSame(500, (new Browser($site->address))->get('/pay-limited')->status);
+        self::assertSame("Weft\\Runtime\\TimeoutException\n", \file_get_contents("$directory/reported"));
+    }
+
     public function testJobsThatWaitAreHandledAtTheSameTimeEachInAnApplicationOfItsOwn(): void
     {
         $api = $this->api();

@@ -63,6 +63,7 @@ final class Instance implements Served
         \array_splice($bootstrappers, $at === false ? \count($bootstrappers) : $at, 0, [SetRequestForConsole::class]);
         $application->bootstrapWith($bootstrappers);
         $application->loadDeferredProviders();
+        CancellationHandler::install($application);
         foreach (self::SHARED as $service) {
             $application->bound($service) && $application->make($service);
         }

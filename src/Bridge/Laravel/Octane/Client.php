@@ -11,7 +11,10 @@ use Laravel\Octane\OctaneResponse;
 use Laravel\Octane\RequestContext;
 use Symfony\Component\HttpFoundation\Response;
 
-/** What Octane's worker takes requests from and gives responses to: PHP's superglobals, which are those of the request, and {@see Instance}. */
+/**
+ * What Octane's worker takes requests from and gives responses to: PHP's superglobals, which are those of the request, and {@see Instance}.
+ * What the application prints is in the output buffer of the request, which Weft sends before the response.
+ */
 final class Client implements ClientContract
 {
     private ?Response $response = null;
@@ -27,7 +30,6 @@ final class Client implements ClientContract
     public function respond(RequestContext $context, OctaneResponse $response): void
     {
         $this->response = $response->response;
-        echo (string) $response->outputBuffer;
     }
 
     public function error(\Throwable $e, Application $app, Request $request, RequestContext $context): void

@@ -7,7 +7,7 @@ namespace Weft\Bridge\Laravel\Octane;
 use Illuminate\Foundation\Application;
 use Laravel\Octane\ApplicationFactory;
 use Laravel\Octane\RequestContext;
-use Laravel\Octane\Worker;
+use Weft\Bridge\Laravel\Internal\CancellationHandler;
 use Weft\Bridge\Laravel\Internal\Reset;
 use Weft\Bridge\Laravel\Internal\Served;
 use Weft\Http\Internal\SymfonyResponses;
@@ -30,6 +30,7 @@ final class Instance implements Served
         $this->client = new Client();
         $this->worker = new Worker(new ApplicationFactory($base), $this->client);
         $this->worker->boot();
+        CancellationHandler::install($this->worker->application());
     }
 
     public function handle(): Response
@@ -40,9 +41,9 @@ final class Instance implements Served
         return SymfonyResponses::convert($this->client->take());
     }
 
-    /** Octane's worker has done it. */
     public function terminate(): void
     {
+        $this->worker->terminateRequest();
     }
 
     public function run(\Closure $work): mixed
@@ -52,11 +53,13 @@ final class Instance implements Served
 
     public function reset(): void
     {
-        Reset::release($this->worker->application());
+        // That of the request has a database manager of its own where `warm` does not name it.
+        Reset::release($this->worker->current());
+        $this->worker->flush();
     }
 
     public function close(): void
     {
-        Reset::disconnect($this->worker->application());
+        Reset::disconnect($this->worker->current());
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Octane;
 
 use Laravel\Octane\Contracts\ServerProcessInspector as ServerProcessInspectorContract;
+use Weft\Workers\Internal\PidFile;
 use Weft\Workers\Internal\Signal;
 
 /** Tells by the file with the supervisor's pid whether Weft serves the application, and sends it signals. */
@@ -17,24 +18,25 @@ final class ServerProcessInspector implements ServerProcessInspectorContract
 
     public function serverIsRunning(): bool
     {
-        $pid = $this->pid();
-
-        return $pid > 0 && \posix_kill($pid, 0);
+        return PidFile::holder(self::pidFile()) !== null;
     }
 
     /** Replaces the workers one by one. */
     public function reloadServer(): void
     {
-        $this->serverIsRunning() && \posix_kill($this->pid(), Signal::SIGHUP->value);
+        self::signal(Signal::SIGHUP);
     }
 
     public function stopServer(): bool
     {
-        return $this->serverIsRunning() && \posix_kill($this->pid(), Signal::SIGTERM->value);
+        return self::signal(Signal::SIGTERM);
     }
 
-    private function pid(): int
+    /** Whether there is a server of this user. */
+    private static function signal(Signal $signal): bool
     {
-        return (int) @\file_get_contents(self::pidFile());
+        $pid = PidFile::holder(self::pidFile());
+
+        return $pid !== null && \posix_kill($pid, $signal->value);
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * Serves the page of `bootstrap/app.php` beside it: by applications in realms, or, to show that the check can fail, by one application for all
- * requests (`SHARED=1`).
+ * requests (`SHARED=1`), or by Octane's worker (`OCTANE=1`).
  */
 
 use Illuminate\Foundation\Application;
@@ -35,7 +35,9 @@ if (getenv('SHARED') === '1') {
     Applications::dumpIntoResponses($console);
     restore_error_handler();
     restore_exception_handler();
-    $handler = Applications::of($console, (int) (getenv('APPLICATIONS') ?: 8), StreamLogger::fromEnvironment(), __DIR__);
+    $isOnOctane = getenv('OCTANE') === '1';
+    $isOnOctane && !class_exists(Laravel\Octane\Worker::class) && require __DIR__ . '/../octane/octane.php';
+    $handler = Applications::of($console, (int) (getenv('APPLICATIONS') ?: 8), StreamLogger::fromEnvironment(), __DIR__, $isOnOctane);
 }
 $server->http((string) getenv('LISTEN'))->fallback($handler);
 $server->run();

@@ -2,6 +2,7 @@
 
 declare(strict_types=1);
 
+use Illuminate\Support\Facades\DB;
 use Illuminate\Support\Facades\Route;
 use Weft\Tests\Bridge\Laravel\SettingsCheck;
 use Weft\Tests\Bridge\Laravel\StateCheck;
@@ -35,6 +36,48 @@ $app->booted(static function (): void {
         echo "$_GET[n], ";
 
         return 'returned';
+    });
+    Route::get('/streamed', static function () {
+        app()->instance('number', request('n'));
+
+        return response()->stream(static function (): void {
+            // The second piece is made after a wait.
+            foreach (['first', 'second'] as $piece) {
+                echo "$piece of ", request('n'), app()->bound('number') && app('number') === request('n') ? '' : ' without what was bound for it', ';';
+                flush();
+                usleep(1_000);
+            }
+        });
+    });
+    Route::get('/terminated', static function (): string {
+        echo 'printed and ';
+        app()->terminating(static function (): void {
+            while (!is_file(getenv('APP_VAR') . '/answered')) {
+                usleep(1_000);
+            }
+            touch(getenv('APP_VAR') . '/terminated-' . request('n'));
+        });
+
+        return 'answered';
+    });
+    Route::get('/wait', static function (): void {
+        touch(getenv('APP_VAR') . '/waiting');
+        try {
+            sleep(1_000);
+        } finally {
+            touch(getenv('APP_VAR') . '/ended');
+        }
+    });
+    Route::get('/fail', static fn() => throw new RuntimeException('on purpose'));
+    Route::get('/leave', static fn() => DB::transaction(static function (): void {
+        DB::statement('CREATE TABLE leavings (id INT)');
+        exit('left');
+    }));
+    Route::get('/begin', static function (): string {
+        DB::beginTransaction();
+        DB::statement('CREATE TABLE leavings (id INT)');
+
+        return 'begun';
     });
     Route::get('/dd', static fn() => dd(['dumped' => $_GET['n']]));
 });
