@@ -121,6 +121,8 @@ final class ProcessTest extends TestCase
             run(function () {
                 $child = pcntl_fork();
                 if ($child === 0) {
+                    // By then its parent waits.
+                    usleep(50_000);
                     posix_kill(posix_getpid(), SIGSTOP);
                     posix_kill(posix_getpid(), SIGKILL);
                 }
@@ -160,18 +162,17 @@ final class ProcessTest extends TestCase
     {
         $program = Subprocess::run(<<<'PHP'
             run(function () {
-                $process = proc_open(['sh', '-c', 'read line; exit 9'], [['pipe', 'r']], $pipes);
-                $input = $pipes[0];
+                $process = proc_open(['sh', '-c', 'for i in $(seq 4000); do [ -e "$0" ] && exit 9; sleep 0.01; done', __FILE__ . '.end'], [], $pipes);
                 $task = async(fn() => proc_close($process));
-                unset($process, $pipes);
-                delay(0.01);
+                yieldNow();
                 $child = pcntl_fork();
                 if ($child === 0) {
                     exit(0);
                 }
                 pcntl_waitpid($child, $status);
-                fwrite($input, "end\n");
+                touch(__FILE__ . '.end');
                 echo $task->await();
+                unlink(__FILE__ . '.end');
             });
             PHP);
 
