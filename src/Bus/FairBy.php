@@ -9,7 +9,7 @@ namespace Weft\Bus;
  * All classes with this attribute share the rotation; messages without a value form a group of their own.
  *
  * The rotation applies to the messages that the consumer has prefetched: the `prefetch` limits how far behind a flood a message can be
- * and still get its turn.
+ * and still get its turn. With {@see OrderedBy} keys take turns: messages of a key stay in order.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class FairBy

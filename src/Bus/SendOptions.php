@@ -25,7 +25,7 @@ final class SendOptions
      * @param \DateTimeInterface|null $at       when the message is published, instead of a delay; a past time means now. Set it where a date is
      *                                          agreed on, not a time from now
      * @param int<0, 9>|null          $priority higher ones are handled first; null for that of {@see Priority} or 4. Set it for single
-     *                                          urgent messages
+     *                                          urgent messages; refused with a \ValueError for a message that {@see OrderedBy} orders
      * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, above 0; null for that of
      *                                          {@see Expires} or never. Set it where a late message is worthless
      * @param string|null             $key      orders the message by this key instead of the property that {@see OrderedBy} names; not

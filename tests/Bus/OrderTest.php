@@ -312,6 +312,44 @@ final class OrderTest extends BusTestCase
         });
     }
 
+    public function testAStandbyLeavesAQueueAloneThatWasPausedMeanwhile(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $database = Database::connect($this->dsn());
+            $handlers = self::accounts(static function (object $message) use (&$seen): void {
+                $seen[] = $message->number;
+            });
+            $active = Bus::connect($own = new SpyTransport(new Memory()), $database)->handlers($handlers);
+            $bus = Bus::connect($transport = new SpyTransport(new Memory()), $database, new BusOptions(logger: $logger = new RecordingLogger()))->handlers($handlers);
+            $bus->queue(self::QUEUE)->declare();
+            $first = async(static fn() => $active->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            while ($own->prefetches === []) {
+                delay(0.01);
+            }
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 5)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            delay(0.1);
+            $active->queue(self::QUEUE)->pause();
+            $active->stop();
+            $first->await();
+            while (!$logger->hasRecord('notice', 'Queue {queue} is paused')) {
+                delay(0.01);
+            }
+            self::assertSame([[], []], [$seen, $transport->prefetches]);
+            $bus->queue(self::QUEUE)->resume();
+            while (\count($seen) < 5) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame(\range(1, 5), $seen);
+            $bus->close();
+            $database->close();
+        });
+    }
+
     /** @dataProvider places */
     #[DataProvider('places')]
     public function testAConsumerThatTakesOverWaitsForTheMessagesThatTheOneBeforeStillHolds(string $place): void

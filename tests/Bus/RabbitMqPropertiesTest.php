@@ -79,5 +79,6 @@ final class RabbitMqPropertiesTest extends TestCase
 
         self::assertSame([7, 'a', 'body', true, ['subscription' => 2]], [$delivery->tag, $delivery->type, $delivery->body, $delivery->redelivered, $delivery->extra]);
         self::assertStringStartsWith('Cannot decode "a": its headers or properties are invalid: ', (string) $delivery->damage?->getMessage());
+        self::assertSame([14, $delivery->damage], [$delivery->tagged(14)->tag, $delivery->tagged(14)->damage], 'as one of several consumers of a queue has it');
     }
 }

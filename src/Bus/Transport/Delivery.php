@@ -39,6 +39,12 @@ final class Delivery
     }
 
     /** @internal */
+    public function tagged(int $tag): self
+    {
+        return new self($tag, $this->type, $this->body, $this->headers, $this->redelivered, $this->extra, $this->serializer, $this->damage);
+    }
+
+    /** @internal */
     public function unreadable(\Throwable $damage): self
     {
         return new self($this->tag, $this->type, $this->body, $this->headers, $this->redelivered, $this->extra, damage: $damage);

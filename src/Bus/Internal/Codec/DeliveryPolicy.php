@@ -47,6 +47,10 @@ final class DeliveryPolicy
         $priority = self::attribute($class, Priority::class)?->level;
         $ordered = self::attribute($class, OrderedBy::class);
         $fair = self::attribute($class, FairBy::class);
+        if ($priority !== null && $ordered?->group !== null) {
+            // Brokers deliver the highest priority first, and the priorities of the other classes are not known here.
+            throw InvalidMessageClassError::because($class->name, "#[Priority] would let its messages overtake others of the group \"{$ordered->group}\": a class with a priority has an #[OrderedBy] without a group");
+        }
         $keys = [];
         $prefix = ($ordered->group ?? $type) . ':';
         if ($ordered !== null) {

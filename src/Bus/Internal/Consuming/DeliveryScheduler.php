@@ -8,6 +8,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Batch\BatchCollector;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\FairQueue;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\KeyQueues;
 use Weft\Bus\Internal\Serializing\DeliveryOpener;
@@ -15,6 +16,8 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
+
+use function Weft\delay;
 
 /**
  * Fetches deliveries and decides which one starts next: by priority and fairness, in batches, or in order of arrival.
@@ -31,7 +34,12 @@ final class DeliveryScheduler
 
     private float $again = 0.0;
 
+    /** Deliveries that may start when a handler may: of the messages of a key only the first, so that none of them overtakes another. */
     private readonly FairQueue $turns;
+
+    /** Whether {@see feed()} starts the deliveries in {@see $turns}. */
+    private bool $isDraining = false;
+
     private readonly BatchCollector $collector;
 
     /**
@@ -57,7 +65,7 @@ final class DeliveryScheduler
     {
         while (!$this->worker->isStopping()) {
             $deliveries = $this->consumer->next($this->options->prefetch, $this->waitTimeout());
-            if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && $this->transport->depth($this->queue) === 0) {
+            if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && !$this->worker->hasReleasedKeys() && $this->transport->depth($this->queue) === 0) {
                 // Messages in transit to this consumer are neither ready in the queue nor fetched.
                 $deliveries = RemainingDeliveries::next($this->consumer, $this->options->prefetch, self::EMPTY_AFTER);
                 if ($deliveries === []) {
@@ -103,7 +111,7 @@ final class DeliveryScheduler
             return;
         }
         foreach ($deliveries as $delivery) {
-            $this->startOne($delivery);
+            $this->enter($delivery) && $this->startOne($delivery);
             if ($this->worker->isStopping()) {
                 return;
             }
@@ -117,13 +125,52 @@ final class DeliveryScheduler
      */
     private function startInTurns(array $deliveries): void
     {
-        \array_walk($deliveries, $this->turns->add(...));
+        $this->line($deliveries);
+        $this->isDraining = true;
         while (!$this->turns->isEmpty() && $this->worker->awaitCapacity()) {
             $this->look();
-            $next = $this->worker->isStopping() ? null : $this->turns->take();
-            $next === null || $this->startOne($next);
+            $this->startNext();
             $this->startRipe(false);
         }
+        $this->isDraining = false;
+    }
+
+    /** Starts the next delivery of a key that is free again: at once, or in its turn where others wait. */
+    public function resume(Delivery $delivery): void
+    {
+        if ($this->turns->isEmpty() && $this->worker->hasCapacityToSpare()) {
+            $this->worker->start([$delivery]);
+
+            return;
+        }
+        $this->turns->add($delivery);
+        $this->isDraining || $this->worker->spawn('turns', function (): void {
+            // New tasks run before those that were woken: it lets them take the place they have waited for.
+            delay(0.0);
+            while (!$this->turns->isEmpty() && $this->worker->awaitCapacity()) {
+                $this->startNext();
+            }
+        });
+    }
+
+    private function startNext(): void
+    {
+        $next = $this->worker->isStopping() ? null : $this->turns->take();
+        $next === null || $this->startOne($next);
+    }
+
+    /** @param list<Delivery> $deliveries */
+    private function line(array $deliveries): void
+    {
+        foreach ($deliveries as $delivery) {
+            $this->enter($delivery) && $this->turns->add($delivery);
+        }
+    }
+
+    /** @return bool whether no message of the same key is before it; otherwise {@see resume()} gets it when it is its turn */
+    private function enter(Delivery $delivery): bool
+    {
+        return $this->keyQueues === null || $this->batchHandler($delivery) !== null || $this->keyQueues->enter($delivery);
     }
 
     /** Fetches new messages. A database is not queried for each message that is started. */
@@ -134,17 +181,20 @@ final class DeliveryScheduler
             return;
         }
         $arrived = $this->opened($this->consumer->next($this->options->prefetch, 0.0));
-        \array_walk($arrived, $this->turns->add(...));
+        $this->line($arrived);
         $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::POLL_INTERVAL : 0.0;
+    }
+
+    private function batchHandler(Delivery $delivery): ?Handler
+    {
+        return $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
     }
 
     private function startOne(Delivery $delivery): void
     {
-        $handler = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
+        $handler = $this->batchHandler($delivery);
         if ($handler === null) {
-            if ($this->keyQueues === null || $this->keyQueues->enter($delivery)) {
-                $this->worker->start([$delivery]);
-            }
+            $this->worker->start([$delivery]);
         } elseif ($delivery->redelivered) {
             // Alone, because it may be a message that crashes workers.
             $this->worker->startBatch($handler, [$delivery]);

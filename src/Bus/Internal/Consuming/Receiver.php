@@ -283,6 +283,12 @@ final class Receiver
      */
     private function receive(string $queue, WorkerOptions $options, int $stops, ?ActiveConsumerLock $standby = null): int
     {
+        if ($standby !== null && $this->setup->paused->has($queue)) {
+            // While it stood by.
+            $this->paused[$queue] = true;
+
+            return 0;
+        }
         $consumer = $this->setup->transport->consume($queue, $options->prefetch);
         $handling = $this->handling($consumer, $queue);
         $order = $standby === null ? null : $this->order($consumer, $handling, $queue);

@@ -42,6 +42,11 @@ final class Worker
     private array $tasks = [];
 
     private int $started = 0;
+
+    /** Keys whose messages are taken from the database, and how many of those messages wait for a place. */
+    private int $replays = 0;
+    private int $acquiring = 0;
+
     private bool $stopping = false;
     private bool $paused = false;
     private bool $isOver = false;
@@ -231,20 +236,71 @@ final class Worker
         return !$this->stopping;
     }
 
-    /** Handles what has waited for a key that was released, unless the key is busy: then it is looked for again. */
+    /** Whether another handler may run, and none waits for it that was here before. */
+    public function hasCapacityToSpare(): bool
+    {
+        return $this->acquiring === 0 && $this->concurrency->hasCapacity();
+    }
+
+    /**
+     * Waits for a place for a delivery that has none; {@see leave()} frees it.
+     *
+     * @return bool false when the worker stops
+     */
+    public function acquire(Delivery $delivery): bool
+    {
+        if ($this->concurrency->holds($delivery->tag)) {
+            return true;
+        }
+        $this->acquiring++;
+        try {
+            if (!$this->awaitCapacity()) {
+                return false;
+            }
+        } finally {
+            $this->acquiring--;
+        }
+        $this->concurrency->acquire($delivery->tag);
+
+        return true;
+    }
+
+    /** Whether messages of a released key wait in the database. */
+    public function hasReleasedKeys(): bool
+    {
+        return $this->order?->hasReleasedKeys() ?? false;
+    }
+
+    /** Handles what has waited for a released key, unless the key is busy. Waits while as many keys are handled so as handlers may run. */
     public function replay(string $key): void
     {
+        while (!$this->stopping && $this->replays >= $this->concurrency->limit()) {
+            $this->ended->wait();
+        }
         if ($this->order === null || $this->stopping || !$this->order->keyQueues->reserve($key)) {
             return;
         }
-        $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
+        $this->replays++;
+        $this->spawn("key {$key}", function () use ($key): void {
             try {
-                $this->order?->replay($key, $this);
+                $this->order?->resume($key, $this);
             } catch (OrderUnknownException) {
                 // The next worker handles the rest.
             } finally {
-                unset($this->tasks["key {$key}"]);
+                $this->replays--;
                 $this->next($key);
+            }
+        });
+    }
+
+    /** Runs a task beside those of deliveries, unless one of this name is running. The worker ends when it has ended. */
+    public function spawn(string $name, \Closure $main): void
+    {
+        $this->tasks[$name] ??= $this->task(function () use ($name, $main): void {
+            try {
+                $main();
+            } finally {
+                unset($this->tasks[$name]);
                 $this->ended->notify();
             }
         });
@@ -268,31 +324,23 @@ final class Worker
 
     private function handle(Delivery $delivery): void
     {
+        $key = $this->order === null ? null : KeyQueues::key($delivery);
         try {
-            $key = $this->order === null ? null : KeyQueues::key($delivery);
-            $key === null ? $this->handling->run($delivery, $this) : $this->inOrder($delivery, $key);
-        } finally {
-            $this->leave($delivery);
-        }
-    }
-
-    private function inOrder(Delivery $delivery, string $key): void
-    {
-        try {
-            $this->order?->run($delivery, $key, $this);
+            $key === null ? $this->handling->run($delivery, $this) : $this->order?->run($delivery, $key, $this);
         } catch (OrderUnknownException) {
             // The message is requeued when the consumer closes.
         } finally {
-            $this->next($key);
+            $this->leave($delivery);
+            $key === null || $this->next($key);
         }
     }
 
-    /** Starts the next message of a key in the slot of the one that has ended. */
+    /** A message of the key has ended: the next one may start. */
     private function next(string $key): void
     {
         $next = $this->order?->keyQueues->leave($key);
         if ($next !== null && !$this->stopping) {
-            $this->launch($next);
+            $this->intake->resume($next);
         }
     }
 
@@ -306,7 +354,8 @@ final class Worker
         }
     }
 
-    private function leave(Delivery $delivery): void
+    /** The delivery is settled, or stays unsettled because the worker stops. */
+    public function leave(Delivery $delivery): void
     {
         $this->concurrency->release($delivery->tag);
         $this->concurrency->breaker?->ended($delivery->tag);

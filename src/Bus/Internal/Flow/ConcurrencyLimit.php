@@ -28,9 +28,15 @@ final class ConcurrencyLimit
         $this->gradient = $concurrency === null ? new AdaptiveLimit(\hrtime(true) / 1e9) : null;
     }
 
+    /** How many handlers may run at the same time. */
+    public function limit(): int
+    {
+        return $this->concurrency ?? $this->gradient->limit ?? 0;
+    }
+
     public function hasCapacity(): bool
     {
-        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->isOpen());
+        return \count($this->taken) < $this->limit() && ($this->breaker === null || !$this->breaker->isOpen());
     }
 
     /** Seconds until there may be capacity without a handler having ended; null when there is no such time. */
@@ -43,6 +49,11 @@ final class ConcurrencyLimit
     {
         $this->taken[$tag] = $this->gradient === null ? 0 : \hrtime(true);
         $this->breaker?->started($tag);
+    }
+
+    public function holds(int $tag): bool
+    {
+        return isset($this->taken[$tag]);
     }
 
     /** @return bool false when it was free already */

@@ -68,6 +68,8 @@ final class OrderedProcessor
         }
         $outcome = $this->turn($this->handling, $delivery, $key, $worker);
         if ($outcome === Outcome::Succeeded && isset($this->blockedBy[$key])) {
+            // Each message behind it takes a place of its own.
+            $worker->release($delivery);
             $this->insist($worker, fn() => $this->keys->release($this->queue, $key));
             $this->replay($key, $worker);
         }
@@ -85,8 +87,20 @@ final class OrderedProcessor
         }
     }
 
+    /** Handles the messages of a key that was released elsewhere; the key is reserved. */
+    public function resume(string $key, Worker $worker): void
+    {
+        $this->learn($worker);
+        $isReleased = false;
+        // A message that was handled in between may have blocked it again.
+        $this->insist($worker, function () use ($key, &$isReleased): void {
+            $isReleased = $this->keys->isReleased($this->queue, $key);
+        });
+        $isReleased && $this->replay($key, $worker);
+    }
+
     /** Handles the messages of a key that wait in the database; the key is reserved. */
-    public function replay(string $key, Worker $worker): void
+    private function replay(string $key, Worker $worker): void
     {
         while (!$worker->isStopping()) {
             $waiting = [];
@@ -101,7 +115,15 @@ final class OrderedProcessor
                 return;
             }
             foreach ($waiting as $delivery) {
-                if ($worker->isStopping() || $this->turn($this->waiting, $delivery, $key, $worker) !== Outcome::Succeeded) {
+                if ($worker->isStopping()) {
+                    return;
+                }
+                try {
+                    $outcome = $this->turn($this->waiting, $delivery, $key, $worker);
+                } finally {
+                    $worker->leave($delivery);
+                }
+                if ($outcome !== Outcome::Succeeded) {
                     return;
                 }
             }
@@ -112,14 +134,28 @@ final class OrderedProcessor
     public function attend(Worker $worker): never
     {
         while (true) {
-            delay(self::CHECK_INTERVAL);
-            try {
-                foreach ($this->keys->state($this->queue) as $key => ['released' => $released]) {
-                    $released && $worker->replay((string) $key);
-                }
-            } catch (PoolException | SqlException $exception) {
-                $this->logger->warning('The released keys of queue {queue} could not be read: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+            foreach ($this->released() as $key) {
+                $worker->replay($key);
             }
+            delay(self::CHECK_INTERVAL);
+        }
+    }
+
+    /** Whether messages of a released key wait in the database. False while that cannot be read: then a later worker handles them. */
+    public function hasReleasedKeys(): bool
+    {
+        return $this->released() !== [];
+    }
+
+    /** @return list<string> */
+    private function released(): array
+    {
+        try {
+            return $this->keys->released($this->queue);
+        } catch (PoolException | SqlException $exception) {
+            $this->logger->warning('The released keys of queue {queue} could not be read: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+
+            return [];
         }
     }
 
@@ -131,20 +167,22 @@ final class OrderedProcessor
             $this->keys->block($this->queue, $key, $id);
             $this->blockedBy[$key] = $id;
         };
-        while (true) {
+        while ($worker->acquire($delivery)) {
             $outcome = $handling->run($delivery, $worker, $failing);
             if ($outcome !== Outcome::Requeued || $worker->isStopping()) {
                 return $outcome;
             }
             delay(self::RETRY_DELAY);
         }
+
+        return Outcome::Requeued;
     }
 
     private function learn(Worker $worker): void
     {
         if (!$this->known) {
             $this->insist($worker, function (): void {
-                $blockedBy = \array_map(static fn(array $state): string => $state['message_id'], $this->keys->state($this->queue));
+                $blockedBy = $this->keys->blockers($this->queue);
                 // Another task may have loaded it and changed it since.
                 $this->blockedBy = $this->known ? $this->blockedBy : $blockedBy;
                 $this->known = true;

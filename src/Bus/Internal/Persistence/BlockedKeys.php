@@ -52,16 +52,23 @@ final class BlockedKeys
         return $this->database->execute('SELECT 1 FROM weft_blocked_keys WHERE queue = ? LIMIT 1', [$queue])->value() !== null;
     }
 
-    /** @return array<string, array{message_id: string, released: bool}> by key */
-    public function state(string $queue): array
+    /** @return array<string, string> the id of the message that blocks each key */
+    public function blockers(string $queue): array
     {
-        $state = [];
-        foreach ($this->database->execute('SELECT order_key, message_id, released FROM weft_blocked_keys WHERE queue = ?', [$queue])->rows() as $row) {
-            $state[$row['order_key']] = ['message_id' => $row['message_id'], 'released' => $row['released'] === 1];
-        }
+        /** @var array<string, string> */
+        return \array_column($this->database->execute('SELECT order_key, message_id FROM weft_blocked_keys WHERE queue = ?', [$queue])->rows(), 'message_id', 'order_key');
+    }
 
-        /** @var array<string, array{message_id: string, released: bool}> */
-        return $state;
+    /** @return list<string> keys that were released and whose messages still wait, the longest blocked first */
+    public function released(string $queue): array
+    {
+        /** @var list<string> */
+        return \array_column($this->database->execute('SELECT order_key FROM weft_blocked_keys WHERE queue = ? AND released = 1 ORDER BY blocked_at, order_key', [$queue])->rows(), 'order_key');
+    }
+
+    public function isReleased(string $queue, string $key): bool
+    {
+        return $this->database->execute('SELECT released FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key])->value() === 1;
     }
 
     /** @return list<BlockedKey> the longest blocked first */

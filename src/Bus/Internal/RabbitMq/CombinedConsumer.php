@@ -93,18 +93,13 @@ final class CombinedConsumer implements RemoteConsumer
         for ($turn = 0; $turn < $count && ($room = $max - \count($deliveries)) > 0; $turn++) {
             $index = ($this->first + $turn) % $count;
             foreach ($this->consumers[$index]->next($room, 0.0) as $delivery) {
-                $deliveries[] = self::tagged($delivery, $delivery->tag * $count + $index);
+                // Tags are unique per channel only.
+                $deliveries[] = $delivery->tagged($delivery->tag * $count + $index);
             }
         }
         $this->first = ($this->first + 1) % $count;
 
         return $deliveries;
-    }
-
-    /** Tags are unique per channel only. */
-    private static function tagged(Delivery $delivery, int $tag): Delivery
-    {
-        return new Delivery($tag, $delivery->type, $delivery->body, $delivery->headers, $delivery->redelivered, $delivery->extra);
     }
 
     private function of(Delivery $delivery): RabbitMqConsumer
@@ -114,6 +109,6 @@ final class CombinedConsumer implements RemoteConsumer
 
     private function own(Delivery $delivery): Delivery
     {
-        return self::tagged($delivery, \intdiv($delivery->tag, \count($this->consumers)));
+        return $delivery->tagged(\intdiv($delivery->tag, \count($this->consumers)));
     }
 }
