@@ -101,19 +101,28 @@ final class Storage
     }
 
     /**
-     * The last snapshot of a schema version, and the events after it. One round trip.
+     * The last snapshot of a schema version, and the events after it.
+     *
+     * One statement reads both: between two, others may commit another snapshot or delete it, and PostgreSQL shows each statement what is
+     * committed when it begins.
      *
      * @return array{array<string, mixed>|null, list<array<string, mixed>>}
      */
     public function load(Transaction $transaction, string $stream, int $schema): array
     {
-        $snapshot = $transaction->execute('SELECT version, state FROM weft_snapshots WHERE stream = ? AND schema_version = ?', [$stream, $schema]);
-        $events = $transaction->execute(
-            'SELECT * FROM weft_events WHERE stream = ? AND version > COALESCE((SELECT version FROM weft_snapshots WHERE stream = ? AND schema_version = ?), 0) ORDER BY version',
-            [$stream, $stream, $schema],
+        // No event has the position 0.
+        $rows = $transaction->execute(
+            "SELECT 0 AS position, stream, version, '' AS type, schema_version, '' AS headers, state AS body, 0 AS recorded_at
+            FROM weft_snapshots WHERE stream = ? AND schema_version = ?
+            UNION ALL
+            SELECT position, stream, version, type, schema_version, headers, body, recorded_at FROM weft_events
+            WHERE stream = ? AND version > COALESCE((SELECT version FROM weft_snapshots WHERE stream = ? AND schema_version = ?), 0)
+            ORDER BY version",
+            [$stream, $schema, $stream, $stream, $schema],
         )->rows();
+        $snapshot = ($rows[0]['position'] ?? null) === 0 ? \array_shift($rows) : null;
 
-        return [$snapshot->first(), $events];
+        return [$snapshot, $rows];
     }
 
     public function snapshot(Transaction $transaction, string $stream, int $version, int $schema, string $state): void
