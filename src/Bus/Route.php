@@ -9,7 +9,8 @@ namespace Weft\Bus;
  * with {@see MessageOptions::$routes}.
  *
  * The bus never declares this exchange or binds queues to it. Publishing to one that does not exist throws {@see PublishException}, which
- * names it. The AMQP property `type` is the type name of the message. Other transports ignore it.
+ * names it. The AMQP property `type` is the type name of the message, and a command has the header {@see Header::KIND}. Other transports
+ * ignore it.
  *
  * ```php
  * #[Route('shop.events', key: 'order.placed')]

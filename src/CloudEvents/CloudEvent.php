@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\CloudEvents;
 
 use Weft\Internal\Codec\Compiler;
+use Weft\Internal\Codec\DateTime;
 use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\UnsupportedClassException;
 
@@ -36,7 +37,18 @@ final class CloudEvent
     private const RESERVED = ['data' => true, 'data_base64' => true];
     private const FLAGS = \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
+    /** The depth that json_decode() accepts. */
+    private const MAX_DEPTH = 512;
+
     private static ?Compiler $compiler = null;
+
+    /**
+     * The JSON of the data of events that were read, which {@see body()} writes unchanged: PHP's arrays and numbers do not tell `{}` from `[]`
+     * and have no integers beyond 64 bits. Stored beside the event, so that equal events are equal.
+     *
+     * @var \WeakMap<self, \Closure(): ?string>|null
+     */
+    private static ?\WeakMap $received = null;
 
     /** Identifies the event together with {@see $source}. */
     public readonly string $id;
@@ -44,7 +56,9 @@ final class CloudEvent
     /**
      * @param string $type of the event, such as `shop.order.placed`
      * @param string $source the context in which the event happened: a URI reference, such as `/shop`
-     * @param mixed $data with a JSON content type an object, an array, a scalar or null; with any other one a string of bytes, or null
+     * @param mixed $data with a JSON content type an object, an array, a scalar or null; with any other one a string of bytes, or null. In an
+     *                    event that was read a JSON object is an array, and an integer beyond 64 bits a float. An empty array is written as
+     *                    `[]`: use a `\stdClass` for an empty object
      * @param string|null $id unique in the source; null for a new UUID (version 7)
      * @param \DateTimeImmutable|null $time of the event; microseconds are kept
      * @param string|null $subject of the event in the context of its source, such as `orders/7`
@@ -151,7 +165,8 @@ final class CloudEvent
     }
 
     /**
-     * The body of a message with this event.
+     * The body of a message with this event. Objects are encoded as messages of the bus are, those in arrays too. The data of an event that
+     * was read is written as it was.
      *
      * @throws \TypeError when JSON cannot represent the data
      */
@@ -160,16 +175,24 @@ final class CloudEvent
         if ($mode === ContentMode::Binary) {
             return match (true) {
                 $this->data === null => '',
-                self::isJson($this->contentType) => $this->encode(self::value($this->data)),
+                self::isJson($this->contentType) => $this->json(),
                 default => $this->data,
             };
         }
-        $event = $this->attributes();
-        if ($this->data !== null) {
-            $event += self::isJson($this->contentType) ? ['data' => self::value($this->data)] : ['data_base64' => \base64_encode($this->data)];
+        $event = $this->encode($this->attributes());
+        if ($this->data === null) {
+            return $event;
         }
+        $member = self::isJson($this->contentType) ? "\"data\":{$this->json()}" : '"data_base64":"' . \base64_encode($this->data) . '"';
 
-        return $this->encode($event);
+        return \substr($event, 0, -1) . ",{$member}}";
+    }
+
+    private function json(): string
+    {
+        $received = self::$received[$this] ?? null;
+
+        return ($received === null ? null : $received()) ?? $this->encode(self::value($this->data));
     }
 
     /** @return array<string, string|int|bool> */
@@ -200,9 +223,10 @@ final class CloudEvent
         if ($body === '') {
             return self::of($attributes, null);
         }
-        $data = self::isJson($contentType) ? self::parse($body) : $body;
 
-        return self::of($attributes, $data);
+        return self::isJson($contentType)
+            ? self::withJson(self::of($attributes, self::parse($body)), static fn(): string => $body)
+            : self::of($attributes, $body);
     }
 
     private static function structured(string $body): self
@@ -213,14 +237,53 @@ final class CloudEvent
         }
         // Null is the same as absent (JSON format §2.2).
         $event = \array_filter($event, static fn(mixed $value): bool => $value !== null);
+        // What data without a content type is (JSON format §3.1).
+        $event += ['datacontenttype' => 'application/json'];
         $data = $event['data'] ?? null;
+        $json = static fn(): ?string => self::dataOf($body);
         if (isset($event['data_base64'])) {
             $bytes = \is_string($event['data_base64']) ? \base64_decode($event['data_base64'], true) : false;
             $bytes !== false && $data === null || throw new InvalidCloudEventException('The data_base64 of the CloudEvent is not base64, or it has data as well');
-            $data = self::isJson((string) ($event['datacontenttype'] ?? 'application/json')) ? self::parse($bytes) : $bytes;
+            $data = self::isJson((string) $event['datacontenttype']) ? self::parse($bytes) : $bytes;
+            $json = static fn(): string => (string) $bytes;
         }
 
-        return self::of(\array_diff_key($event, self::RESERVED), $data);
+        return self::withJson(self::of(\array_diff_key($event, self::RESERVED), $data), $json);
+    }
+
+    /** @param \Closure(): ?string $json */
+    private static function withJson(self $event, \Closure $json): self
+    {
+        self::$received ??= new \WeakMap();
+        self::$received[$event] = $json;
+
+        return $event;
+    }
+
+    /** The text of the member "data" of an event in valid JSON. Of several, PHP has read the last. */
+    private static function dataOf(string $event): ?string
+    {
+        $data = $name = $start = null;
+        $depth = $at = 0;
+        while (($at += \strcspn($event, '"{}[]:,', $at)) < \strlen($event)) {
+            $token = $event[$at] === '"' && \preg_match('/"[^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+"/As', $event, $string, 0, $at) === 1 ? $string[0] : $event[$at];
+            $depth += match ($token) {
+                '{', '[' => 1,
+                '}', ']' => -1,
+                default => 0,
+            };
+            if ($depth === 1 && $token === ':') {
+                $start = $at + 1;
+            } elseif ($depth === 1 && $token === ',' || $depth === 0) {
+                $data = $start !== null && \json_decode((string) $name) === 'data' ? \trim(\substr($event, $start, $at - $start)) : $data;
+                $start = null;
+            } elseif ($depth === 1 && $start === null) {
+                $name = $token;
+            }
+            $at += \strlen($token);
+        }
+
+        return $data;
     }
 
     /** @param array<array-key, mixed> $attributes */
@@ -297,13 +360,20 @@ final class CloudEvent
         }
     }
 
-    private static function value(mixed $data): mixed
+    /** What json_encode() is to encode: it would leave out the properties of an object that are not public. */
+    private static function value(mixed $data, int $depth = 0): mixed
     {
-        if (!\is_object($data) || $data instanceof \JsonSerializable || $data instanceof \stdClass || $data instanceof \BackedEnum) {
+        if (\is_array($data) || $data instanceof \stdClass) {
+            $depth < self::MAX_DEPTH || throw new \TypeError('JSON cannot represent the data of a CloudEvent that is nested more than ' . self::MAX_DEPTH . ' deep (a cycle?)');
+            $values = \array_map(static fn(mixed $value): mixed => self::value($value, $depth + 1), (array) $data);
+
+            return \is_array($data) ? $values : (object) $values;
+        }
+        if (!\is_object($data) || $data instanceof \JsonSerializable || $data instanceof \BackedEnum) {
             return $data;
         }
         try {
-            return self::compiler()->shape($data::class)->encode($data);
+            return $data instanceof \DateTimeImmutable ? (new DateTime())->encode($data) : self::compiler()->shape($data::class)->encode($data);
         } catch (UnsupportedClassException | MismatchException $error) {
             throw new \TypeError('JSON cannot represent a ' . $data::class . ": {$error->getMessage()}", 0, $error);
         }

@@ -12,7 +12,7 @@ final class AggregateRoot
      * @param string   $name          prefix of its streams, 1 to 60 bytes without a colon; must never change
      * @param string   $id            the property with its id, 1 to 139 bytes, which must never change
      * @param int|null $snapshotEvery number of events between snapshots of its properties, at least 1; null for none
-     * @param int      $version       version of the properties, at least 1; snapshots of other versions are ignored
+     * @param int      $version       version of the properties, at least 1; snapshots of other versions are ignored, and replaced by the next one
      */
     public function __construct(
         public readonly string $name,

@@ -156,7 +156,7 @@ final class Aggregates
     {
         \assert($this->class->state !== null);
         try {
-            $aggregate = $this->class->state->decode($snapshot['state']);
+            $aggregate = $this->class->state->decode($snapshot['body']);
         } catch (MessageDecodingException $failed) {
             throw new InvalidEventException("The snapshot of stream \"{$stream}\" does not match {$this->class->class}; increase the version of its #[AggregateRoot]: {$failed->getMessage()}", $failed);
         }

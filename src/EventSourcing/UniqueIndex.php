@@ -24,12 +24,13 @@ final class UniqueIndex
      * Claims a value as part of a transaction. A concurrent claim waits for its end. Does nothing if the owner has the value already.
      *
      * @param string $value 1 to 200 bytes, compared bytewise
+     * @param string $owner at most 200 bytes
      *
      * @throws ValueTakenException when another owner has it; the transaction can still be used
      */
     public function claim(Transaction $transaction, string $value, string $owner): void
     {
-        if (!$this->store->storage()->claim($transaction, $this->name, self::checked($value), $owner)) {
+        if (!$this->store->storage()->claim($transaction, $this->name, self::checked($value), self::checkedOwner($owner))) {
             throw new ValueTakenException("\"{$value}\" of \"{$this->name}\" is already taken and not available to \"{$owner}\"");
         }
     }
@@ -41,13 +42,13 @@ final class UniqueIndex
     }
 
     /**
-     * Gives an owner another value for one that it has, as part of a transaction.
+     * Gives an owner another value for one that it has, as part of a transaction. A concurrent change of the same value waits for its end.
      *
      * @throws ValueTakenException when another owner has the new value, or the owner does not have the old one; the transaction can still be used
      */
     public function change(Transaction $transaction, string $from, string $to, string $owner): void
     {
-        if ($this->owner($transaction, $from) !== $owner) {
+        if (!$this->store->storage()->lock($transaction, $this->name, self::checked($from), self::checkedOwner($owner))) {
             throw new ValueTakenException("\"{$owner}\" does not have \"{$from}\" of \"{$this->name}\"");
         }
         $this->claim($transaction, $to, $owner);
@@ -68,5 +69,11 @@ final class UniqueIndex
     private static function checked(string $value): string
     {
         return $value !== '' && \strlen($value) <= 200 ? $value : throw new \ValueError('A unique value must have 1 to 200 bytes, got ' . \strlen($value));
+    }
+
+    /** MariaDB would store the beginning of a longer one, for which no owner could release the value. */
+    private static function checkedOwner(string $owner): string
+    {
+        return \strlen($owner) <= 200 ? $owner : throw new \ValueError('The owner of a unique value must have at most 200 bytes, got ' . \strlen($owner));
     }
 }

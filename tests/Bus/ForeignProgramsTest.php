@@ -14,6 +14,7 @@ use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\PublishException;
 use Weft\Bus\Retry;
 use Weft\Bus\Route;
@@ -305,6 +306,21 @@ final class ForeignProgramsTest extends BusTestCase
                 self::assertStringContainsString('shop', $exception->getMessage());
             }
             $theirs->close();
+        });
+    }
+
+    public function testACommandWithARouteThatHasNoHandlerIsDeadLettered(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()), options: self::options(routes: [StoreCustomer::class => new Route('', self::QUEUE)], classes: [StoreCustomer::class]))->handlers(self::listening(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek();
+            self::assertSame([StoreCustomer::class], \array_column($letters, 'type'));
+            self::assertSame(NoHandlerException::class, $letters[0]->errorClass());
+            $bus->close();
         });
     }
 

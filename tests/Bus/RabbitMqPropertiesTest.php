@@ -59,6 +59,17 @@ final class RabbitMqPropertiesTest extends TestCase
         self::assertSame($headers, Properties::delivery([1, false, Publisher::COMMANDS, 'a', '{}', [], ['messageId' => self::SHORT_ID]])->headers);
         self::assertEquals($headers, Properties::delivery([1, false, '', 'customers.dead', '{}', $left, $properties])->headers);
         self::assertSame('a', $properties['type']);
+        self::assertEquals($headers, Properties::delivery([1, false, 'expired', 'a', '{}', ['x-first-death-exchange' => Publisher::COMMANDS], ['messageId' => self::SHORT_ID]])->headers, 'dead-lettered by the broker');
+    }
+
+    public function testAMessageThroughAForeignExchangeNamesItsTypeAndItsKind(): void
+    {
+        $headers = [Header::MESSAGE_ID => self::ID, Header::KIND => 'command'];
+        [$left, $properties] = Properties::routed(new Outgoing('a', '{}', $headers + [Header::EXCHANGE => 'shop', Header::ROUTING_KEY => 'orders']));
+
+        self::assertSame([[Header::KIND => 'command'], ['type' => 'a', 'messageId' => self::SHORT_ID]], [$left, $properties]);
+        $delivery = Properties::delivery([1, false, 'shop', 'orders', '{}', $left, $properties]);
+        self::assertEquals(['a', $headers], [$delivery->type, $delivery->headers]);
     }
 
     public function testAForeignIdThatIsNotUtf8IsEscapedInBothDirections(): void

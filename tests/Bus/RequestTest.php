@@ -18,6 +18,7 @@ use Weft\Bus\RequestFailedException;
 use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\UnroutableMessageException;
 use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
@@ -197,6 +198,32 @@ final class RequestTest extends BusTestCase
     {
         yield 'before the first request' => [false, 'the queue for replies could not be opened'];
         yield 'later' => [true, 'the broker has not confirmed it'];
+    }
+
+    public function testABusWhoseReplyQueueTheBrokerHasDeletedOpensAnother(): void
+    {
+        $this->inRuntime(function (): void {
+            $stop = $this->answering($this->brokerDsn());
+            $bus = Bus::connect($this->brokerDsn());
+            self::assertSame('1', $bus->request(new ForgetCustomer('1')));
+            $operator = RabbitMq::connect($this->brokerDsn());
+            $operator->dropTemporary($lost = self::replyQueue($bus));
+            $answer = null;
+            while ($answer === null) {
+                try {
+                    $answer = $bus->request(new ForgetCustomer('2'));
+                } catch (RequestFailedException $failed) {
+                    // The broker tells the consumer after it has deleted the queue.
+                    self::assertStringContainsString('Replies can no longer be received', $failed->getMessage());
+                }
+            }
+
+            self::assertSame('2', $answer);
+            self::assertNotSame($lost, self::replyQueue($bus));
+            $operator->close();
+            $bus->close();
+            $stop();
+        });
     }
 
     /** @return \Closure(): void ends it */
@@ -413,6 +440,11 @@ final class RequestTest extends BusTestCase
     private static function waiting(Bus $bus): int
     {
         return (fn(): int => $this->requests->waiting())->call($bus);
+    }
+
+    private static function replyQueue(Bus $bus): string
+    {
+        return (fn(): ?string => $this->queue)->call((fn(): object => $this->requests)->call($bus));
     }
 
     private function connect(string $transport, object $service): Bus

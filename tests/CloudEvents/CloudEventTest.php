@@ -82,6 +82,70 @@ final class CloudEventTest extends TestCase
         self::assertSame(["\0\xff", 'image/png', null, ['number' => 5]], [$event->data, $event->contentType, $event->subject, $event->extensions]);
     }
 
+    /** @dataProvider received */
+    #[DataProvider('received')]
+    public function testTheDataOfAnEventIsForwardedAsItWasRead(string $data, ContentMode $from, ContentMode $to): void
+    {
+        $headers = $from === ContentMode::Structured ? ['content-type' => 'application/cloudevents+json'] : ['content-type' => 'application/json', 'ce-specversion' => '1.0', 'ce-id' => '1', 'ce-source' => '/b', 'ce-type' => 'a'];
+        $body = $from === ContentMode::Structured ? " { \"data\" : 1, \"list\":\"[\", \"specversion\":\"1.0\",\"id\":\"1\",\n\"d\\u0061ta\" :\t{$data}\n,\"source\":\"/b\",\"type\":\"a\"} " : $data;
+
+        $forwarded = CloudEvent::fromHttp($headers, $body)->body($to);
+
+        if ($to === ContentMode::Binary) {
+            self::assertSame($data, $forwarded);
+        } else {
+            self::assertStringEndsWith(",\"data\":{$data}}", $forwarded);
+            self::assertNotNull(\json_decode($forwarded));
+        }
+    }
+
+    /** @return iterable<string, array{string, ContentMode, ContentMode}> */
+    public static function received(): iterable
+    {
+        foreach (['{"tags":{},"list":[],"0":{"0":1}}', '{}', '12345678901234567890', '{"big": 12345678901234567890, "n": 1.0, "small": 1e-400}', '"a \\"string\\", }"', '[[1,{"data":2}],"\\\\"]'] as $data) {
+            foreach (ContentMode::cases() as $from) {
+                foreach (ContentMode::cases() as $to) {
+                    yield "{$data}, {$from->name} to {$to->name}" => [$data, $from, $to];
+                }
+            }
+        }
+    }
+
+    public function testJsonInBase64IsForwardedAsItWasRead(): void
+    {
+        $event = CloudEvent::fromHttp(['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/b","type":"a","data_base64":"' . \base64_encode('{"a": {}}') . '"}');
+
+        self::assertSame([['a' => []], '{"a": {}}'], [$event->data, $event->body()]);
+    }
+
+    public function testObjectsInArraysAreEncodedLikeThoseThatAreTheData(): void
+    {
+        $time = new \DateTimeImmutable('2026-01-31T12:00:00.5+01:00');
+        $order = new Priced(7, $time);
+        $json = '{"cents":7,"at":"2026-01-31T12:00:00.500000+01:00"}';
+
+        self::assertSame($json, (new CloudEvent('a', '/b', $order))->body());
+        self::assertSame("{\"order\":{$json},\"all\":[{$json}],\"object\":{\"order\":{$json}},\"at\":\"2026-01-31T12:00:00.500000+01:00\",\"none\":[],\"empty\":{}}", (new CloudEvent('a', '/b', [
+            'order' => $order,
+            'all' => [$order],
+            'object' => (object) ['order' => $order],
+            'at' => $time,
+            'none' => [],
+            'empty' => new \stdClass(),
+        ]))->body());
+        $cycle = ['order' => $order];
+        $cycle['again'] = &$cycle;
+        $cycle['twice'] = &$cycle;
+        foreach ([$cycle, ['closure' => static fn() => 1]] as $data) {
+            try {
+                (new CloudEvent('a', '/b', $data))->body();
+                self::fail('JSON has no cycles and no closures');
+            } catch (\TypeError $error) {
+                self::assertStringContainsString('JSON cannot represent', $error->getMessage());
+            }
+        }
+    }
+
     /**
      * @dataProvider malformed
      *
@@ -167,4 +231,9 @@ final class Placed
     public function __construct(public readonly int $id, public readonly string $name)
     {
     }
+}
+
+final class Priced
+{
+    public function __construct(private int $cents, private \DateTimeImmutable $at) {}
 }

@@ -30,6 +30,7 @@ use Weft\Tests\EventSourcing\Fixtures\AccountOpened;
 use Weft\Tests\EventSourcing\Fixtures\Deposited;
 
 use function Weft\all;
+use function Weft\async;
 use function Weft\delay;
 
 final class AggregatesTest extends EventSourcingTestCase
@@ -145,6 +146,58 @@ final class AggregatesTest extends EventSourcingTestCase
         $this->expectException(InvalidEventException::class);
         $this->expectExceptionMessage('snapshot of stream "account:1"');
         $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+    }
+
+    /** @dataProvider changesOfSnapshots */
+    #[DataProvider('changesOfSnapshots')]
+    public function testASnapshotThatComesOrGoesWhileAnAggregateIsLoadedDoesNotMixWithOtherEvents(int $deposits, \Closure $change, string $expected): void
+    {
+        $this->inRuntime(function () use ($deposits, $change, $expected): void {
+            $database = $this->database('postgres', 3);
+            $accounts = new Aggregates($this->store('postgres'), Account::class);
+            $database->transaction(static function (Transaction $transaction) use ($accounts, $deposits): void {
+                $account = Account::open('1', 'Zoë');
+                foreach (\range(1, $deposits) as $_) {
+                    $account->deposit(1);
+                    $accounts->save($transaction, $account);
+                }
+            });
+            // Each connection has prepared the statements: to prepare them would wait for the lock.
+            $warm = \array_map(static fn(): Transaction => $database->begin(), [0, 1, 2]);
+            foreach ([...$warm, ...$warm] as $transaction) {
+                $accounts->load($transaction, '1');
+            }
+            foreach ($warm as $transaction) {
+                $transaction->commit();
+            }
+            $writer = $database->begin();
+            $writer->execute('LOCK TABLE weft_events IN ACCESS EXCLUSIVE MODE');
+            $writer->flush();
+            $reader = async(static fn(): string => (string) $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1')));
+            while ($database->execute("SELECT count(*) FROM pg_locks WHERE relation = 'weft_events'::regclass AND NOT granted")->value() === 0) {
+                delay(0.005);
+            }
+            $change($writer, $accounts);
+            $writer->commit();
+
+            self::assertSame($expected, $reader->await());
+        });
+    }
+
+    /** @return iterable<string, array{int, \Closure(Transaction, Aggregates<Account>): void, string}> */
+    public static function changesOfSnapshots(): iterable
+    {
+        $deposit = static function (Transaction $transaction, Aggregates $accounts): void {
+            $account = $accounts->load($transaction, '1');
+            $account->deposit(1);
+            $accounts->save($transaction, $account);
+        };
+        yield 'the first one' => [8, $deposit, '1: 9 EUR'];
+        yield 'the next one' => [18, $deposit, '1: 19 EUR'];
+        yield 'one that a revert deletes' => [12, static fn(Transaction $transaction, Aggregates $accounts) => $accounts->revert($transaction, '1', 12), '1: 11 EUR'];
+        yield 'one of another version of the class' => [12, static function (Transaction $transaction): void {
+            $transaction->execute('UPDATE weft_snapshots SET schema_version = 2');
+        }, '1: 12 EUR'];
     }
 
     /** @dataProvider databases */

@@ -15,10 +15,15 @@ use Weft\EventSourcing\StreamConflictException;
 use Weft\EventSourcing\StreamErased;
 use Weft\EventSourcing\UniqueIndex;
 use Weft\EventSourcing\ValueTakenException;
+use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Account;
 use Weft\Tests\EventSourcing\Fixtures\Deposited;
+
+use function Weft\all;
+use function Weft\delay;
+use function Weft\detach;
 
 /** The end of streams and aggregates: erased for privacy, closed, and their unique values changed and freed. */
 final class ErasureTest extends EventSourcingTestCase
@@ -165,6 +170,79 @@ final class ErasureTest extends EventSourcingTestCase
         self::assertSame([1, 0], [$emails->releaseAll($database, '1'), $emails->releaseAll($database, '1')]);
         self::assertNull($emails->owner($database, 'new@example.org'));
         self::assertSame('2', $emails->owner($database, 'taken@example.org'));
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testOfTwoConcurrentChangesOfAUniqueValueOneFindsThatItsOwnerNoLongerHasIt(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = $this->database($kind);
+            $emails = new UniqueIndex($this->store($kind), 'email');
+            $database->transaction(static fn(Transaction $transaction) => $emails->claim($transaction, 'old@example.org', '1'));
+
+            $changed = \array_filter(all(\array_map(static fn(string $to): \Closure => static fn(): ?string => $database->transaction(static function (Transaction $transaction) use ($emails, $to): ?string {
+                try {
+                    $emails->change($transaction, 'old@example.org', $to, '1');
+                } catch (ValueTakenException $taken) {
+                    self::assertStringContainsString('"1" does not have "old@example.org"', $taken->getMessage());
+
+                    return null;
+                }
+                delay(0.2);
+
+                return $to;
+            }), ['one@example.org', 'two@example.org'])));
+
+            self::assertCount(1, $changed);
+            self::assertSame(\array_values($changed), $database->execute('SELECT value FROM weft_unique_values')->column());
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testAUniqueValueThatItsOwnerClaimsAgainIsNotReleasedBeforeTheTransactionEnds(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = $this->database($kind);
+            $emails = new UniqueIndex($this->store($kind), 'email');
+            $claim = static fn(Transaction $transaction) => $emails->claim($transaction, 'zoe@example.org', '1');
+            $database->transaction($claim);
+            $release = $database->transaction(static function (Transaction $transaction) use ($claim, $emails, $database): Task {
+                $claim($transaction);
+                $release = detach(static fn(): bool => $emails->release($database, 'zoe@example.org', '1'));
+                delay(0.2);
+                self::assertFalse($release->isDone());
+
+                return $release;
+            });
+
+            self::assertTrue($release->await());
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testAnOwnerWithATooLongNameIsRefused(string $kind): void
+    {
+        $database = $this->database($kind);
+        $emails = new UniqueIndex($this->store($kind), 'email');
+        $longest = \str_repeat('ö', 100);
+        $database->transaction(static fn(Transaction $transaction) => $emails->claim($transaction, 'zoe@example.org', $longest));
+        self::assertTrue($emails->release($database, 'zoe@example.org', $longest));
+
+        $database->transaction(static function (Transaction $transaction) use ($emails, $longest): void {
+            $emails->claim($transaction, 'zoe@example.org', '1');
+            foreach ([static fn() => $emails->claim($transaction, 'ada@example.org', "{$longest}o"), static fn() => $emails->change($transaction, 'zoe@example.org', 'ada@example.org', "{$longest}o")] as $claim) {
+                try {
+                    $claim();
+                    self::fail('claimed');
+                } catch (\ValueError $refused) {
+                    self::assertSame('The owner of a unique value must have at most 200 bytes, got 201', $refused->getMessage());
+                }
+            }
+        });
+        self::assertSame(['zoe@example.org'], $database->execute('SELECT value FROM weft_unique_values')->column());
     }
 
     /** @param Aggregates<Account> $accounts */

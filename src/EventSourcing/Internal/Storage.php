@@ -101,19 +101,28 @@ final class Storage
     }
 
     /**
-     * The last snapshot of a schema version, and the events after it. One round trip.
+     * The last snapshot of a schema version, and the events after it.
+     *
+     * One statement reads both: between two, others may commit another snapshot or delete it, and PostgreSQL shows each statement what is
+     * committed when it begins.
      *
      * @return array{array<string, mixed>|null, list<array<string, mixed>>}
      */
     public function load(Transaction $transaction, string $stream, int $schema): array
     {
-        $snapshot = $transaction->execute('SELECT version, state FROM weft_snapshots WHERE stream = ? AND schema_version = ?', [$stream, $schema]);
-        $events = $transaction->execute(
-            'SELECT * FROM weft_events WHERE stream = ? AND version > COALESCE((SELECT version FROM weft_snapshots WHERE stream = ? AND schema_version = ?), 0) ORDER BY version',
-            [$stream, $stream, $schema],
+        // No event has the position 0.
+        $rows = $transaction->execute(
+            "SELECT 0 AS position, stream, version, '' AS type, schema_version, '' AS headers, state AS body, 0 AS recorded_at
+            FROM weft_snapshots WHERE stream = ? AND schema_version = ?
+            UNION ALL
+            SELECT position, stream, version, type, schema_version, headers, body, recorded_at FROM weft_events
+            WHERE stream = ? AND version > COALESCE((SELECT version FROM weft_snapshots WHERE stream = ? AND schema_version = ?), 0)
+            ORDER BY version",
+            [$stream, $schema, $stream, $stream, $schema],
         )->rows();
+        $snapshot = ($rows[0]['position'] ?? null) === 0 ? \array_shift($rows) : null;
 
-        return [$snapshot->first(), $events];
+        return [$snapshot, $rows];
     }
 
     public function snapshot(Transaction $transaction, string $stream, int $version, int $schema, string $state): void
@@ -127,21 +136,33 @@ final class Storage
         $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
     }
 
-    /** @return bool whether it has no other owner */
+    /** @return bool whether the owner has the value until the transaction ends */
     public function claim(Transaction $transaction, string $name, string $value, string $owner): bool
     {
         $insert = 'INTO weft_unique_values (name, value, owner) VALUES (?, ?, ?)';
         $added = $transaction->execute($this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$name, $value, $owner]);
+        if ($added->affected() === 1) {
+            return true;
+        }
+        $lock = match ($this->driver) {
+            Driver::Postgres => ' FOR SHARE',
+            Driver::Mysql => ' LOCK IN SHARE MODE',
+            Driver::Sqlite => '',
+        };
 
-        return $added->affected() === 1 || $this->owner($transaction, $name, $value) === $owner;
+        return $this->valueOwner($transaction, $name, $value, $lock) === $owner;
+    }
+
+    /** @return bool whether the owner has the value; no other transaction can change or release it then */
+    public function lock(Transaction $transaction, string $name, string $value, string $owner): bool
+    {
+        return $this->valueOwner($transaction, $name, $value, $this->driver === Driver::Sqlite ? '' : ' FOR UPDATE') === $owner;
     }
 
     public function owner(Connection $connection, string $name, string $value): ?string
     {
         // In MariaDB a plain SELECT would read the snapshot of the transaction's start.
-        $lock = $this->driver === Driver::Mysql && $connection instanceof Transaction ? ' LOCK IN SHARE MODE' : '';
-
-        return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
+        return $this->valueOwner($connection, $name, $value, $this->driver === Driver::Mysql && $connection instanceof Transaction ? ' LOCK IN SHARE MODE' : '');
     }
 
     public function release(Connection $connection, string $name, string $value, string $owner): bool
@@ -174,6 +195,11 @@ final class Storage
     public function reset(string $projection): void
     {
         $this->database->execute('DELETE FROM weft_projections WHERE name = ?', [$projection]);
+    }
+
+    private function valueOwner(Connection $connection, string $name, string $value, string $lock): ?string
+    {
+        return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
     }
 
     /** @return list<array<string, mixed>> each with the oldest transaction that ran when it was seen */

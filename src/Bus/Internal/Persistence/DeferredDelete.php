@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
 use Weft\Pool\PoolException;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -32,7 +33,7 @@ final class DeferredDelete
     private array $keys = [];
 
     private ?Task $timer = null;
-    private bool $erasing = false;
+    private readonly Mutex $turn;
     private readonly Dialect $dialect;
 
     public function __construct(
@@ -42,6 +43,7 @@ final class DeferredDelete
         private readonly LoggerInterface $logger,
     ) {
         $this->dialect = new Dialect($database);
+        $this->turn = new Mutex();
     }
 
     public function add(string $key): void
@@ -56,12 +58,14 @@ final class DeferredDelete
         }
     }
 
+    /** Returns when every row that was added before is deleted, also by a call that runs already. */
     public function flush(): void
     {
-        if ($this->erasing) {
-            return;
-        }
-        $this->erasing = true;
+        $this->turn->synchronized($this->eraseAll(...));
+    }
+
+    private function eraseAll(): void
+    {
         $keys = [];
         try {
             while ($this->keys !== []) {
@@ -76,8 +80,6 @@ final class DeferredDelete
                 'error' => $exception->getMessage(),
                 'exception' => $exception,
             ]);
-        } finally {
-            $this->erasing = false;
         }
     }
 

@@ -56,11 +56,13 @@ final class Properties
     public static function routed(Outgoing $message): array
     {
         $headers = $message->headers;
-        unset($headers[Header::KIND]);
         if (!isset($headers[Header::EXCHANGE])) {
+            // The exchange says it.
+            unset($headers[Header::KIND]);
+
             return self::split($headers);
         }
-        // Neither exchange nor routing key of others say what the type is.
+        // Neither exchange nor routing key of others say what type and kind are.
         unset($headers[Header::EXCHANGE], $headers[Header::ROUTING_KEY]);
         [$headers, $properties] = self::split($headers);
 
@@ -120,6 +122,8 @@ final class Properties
             // Properties that violate the protocol are skipped; the body may be readable.
             $headers = [];
         }
+        // The broker has changed the exchange of a message that it dead-lettered.
+        $isCommand = $exchange === Publisher::COMMANDS || ($headers['x-first-death-exchange'] ?? null) === Publisher::COMMANDS;
         if ($headers !== []) {
             $headers = \array_diff_key($headers, self::BROKER_HEADERS);
         }
@@ -156,7 +160,7 @@ final class Properties
                 $headers[$header] = longId($headers[$header]);
             }
         }
-        if ($exchange === Publisher::COMMANDS) {
+        if ($isCommand) {
             $headers[Header::KIND] = MessageKind::Command->value;
         }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Requests;
 
+use Weft\Bus\BusException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
@@ -13,11 +14,12 @@ use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TemporaryQueues;
-use Weft\Bus\UndefinedQueueException;
+use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
+use Weft\Sql\SqlException;
 
 use function Weft\current;
 use function Weft\detach;
@@ -154,25 +156,27 @@ final class Requests
         }
         if ($this->listening === null || $this->listening->isDone()) {
             // The event loop it ran in may have ended.
-            $this->listening = detach($this->listen(...), $this->consumer);
+            $this->listening = detach($this->listen(...), $this->consumer, $this->queue);
         }
 
         /** @var string what is opened names it */
         return $this->queue;
     }
 
+    /** A queue whose consumer could not be opened is not used again: it may be gone by the next request. */
     private function open(): void
     {
-        if ($this->queue === null) {
-            $queue = Replies::QUEUES . messageId();
-            $transport = $this->setup->transport;
-            $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
-            $this->queue = $queue;
+        if ($this->consumer !== null) {
+            return;
         }
-        $this->consumer ??= $this->setup->transport->consume($this->queue, self::PREFETCH);
+        $queue = Replies::QUEUES . messageId();
+        $transport = $this->setup->transport;
+        $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
+        $this->consumer = $transport->consume($queue, self::PREFETCH);
+        $this->queue = $queue;
     }
 
-    private function listen(Consumer $consumer): void
+    private function listen(Consumer $consumer, string $queue): void
     {
         try {
             while (($replies = $consumer->next(self::PREFETCH)) !== []) {
@@ -188,12 +192,24 @@ final class Requests
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $thrown) {
-            $this->consumer = null;
-            if ($thrown instanceof UndefinedQueueException) {
-                // The next request opens another one.
-                $this->queue = null;
+            if ($this->consumer === $consumer) {
+                // The next request opens another one: whether this one still exists depends on the broker and the failure.
+                $this->queue = $this->consumer = $this->listening = null;
+                $this->fail(new RequestFailedException("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
+                $this->discard($consumer, $queue);
             }
-            $this->fail(new RequestFailedException("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
+        }
+    }
+
+    /** What cannot be deleted now, the broker or {@see AbandonedReplyQueues} deletes later. */
+    private function discard(Consumer $consumer, string $queue): void
+    {
+        try {
+            $consumer->close();
+            if ($this->setup->transport instanceof TemporaryQueues) {
+                $this->setup->transport->dropTemporary($queue);
+            }
+        } catch (BusException | PoolException | SqlException) {
         }
     }
 
