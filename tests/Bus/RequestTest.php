@@ -66,7 +66,7 @@ final class RequestTest extends BusTestCase
             $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1000, options: new ConsumeOptions(prefetch: 1000, signals: false)));
             $asked = [];
             for ($id = 1; $id <= 1000; $id++) {
-                $asked[$id] = static fn(): Item => $bus->request(new ForgetCustomer((string) $id), reply: Item::class, timeout: 50.0);
+                $asked[$id] = static fn(): Item => $bus->request(new ForgetCustomer((string) $id), reply: Item::class, timeout: 200.0);
             }
             foreach (all($asked) as $id => $item) {
                 self::assertSame(["sku {$id}", 1.5, ['id' => (string) $id]], [$item->sku, $item->price, $item->labels]);
