@@ -14,6 +14,7 @@ use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\DelayedMessageCancelled;
 use Weft\Bus\EventListener;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Cron;
@@ -23,8 +24,11 @@ use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\PublishException;
+use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
+use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\Transport\Sqlite;
@@ -49,10 +53,10 @@ class DelayTest extends BusTestCase
 
     public static function buses(): iterable
     {
-        yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
-        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
-        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
-        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
+        yield 'memory, no database' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect(new Memory(), options: $options ?? new BusOptions())];
+        yield 'SQLite' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect(Sqlite::connect($test->dsn()), options: $options ?? new BusOptions())];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect($test->brokerDsn(), $test->database(), $options ?? new BusOptions())];
+        yield 'PostgreSQL' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect($test->databaseDsn(), $test->database(), $options ?? new BusOptions())];
     }
 
     public static function busesAndDelayQueues(): iterable
@@ -392,6 +396,91 @@ class DelayTest extends BusTestCase
         });
     }
 
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testARetryWhoseQueueIsGoneDelaysNoOtherMessage(\Closure $connect): void
+    {
+        $this->inRuntime(function () use ($connect): void {
+            $log = new RecordingLogger();
+            $stored = 0;
+            $heard = 0;
+            $bus = $connect($this, new BusOptions(logger: $log))->handlers(new class ($stored) {
+                public function __construct(private int &$stored) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 1.0, jitter: 0.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    ++$this->stored === 1 && throw new \DomainException('not yet');
+                }
+            }, self::listening(static function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->queue('gone')->declare();
+            $bus->send(self::customer(1));
+            $bus->consume('gone', options: new ConsumeOptions(limit: 1));
+            // Behind the bus's back, as with the broker's own tools.
+            self::transport($bus)->delete('gone');
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('1'), new SendOptions(delay: 1.5));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            self::until(static function () use (&$heard): bool {
+                return $heard > 0;
+            });
+            $bus->stop();
+            $consuming->await();
+            $bus->close();
+
+            self::assertSame(1, $stored);
+            self::assertFalse($log->has('background task'), \implode("\n", $log->lines));
+        });
+    }
+
+    public function testARetryWhoseQueueIsGoneStaysUntilTheQueueIsBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database, new BusOptions(logger: $log))->handlers(self::storing(static fn() => null));
+            $delayed = new DelayedMessages($database, self::transport($bus), $log);
+            (new Migrator($database))->ensure(Tables::component());
+            foreach (['1', '2'] as $id) {
+                $delayed->storeRetry(new Outgoing(StoreCustomer::class, "{\"id\":\"{$id}\",\"name\":\"a\",\"email\":\"b\"}", [Header::MESSAGE_ID => $id, Header::KIND => 'command']), self::QUEUE, 0.0);
+            }
+            self::assertSame(0, $delayed->release());
+            self::assertSame(['error 2 messages for queue "customers" could not be published and stay in weft_delayed: '], \array_map(static fn(string $line): string => \preg_replace('~(?<=weft_delayed: ).*~', '', $line), $log->lines));
+            self::assertStringContainsString('Queue "customers" is not declared', $log->lines[0]);
+            self::assertGreaterThan(\microtime(true), $delayed->next(), 'they are tried again later');
+
+            $bus->queue(self::QUEUE)->declare();
+            $database->execute('UPDATE weft_delayed SET due = 1');
+            self::assertSame([2, 2, null], [$delayed->release(), $bus->queue(self::QUEUE)->depth(), $delayed->next()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testARetryThatTheBrokerCannotTakeDelaysNoOtherMessage(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database, new BusOptions(logger: $log))->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
+            $delayed = new DelayedMessages($database, self::transport($bus), $log);
+            foreach (['1' => 10, '2' => 140_000, '3' => 10] as $id => $bytes) {
+                $delayed->storeRetry(new Outgoing(StoreCustomer::class, '{}', [Header::MESSAGE_ID => "id {$id}", 'note' => \str_repeat('n', $bytes)]), self::QUEUE, 0.0);
+            }
+            self::assertSame(2, $delayed->release());
+
+            self::assertStringStartsWith('id 2@', $database->execute('SELECT id FROM weft_delayed')->value());
+            self::assertTrue($log->hasRecord('error', 'could not be published and stays in {table}'));
+            self::assertGreaterThan(\microtime(true), $delayed->next());
+            $bus->close();
+            $database->close();
+        });
+    }
+
     /** @dataProvider brokenSchedules */
     #[DataProvider('brokenSchedules')]
     public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(\Closure $broken): void
@@ -616,6 +705,11 @@ class DelayTest extends BusTestCase
             $consuming->await();
             $bus->close();
         });
+    }
+
+    private static function transport(Bus $bus): Transport
+    {
+        return (fn(): Transport => $this->setup->transport)->call($bus);
     }
 
     private static function until(\Closure $done): void

@@ -32,7 +32,7 @@ final class DelayedMessages implements DelayStore
     private const INSERT_ROW = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
-    /** Seconds until a due message without a queue is tried again. */
+    /** Seconds until a due message that has no queue, or that the broker refuses, is tried again. */
     private const RETRY_DELAY = 30.0;
 
     /** How often a change is made that the database rolls back in favour of another transaction. */
@@ -46,6 +46,7 @@ final class DelayedMessages implements DelayStore
 
     private readonly TablePublisher $publisher;
 
+    private readonly Dialect $dialect;
     private readonly string $replace;
 
     public function __construct(
@@ -54,7 +55,8 @@ final class DelayedMessages implements DelayStore
         LoggerInterface $logger,
     ) {
         $this->earlier = new Wakeup('a delayed message');
-        $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
+        $this->dialect = new Dialect($database);
+        $this->replace = $this->dialect->replace('weft_delayed', self::COLUMNS);
         $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }
 
@@ -128,8 +130,11 @@ final class DelayedMessages implements DelayStore
         $sent = 0;
         do {
             [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [Clock::milliseconds(Clock::now())]);
-            foreach ($stuck as $row) {
-                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), $row['id']]);
+            if ($stuck !== []) {
+                /** @var non-empty-list<string> $ids */
+                $ids = \array_column($stuck, 'id');
+                [$among, $parameters] = $this->dialect->among('id', $ids);
+                $this->database->execute("UPDATE weft_delayed SET due = ? WHERE {$among}", [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), ...$parameters]);
             }
             $sent += \count($rows) - \count($stuck);
         } while (\count($rows) === TablePublisher::BATCH_SIZE);

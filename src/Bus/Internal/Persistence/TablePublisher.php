@@ -9,6 +9,7 @@ use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
@@ -142,6 +143,16 @@ final class TablePublisher
             $this->hand($connection, $queue, \array_map(self::message(...), $rows));
 
             return [];
+        } catch (UndefinedQueueException $undefined) {
+            // They share the queue, so one attempt decides for all.
+            $this->logger->error('{count} messages for queue "{queue}" could not be published and stay in {table}: {error}', [
+                'count' => \count($rows),
+                'queue' => $queue,
+                'table' => $this->table,
+                'error' => $undefined->getMessage(),
+            ]);
+
+            return $rows;
         } catch (UnroutableMessageException | PublishException $failed) {
             if ($failed instanceof PublishException && !$failed->refused) {
                 throw $failed;
