@@ -80,6 +80,21 @@ final class BlockedKeys
         ), $rows);
     }
 
+    /** The number of messages that wait behind the keys of a queue. */
+    public function waitingIn(string $queue): int
+    {
+        return $this->database->execute('SELECT count(*) FROM weft_blocked_messages WHERE queue = ?', [$queue])->value();
+    }
+
+    /** Deletes the keys of a queue and the messages behind them. */
+    public function forgetQueue(string $queue): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
+            $transaction->execute('DELETE FROM weft_blocked_messages WHERE queue = ?', [$queue]);
+            $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ?', [$queue]);
+        });
+    }
+
     /**
      * Appends a message to those that wait for its key. A message that is waiting already keeps its position.
      *

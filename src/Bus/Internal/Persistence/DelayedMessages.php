@@ -100,6 +100,16 @@ final class DelayedMessages implements DelayStore
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
 
+    public function retries(string $queue): int
+    {
+        return $this->database->execute('SELECT count(*) FROM weft_delayed WHERE queue = ?', [$queue])->value();
+    }
+
+    public function forgetRetries(string $queue): void
+    {
+        $this->repeat(fn() => $this->database->execute('DELETE FROM weft_delayed WHERE queue = ?', [$queue]));
+    }
+
     public function cancel(string $messageId): bool
     {
         return $this->repeat(fn(): bool => self::drop($this->database, $messageId));
