@@ -20,6 +20,7 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\Schedules;
+use Weft\Bus\Internal\Persistence\TablePublisher;
 use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
@@ -477,6 +478,74 @@ class DelayTest extends BusTestCase
             self::assertTrue($log->hasRecord('error', 'could not be published and stays in {table}'));
             self::assertGreaterThan(\microtime(true), $delayed->next());
             $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testLargeMessagesAreReadAFewAtATime(\Closure $connect): void
+    {
+        $this->inRuntime(function () use ($connect): void {
+            $database = $connect($this);
+            (new Migrator($database))->ensure(Tables::component());
+            $broker = new SpyTransport(new Memory());
+            $broker->declare(self::QUEUE, [StoreCustomer::class]);
+            $batches = [];
+            $broker->before = static function (string $what, array $messages) use (&$batches): void {
+                $batches[] = \array_map(static fn(Outgoing $message): string => $message->headers[Header::MESSAGE_ID], $messages);
+            };
+            $delayed = new DelayedMessages($database, $broker, new NullLogger());
+            // 1.5 MiB each, one of 5 MiB, and many small ones.
+            $bytes = [...\array_fill(0, 5, 3 << 19), 5 << 20, ...\array_fill(0, 20, 10)];
+            foreach ($bytes as $index => $size) {
+                $delayed->store(new Outgoing(StoreCustomer::class, \str_repeat('x', $size), [Header::MESSAGE_ID => "id {$index}"]), $index / 1000 + 1);
+            }
+            self::assertSame(26, $delayed->release());
+
+            self::assertSame(\array_map(static fn(int $index): string => "id {$index}", \array_keys($bytes)), \array_merge(...$batches), 'in order');
+            self::assertSame([2, 2, 1, 1, 20], \array_map('count', $batches));
+            self::assertSame([26, null], [$broker->depth(self::QUEUE), $delayed->next()]);
+            $database->close();
+        });
+    }
+
+    /** @return iterable<string, array{\Closure(self): Database}> */
+    public static function databases(): iterable
+    {
+        yield 'SQLite' => [static fn(self $test): Database => Database::connect($test->dsn())];
+        yield 'a server' => [static fn(self $test): Database => $test->database()];
+    }
+
+    public function testFewerMessagesAreTriedAfterABatchThatTookTooLong(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $broker = new SpyTransport(new Memory());
+            $broker->declare(self::QUEUE, [StoreCustomer::class]);
+            // As a broker that takes 100 messages in time.
+            $broker->before = static function (string $what, array $messages): void {
+                \count($messages) > 100 && delay(60.0);
+            };
+            $delayed = new DelayedMessages($database, $broker, new NullLogger());
+            for ($id = 1; $id <= 500; $id++) {
+                $delayed->store(new Outgoing(StoreCustomer::class, '{}', [Header::MESSAGE_ID => "id {$id}"]), 1.0);
+            }
+            $publisher = new TablePublisher($database, $broker, new NullLogger(), 'weft_delayed', cancellable: true, timeout: 1.0);
+            $late = 0;
+            do {
+                try {
+                    $hasMore = $publisher->carry('due <= ?', [2_000], 'due')->hasMore;
+                } catch (PublishException $exception) {
+                    $hasMore = true;
+                    $late++;
+                    self::assertStringEndsWith('messages of weft_delayed could not be published within 1 seconds; they stay in the table, and fewer are tried next', $exception->getMessage());
+                }
+            } while ($hasMore);
+
+            self::assertSame(500, $broker->depth(self::QUEUE));
+            self::assertGreaterThan(1, $late);
             $database->close();
         });
     }

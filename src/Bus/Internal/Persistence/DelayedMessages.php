@@ -139,15 +139,13 @@ final class DelayedMessages implements DelayStore
     {
         $sent = 0;
         do {
-            [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [Clock::milliseconds(Clock::now())]);
-            if ($stuck !== []) {
-                /** @var non-empty-list<string> $ids */
-                $ids = \array_column($stuck, 'id');
-                [$among, $parameters] = $this->dialect->among('id', $ids);
+            $batch = $this->publisher->carry('due <= ?', [Clock::milliseconds(Clock::now())], 'due');
+            if ($batch->stuck !== []) {
+                [$among, $parameters] = $this->dialect->among('id', $batch->stuck);
                 $this->database->execute("UPDATE weft_delayed SET due = ? WHERE {$among}", [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), ...$parameters]);
             }
-            $sent += \count($rows) - \count($stuck);
-        } while (\count($rows) === TablePublisher::BATCH_SIZE);
+            $sent += $batch->sent;
+        } while ($batch->hasMore);
 
         return $sent;
     }
