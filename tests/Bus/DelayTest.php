@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Bus;
@@ -673,6 +674,77 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testAScheduleThatAClockAheadHasFiredIsDueAgainByTheRightClock(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $right = $this->schedule($database, $delayed, '* * * * *', $log);
+            $ahead = $this->schedule($database, $delayed, '* * * * *', $log);
+            $count = static fn(): int => $database->execute('SELECT count(*) FROM weft_delayed')->value();
+            try {
+                Clock::set($start);
+                $right->fire();
+                Clock::set($start + 30 * 86_400);
+                $ahead->fire();
+                self::assertSame(1, $count(), 'for all times until then');
+                self::assertSame($start + 30 * 86_400 + 1, $database->execute('SELECT due FROM weft_schedules')->value());
+                Clock::set($start + 30);
+                $right->fire();
+                self::assertSame([1, $start + 31], [$count(), $database->execute('SELECT due FROM weft_schedules')->value()]);
+                self::assertCount(1, $log->lines);
+                self::assertStringStartsWith('warning Schedule "customers" was not due before 2026-04-03 04:00:31 UTC, because a worker whose clock was ahead has fired it; it is due again from now on', $log->lines[0]);
+                foreach ([90, 150] as $seconds) {
+                    Clock::set($start + $seconds);
+                    $right->fire();
+                }
+                self::assertSame(3, $count());
+                // The worker that was ahead, with the right time again.
+                Clock::set($start + 210);
+                $ahead->fire();
+                $right->fire();
+                self::assertSame(4, $count());
+            } finally {
+                Clock::set(null);
+            }
+            self::assertCount(1, $log->lines);
+            $database->close();
+        });
+    }
+
+    public function testEachTimeFiresOnceWhileTheClockIsSetBackAndForthByAnHour(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $workers = [$this->schedule($database, $delayed, '*/10 * * * *', $log), $this->schedule($database, $delayed, '*/5 * * * *', $log)];
+            try {
+                for ($elapsed = 0; $elapsed < 7_200; $elapsed += 60) {
+                    foreach ($workers as $index => $worker) {
+                        // Each has its turns of being an hour ahead.
+                        Clock::set($start + $elapsed + (\intdiv($elapsed, 1_800) % 4 === 2 * $index + 1 ? 3_600 : 0));
+                        $worker->fire();
+                    }
+                }
+            } finally {
+                Clock::set(null);
+            }
+            // What is fired an hour early has its time then, and does not fire again when it comes.
+            $times = $database->execute('SELECT due FROM weft_delayed ORDER BY due')->column();
+
+            self::assertSame($times, \array_values(\array_unique($times)));
+            self::assertLessThanOrEqual(3 * 12, \count($times));
+            self::assertSame([], $log->lines);
+            $database->close();
+        });
+    }
+
     /**
      * @dataProvider mixtures
      *
@@ -718,9 +790,9 @@ class DelayTest extends BusTestCase
         yield 'times that are close' => [['10 * * * *', '11 * * * *', '12 * * * *'], [9, 10, 11]];
     }
 
-    private function schedule(Database $database, DelayedMessages $delayed, string $rule): Schedules
+    private function schedule(Database $database, DelayedMessages $delayed, string $rule, LoggerInterface $logger = new NullLogger()): Schedules
     {
-        $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), new NullLogger());
+        $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), $logger);
         $schedules->add('customers', new Cron($rule, new \DateTimeZone('UTC')), static fn(): StoreCustomer => self::customer(1));
 
         return $schedules;
