@@ -11,7 +11,6 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Internal\Sending\DelayStore;
-use Weft\Bus\OrderedBy;
 use Weft\Bus\PublishException;
 use Weft\Bus\QueueNotEmptyException;
 use Weft\Bus\Retry;
@@ -25,10 +24,13 @@ use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
 
 /** What Bus::queue() does with a queue. */
 final class QueueTest extends BusTestCase
@@ -327,13 +329,4 @@ final class QueueTest extends BusTestCase
             }
         });
     }
-}
-
-#[OrderedBy('account')]
-final class Withdraw
-{
-    public function __construct(
-        public readonly string $account,
-        public readonly int $number,
-    ) {}
 }

@@ -32,9 +32,6 @@ final class TablePublisher
     /** Rows per confirm window and DELETE statement. */
     private const BATCH_ROWS = 2000;
 
-    /** Bytes of headers and bodies per batch, which is in memory several times. One row may have more. */
-    private const BATCH_BYTES = 4 << 20;
-
     /** Seconds that publishing and deleting a batch may take. */
     private const BATCH_TIMEOUT = 30.0;
 
@@ -117,22 +114,15 @@ final class TablePublisher
      */
     private function choose(Connection $connection, string $condition, array $parameters, string $order): array
     {
+        $size = RowBatch::SIZE;
         $sizes = $connection->execute(
-            "SELECT id, octet_length(headers) + octet_length(body) AS bytes FROM {$this->table} WHERE {$condition} ORDER BY {$order} LIMIT {$this->limit}{$this->dialect->skipLocked()}",
+            "SELECT id, {$size} AS bytes FROM {$this->table} WHERE {$condition} ORDER BY {$order} LIMIT {$this->limit}{$this->dialect->skipLocked()}",
             $parameters,
         )->rows();
-        $ids = [];
-        $bytes = 0;
-        foreach ($sizes as $row) {
-            $bytes += $row['bytes'];
-            if ($ids !== [] && $bytes > self::BATCH_BYTES) {
-                break;
-            }
-            $ids[] = $row['id'];
-        }
+        /** @var list<string> $ids */
+        $ids = RowBatch::fitting($sizes, 'id');
         $this->taken = \count($ids);
 
-        /** @var list<string> $ids */
         return [$ids, \count($sizes) > \count($ids) || \count($sizes) === $this->limit];
     }
 
