@@ -46,11 +46,12 @@ final class FilesystemStore implements ClaimStore
     public function get(string $id): ?string
     {
         $path = $this->path($id);
+        $body = null;
         $file = @\fopen($path, 'rb');
         if ($file !== false) {
-            // A read error yields what was read before it.
-            $body = @\stream_get_contents($file);
-            $isWhole = \strlen((string) $body) === (\fstat($file)['size'] ?? null);
+            // After a read error it is only what was read before.
+            $read = (string) @\stream_get_contents($file);
+            $body = \strlen($read) === (\fstat($file)['size'] ?? null) ? $read : null;
             \fclose($file);
         } elseif ($this->identity() !== $this->identity) {
             throw new ClaimUnavailableException("The body {$id} cannot be read, because {$this->directory} is not the directory of the store at present: it was moved, or its file system is not mounted");
@@ -58,7 +59,7 @@ final class FilesystemStore implements ClaimStore
             return null;
         }
 
-        return ($isWhole ?? false) ? (string) $body : throw new ClaimUnavailableException("The body {$id} in {$this->directory} cannot be read: " . (\error_get_last()['message'] ?? 'no reason given'));
+        return $body ?? throw new ClaimUnavailableException("The body {$id} in {$this->directory} cannot be read: " . (\error_get_last()['message'] ?? 'no reason given'));
     }
 
     public function prune(float $seconds): int
