@@ -25,6 +25,7 @@ use Weft\Bus\Internal\Persistence\TablePublisher;
 use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
 use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
@@ -850,7 +851,10 @@ class DelayTest extends BusTestCase
 
     private static function transport(Bus $bus): Transport
     {
-        return (fn(): Transport => $this->setup->transport)->call($bus);
+        /** @var Setup $setup */
+        $setup = (new \ReflectionProperty($bus, 'setup'))->getValue($bus);
+
+        return $setup->transport;
     }
 
     private static function until(\Closure $done): void

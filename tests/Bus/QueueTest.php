@@ -11,6 +11,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
 use Weft\Bus\QueueNotEmptyException;
 use Weft\Bus\Retry;
@@ -297,12 +298,18 @@ final class QueueTest extends BusTestCase
 
     private static function delays(Bus $bus): DelayStore
     {
-        return (fn(): DelayStore => $this->setup->delays)->call($bus);
+        return self::setupOf($bus)->delays ?? self::fail('it has no delays');
+    }
+
+    private static function setupOf(Bus $bus): Setup
+    {
+        /** @var Setup */
+        return (new \ReflectionProperty($bus, 'setup'))->getValue($bus);
     }
 
     private static function transport(Bus $bus): Transport
     {
-        return (fn(): Transport => $this->setup->transport)->call($bus);
+        return self::setupOf($bus)->transport;
     }
 
     /** @param \Closure(): bool $condition */
