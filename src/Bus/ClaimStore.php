@@ -14,7 +14,12 @@ interface ClaimStore
      */
     public function put(string $id, string $body): void;
 
-    /** @return string|null null when no body has this id. The id comes from a message and may be any string */
+    /**
+     * Null is final: the message is dead-lettered. Throw an exception when the store cannot tell at present, {@see ClaimUnavailableException} for
+     * instance; then the message is retried.
+     *
+     * @return string|null null when no body has this id. The id comes from a message and may be any string
+     */
     public function get(string $id): ?string;
 
     /**

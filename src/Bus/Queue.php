@@ -86,6 +86,9 @@ final class Queue
     /**
      * Deletes the queue and its dead-letter queue. A consumer of it ends, or declares it again.
      *
+     * Its messages are also those in the database or in memory: those that wait for a retry or behind a blocked key. Retries that wait in
+     * RabbitMQ, without a database, are neither counted nor deleted; they go to the queue `weft.unrouted` when they are due.
+     *
      * @param bool $withMessages also when there are messages, which are lost
      *
      * @throws QueueNotEmptyException
@@ -93,16 +96,22 @@ final class Queue
      */
     public function delete(bool $withMessages = false): void
     {
+        $this->setup->persistence?->prepare();
         try {
             $messages = $this->depth();
             $letters = $this->deadLetters()->count();
         } catch (UndefinedQueueException) {
-            return;
+            // The database may still have messages of it.
+            $messages = $letters = 0;
         }
-        if (!$withMessages && $messages + $letters > 0) {
-            throw new QueueNotEmptyException("Queue \"{$this->name}\" has {$messages} messages and {$letters} dead letters: purge them, or delete it with its messages");
+        $retries = $this->setup->delays?->retries($this->name) ?? 0;
+        $blocked = $this->setup->persistence?->keys->waitingIn($this->name) ?? 0;
+        if (!$withMessages && $messages + $letters + $retries + $blocked > 0) {
+            throw new QueueNotEmptyException("Queue \"{$this->name}\" has {$messages} messages, {$letters} dead letters, {$retries} delayed retries and {$blocked} messages behind blocked keys: consume them, or delete it with its messages");
         }
         $this->setup->transport->delete($this->name);
+        $this->setup->delays?->forgetRetries($this->name);
+        $this->setup->persistence?->keys->forgetQueue($this->name);
     }
 
     /**

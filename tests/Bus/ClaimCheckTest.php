@@ -13,6 +13,7 @@ use Weft\Bus\Claims\DatabaseStore;
 use Weft\Bus\Claims\FilesystemStore;
 use Weft\Bus\ClaimLostException;
 use Weft\Bus\ClaimStore;
+use Weft\Bus\ClaimUnavailableException;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
@@ -239,6 +240,75 @@ final class ClaimCheckTest extends BusTestCase
             \sort($ids);
             self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->admin()->stats()->failed, $bus->queue(self::QUEUE)->deadLetters()->count()]);
         });
+    }
+
+    /** @dataProvider waysToBeAway */
+    #[DataProvider('waysToBeAway')]
+    public function testADirectoryThatIsAwayForAWhileDeadLettersNothing(string $way): void
+    {
+        $this->inRuntime(function () use ($way): void {
+            $claims = $this->store('directory');
+            $directory = "{$this->directory}/claims";
+            $seen = [];
+            $database = Database::connect($this->dsn());
+            $bus = Bus::connect('memory:', $database, new BusOptions(messages: new MessageOptions(claims: new ClaimCheck($claims, threshold: 0))))->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 3600.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->seen[] = $command->id;
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(5));
+            \rename($directory, "{$directory}.away");
+            if ($way === 'a mount point') {
+                \mkdir($directory);
+            } elseif ($way === 'something else') {
+                \touch($directory);
+            }
+            try {
+                $claims->get('1');
+                self::fail('the directory is away');
+            } catch (ClaimUnavailableException $away) {
+                self::assertStringStartsWith("The body 1 cannot be read, because {$directory} is not the directory of the store at present", $away->getMessage());
+            }
+            self::drain($bus);
+            self::assertSame([5, 0], [$bus->admin()->backlog()['delayed'], $bus->queue(self::QUEUE)->deadLetters()->count()]);
+
+            $way === 'a mount point' && \rmdir($directory);
+            $way === 'something else' && \unlink($directory);
+            \rename("{$directory}.away", $directory);
+            $database->execute('UPDATE weft_delayed SET due = 1');
+            $bus->admin()->releaseDue();
+            self::drain($bus);
+            \sort($seen);
+            self::assertSame([['1', '2', '3', '4', '5'], null], [$seen, $claims->get('none of that name')]);
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function waysToBeAway(): iterable
+    {
+        yield 'no directory' => ['nothing'];
+        yield 'an empty directory in its place' => ['a mount point'];
+        yield 'a file in its place' => ['something else'];
+    }
+
+    public function testABodyThatTheAccountMayNotReadIsNotLost(): void
+    {
+        $store = $this->store('directory');
+        $store->put('1', 'body');
+        [$file] = \glob("{$this->directory}/claims/claim-*") ?: [];
+        \unlink($file);
+        // A file that cannot be read, also by root.
+        \mkdir($file);
+
+        $this->expectException(ClaimUnavailableException::class);
+        $this->expectExceptionMessage("The body 1 in {$this->directory}/claims cannot be read");
+        $store->get('1');
     }
 
     /** @dataProvider waysToHandle */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Bus;
@@ -14,17 +15,23 @@ use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
 use Weft\Bus\DelayedMessageCancelled;
 use Weft\Bus\EventListener;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\Schedules;
+use Weft\Bus\Internal\Persistence\TablePublisher;
 use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
+use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
+use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\Transport\Sqlite;
@@ -49,10 +56,10 @@ class DelayTest extends BusTestCase
 
     public static function buses(): iterable
     {
-        yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
-        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
-        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
-        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
+        yield 'memory, no database' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect(new Memory(), options: $options ?? new BusOptions())];
+        yield 'SQLite' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect(Sqlite::connect($test->dsn()), options: $options ?? new BusOptions())];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect($test->brokerDsn(), $test->database(), $options ?? new BusOptions())];
+        yield 'PostgreSQL' => [static fn(self $test, ?BusOptions $options = null): Bus => Bus::connect($test->databaseDsn(), $test->database(), $options ?? new BusOptions())];
     }
 
     public static function busesAndDelayQueues(): iterable
@@ -392,6 +399,159 @@ class DelayTest extends BusTestCase
         });
     }
 
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testARetryWhoseQueueIsGoneDelaysNoOtherMessage(\Closure $connect): void
+    {
+        $this->inRuntime(function () use ($connect): void {
+            $log = new RecordingLogger();
+            $stored = 0;
+            $heard = 0;
+            $bus = $connect($this, new BusOptions(logger: $log))->handlers(new class ($stored) {
+                public function __construct(private int &$stored) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 1.0, jitter: 0.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    ++$this->stored === 1 && throw new \DomainException('not yet');
+                }
+            }, self::listening(static function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->queue('gone')->declare();
+            $bus->send(self::customer(1));
+            $bus->consume('gone', options: new ConsumeOptions(limit: 1));
+            // Behind the bus's back, as with the broker's own tools.
+            self::transport($bus)->delete('gone');
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('1'), new SendOptions(delay: 1.5));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            self::until(static function () use (&$heard): bool {
+                return $heard > 0;
+            });
+            $bus->stop();
+            $consuming->await();
+            $bus->close();
+
+            self::assertSame(1, $stored);
+            self::assertFalse($log->has('background task'), \implode("\n", $log->lines));
+        });
+    }
+
+    public function testARetryWhoseQueueIsGoneStaysUntilTheQueueIsBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database, new BusOptions(logger: $log))->handlers(self::storing(static fn() => null));
+            $delayed = new DelayedMessages($database, self::transport($bus), $log);
+            (new Migrator($database))->ensure(Tables::component());
+            foreach (['1', '2'] as $id) {
+                $delayed->storeRetry(new Outgoing(StoreCustomer::class, "{\"id\":\"{$id}\",\"name\":\"a\",\"email\":\"b\"}", [Header::MESSAGE_ID => $id, Header::KIND => 'command']), self::QUEUE, 0.0);
+            }
+            self::assertSame(0, $delayed->release());
+            self::assertSame(['error 2 messages for queue "customers" could not be published and stay in weft_delayed: '], \array_map(static fn(string $line): string => \preg_replace('~(?<=weft_delayed: ).*~', '', $line), $log->lines));
+            self::assertStringContainsString('Queue "customers" is not declared', $log->lines[0]);
+            self::assertGreaterThan(\microtime(true), $delayed->next(), 'they are tried again later');
+
+            $bus->queue(self::QUEUE)->declare();
+            $database->execute('UPDATE weft_delayed SET due = 1');
+            self::assertSame([2, 2, null], [$delayed->release(), $bus->queue(self::QUEUE)->depth(), $delayed->next()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testARetryThatTheBrokerCannotTakeDelaysNoOtherMessage(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database, new BusOptions(logger: $log))->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
+            $delayed = new DelayedMessages($database, self::transport($bus), $log);
+            foreach (['1' => 10, '2' => 140_000, '3' => 10] as $id => $bytes) {
+                $delayed->storeRetry(new Outgoing(StoreCustomer::class, '{}', [Header::MESSAGE_ID => "id {$id}", 'note' => \str_repeat('n', $bytes)]), self::QUEUE, 0.0);
+            }
+            self::assertSame(2, $delayed->release());
+
+            self::assertStringStartsWith('id 2@', $database->execute('SELECT id FROM weft_delayed')->value());
+            self::assertTrue($log->hasRecord('error', 'could not be published and stays in {table}'));
+            self::assertGreaterThan(\microtime(true), $delayed->next());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testLargeMessagesAreReadAFewAtATime(\Closure $connect): void
+    {
+        $this->inRuntime(function () use ($connect): void {
+            $database = $connect($this);
+            (new Migrator($database))->ensure(Tables::component());
+            $broker = new SpyTransport(new Memory());
+            $broker->declare(self::QUEUE, [StoreCustomer::class]);
+            $batches = [];
+            $broker->before = static function (string $what, array $messages) use (&$batches): void {
+                $batches[] = \array_map(static fn(Outgoing $message): string => $message->headers[Header::MESSAGE_ID], $messages);
+            };
+            $delayed = new DelayedMessages($database, $broker, new NullLogger());
+            // 1.5 MiB each, one of 5 MiB, and many small ones.
+            $bytes = [...\array_fill(0, 5, 3 << 19), 5 << 20, ...\array_fill(0, 20, 10)];
+            foreach ($bytes as $index => $size) {
+                $delayed->store(new Outgoing(StoreCustomer::class, \str_repeat('x', $size), [Header::MESSAGE_ID => "id {$index}"]), $index / 1000 + 1);
+            }
+            self::assertSame(26, $delayed->release());
+
+            self::assertSame(\array_map(static fn(int $index): string => "id {$index}", \array_keys($bytes)), \array_merge(...$batches), 'in order');
+            self::assertSame([2, 2, 1, 1, 20], \array_map('count', $batches));
+            self::assertSame([26, null], [$broker->depth(self::QUEUE), $delayed->next()]);
+            $database->close();
+        });
+    }
+
+    /** @return iterable<string, array{\Closure(self): Database}> */
+    public static function databases(): iterable
+    {
+        yield 'SQLite' => [static fn(self $test): Database => Database::connect($test->dsn())];
+        yield 'a server' => [static fn(self $test): Database => $test->database()];
+    }
+
+    public function testFewerMessagesAreTriedAfterABatchThatTookTooLong(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $broker = new SpyTransport(new Memory());
+            $broker->declare(self::QUEUE, [StoreCustomer::class]);
+            // As a broker that takes 100 messages in time.
+            $broker->before = static function (string $what, array $messages): void {
+                \count($messages) > 100 && delay(60.0);
+            };
+            $delayed = new DelayedMessages($database, $broker, new NullLogger());
+            for ($id = 1; $id <= 500; $id++) {
+                $delayed->store(new Outgoing(StoreCustomer::class, '{}', [Header::MESSAGE_ID => "id {$id}"]), 1.0);
+            }
+            $publisher = new TablePublisher($database, $broker, new NullLogger(), 'weft_delayed', cancellable: true, timeout: 1.0);
+            $late = 0;
+            do {
+                try {
+                    $hasMore = $publisher->carry('due <= ?', [2_000], 'due')->hasMore;
+                } catch (PublishException $exception) {
+                    $hasMore = true;
+                    $late++;
+                    self::assertStringEndsWith('messages of weft_delayed could not be published within 1 seconds; they stay in the table, and fewer are tried next', $exception->getMessage());
+                }
+            } while ($hasMore);
+
+            self::assertSame(500, $broker->depth(self::QUEUE));
+            self::assertGreaterThan(1, $late);
+            $database->close();
+        });
+    }
+
     /** @dataProvider brokenSchedules */
     #[DataProvider('brokenSchedules')]
     public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(\Closure $broken): void
@@ -515,6 +675,77 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testAScheduleThatAClockAheadHasFiredIsDueAgainByTheRightClock(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $right = $this->schedule($database, $delayed, '* * * * *', $log);
+            $ahead = $this->schedule($database, $delayed, '* * * * *', $log);
+            $count = static fn(): int => $database->execute('SELECT count(*) FROM weft_delayed')->value();
+            try {
+                Clock::set($start);
+                $right->fire();
+                Clock::set($start + 30 * 86_400);
+                $ahead->fire();
+                self::assertSame(1, $count(), 'for all times until then');
+                self::assertSame($start + 30 * 86_400 + 1, $database->execute('SELECT due FROM weft_schedules')->value());
+                Clock::set($start + 30);
+                $right->fire();
+                self::assertSame([1, $start + 31], [$count(), $database->execute('SELECT due FROM weft_schedules')->value()]);
+                self::assertCount(1, $log->lines);
+                self::assertStringStartsWith('warning Schedule "customers" was not due before 2026-04-03 04:00:31 UTC, because a worker whose clock was ahead has fired it; it is due again from now on', $log->lines[0]);
+                foreach ([90, 150] as $seconds) {
+                    Clock::set($start + $seconds);
+                    $right->fire();
+                }
+                self::assertSame(3, $count());
+                // The worker that was ahead, with the right time again.
+                Clock::set($start + 210);
+                $ahead->fire();
+                $right->fire();
+                self::assertSame(4, $count());
+            } finally {
+                Clock::set(null);
+            }
+            self::assertCount(1, $log->lines);
+            $database->close();
+        });
+    }
+
+    public function testEachTimeFiresOnceWhileTheClockIsSetBackAndForthByAnHour(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = Database::connect($this->dsn());
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $workers = [$this->schedule($database, $delayed, '*/10 * * * *', $log), $this->schedule($database, $delayed, '*/5 * * * *', $log)];
+            try {
+                for ($elapsed = 0; $elapsed < 7_200; $elapsed += 60) {
+                    foreach ($workers as $index => $worker) {
+                        // Each has its turns of being an hour ahead.
+                        Clock::set($start + $elapsed + (\intdiv($elapsed, 1_800) % 4 === 2 * $index + 1 ? 3_600 : 0));
+                        $worker->fire();
+                    }
+                }
+            } finally {
+                Clock::set(null);
+            }
+            // What is fired an hour early has its time then, and does not fire again when it comes.
+            $times = $database->execute('SELECT due FROM weft_delayed ORDER BY due')->column();
+
+            self::assertSame($times, \array_values(\array_unique($times)));
+            self::assertLessThanOrEqual(3 * 12, \count($times));
+            self::assertSame([], $log->lines);
+            $database->close();
+        });
+    }
+
     /**
      * @dataProvider mixtures
      *
@@ -560,9 +791,9 @@ class DelayTest extends BusTestCase
         yield 'times that are close' => [['10 * * * *', '11 * * * *', '12 * * * *'], [9, 10, 11]];
     }
 
-    private function schedule(Database $database, DelayedMessages $delayed, string $rule): Schedules
+    private function schedule(Database $database, DelayedMessages $delayed, string $rule, LoggerInterface $logger = new NullLogger()): Schedules
     {
-        $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), new NullLogger());
+        $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), $logger);
         $schedules->add('customers', new Cron($rule, new \DateTimeZone('UTC')), static fn(): StoreCustomer => self::customer(1));
 
         return $schedules;
@@ -616,6 +847,14 @@ class DelayTest extends BusTestCase
             $consuming->await();
             $bus->close();
         });
+    }
+
+    private static function transport(Bus $bus): Transport
+    {
+        /** @var Setup $setup */
+        $setup = (new \ReflectionProperty($bus, 'setup'))->getValue($bus);
+
+        return $setup->transport;
     }
 
     private static function until(\Closure $done): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -15,9 +16,15 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\PublishException;
 use Weft\Bus\InboxOptions;
+use Weft\Bus\Internal\Persistence\Dialect;
+use Weft\Bus\Internal\Persistence\InboxBatch;
+use Weft\Bus\Internal\Persistence\Redeliveries;
+use Weft\Bus\Internal\Persistence\Tables;
+use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
@@ -359,6 +366,37 @@ class InboxOutboxTest extends BusTestCase
 
             self::assertSame(12_000, $bus->admin()->prune());
             self::assertSame(3, self::rows($database, 'weft_inbox'));
+        });
+    }
+
+    public function testInboxRowsHaveTheTimeOfTheDatabase(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::inserting(), self::effect());
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(3));
+            self::drain($bus);
+            $now = $database->execute('SELECT ' . (new Dialect($database))->seconds())->value();
+
+            self::assertGreaterThan($now - 600, $database->execute('SELECT min(handled_at) FROM weft_inbox')->value());
+            self::assertLessThanOrEqual($now, $database->execute('SELECT max(handled_at) FROM weft_inbox')->value());
+        });
+    }
+
+    public function testRowsOfBatchesAndRedeliveriesHaveTheTimeOfTheDatabase(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            (new Migrator($database))->ensure(Tables::component());
+            (new Redeliveries($database, new NullLogger()))->note('1', 1);
+            $database->transaction(static function (Transaction $transaction) use ($database): void {
+                (new InboxBatch($database, 1))->note($transaction, \array_map(static fn(int $id): Delivery => new Delivery($id, 'type', '', [Header::MESSAGE_ID => "id {$id}"], false), \range(1, 3)));
+            });
+            $now = $database->execute('SELECT ' . (new Dialect($database))->seconds())->value();
+            foreach (['SELECT updated_at FROM weft_redeliveries', 'SELECT min(handled_at) FROM weft_inbox', 'SELECT max(handled_at) FROM weft_inbox'] as $select) {
+                self::assertEqualsWithDelta($now, $database->execute($select)->value(), 600.0);
+            }
+            $database->close();
         });
     }
 

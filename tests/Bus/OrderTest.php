@@ -16,6 +16,8 @@ use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
+use Weft\Bus\Internal\Persistence\BlockedKeys;
+use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\NoHandlerException;
@@ -24,6 +26,7 @@ use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Postgres;
@@ -31,6 +34,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\MariaDb;
@@ -174,6 +178,29 @@ final class OrderTest extends BusTestCase
             self::drain($bus);
             self::assertSame(\range(1, 9), $seen['a3']);
             $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
+    #[DataProvider('places')]
+    public function testLargeMessagesBehindABlockedKeyAreReadAFewAtATime(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [, $database] = $this->place($place);
+            (new Migrator($database))->ensure(Tables::component());
+            $keys = new BlockedKeys($database);
+            // 1.5 MiB each, one of 5 MiB, and small ones.
+            foreach ([3 << 19, 3 << 19, 3 << 19, 5 << 20, 10, 10] as $number => $bytes) {
+                $keys->add(self::QUEUE, 'a', new Delivery($number, 'deposit', \str_repeat('x', $bytes), [Header::MESSAGE_ID => "id {$number}"], false));
+            }
+            $batches = [];
+            while (($waiting = $keys->waiting(self::QUEUE, 'a')) !== []) {
+                $batches[] = \array_map(static fn(Delivery $delivery): string => $delivery->headers[Header::MESSAGE_ID], $waiting);
+                \array_map($keys->remove(...), $waiting);
+            }
+
+            self::assertSame([['id 0', 'id 1'], ['id 2'], ['id 3'], ['id 4', 'id 5']], $batches);
             $database->close();
         });
     }

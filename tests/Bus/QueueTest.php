@@ -7,9 +7,16 @@ namespace Weft\Tests\Bus;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
+use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
+use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
 use Weft\Bus\QueueNotEmptyException;
+use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
+use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\UndefinedQueueException;
@@ -18,10 +25,13 @@ use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
 
 /** What Bus::queue() does with a queue. */
 final class QueueTest extends BusTestCase
@@ -52,7 +62,7 @@ final class QueueTest extends BusTestCase
                 $queue->delete();
                 self::fail('it has messages');
             } catch (QueueNotEmptyException $refused) {
-                self::assertSame('Queue "customers" has 1 messages and 1 dead letters: purge them, or delete it with its messages', $refused->getMessage());
+                self::assertSame('Queue "customers" has 1 messages, 1 dead letters, 0 delayed retries and 0 messages behind blocked keys: consume them, or delete it with its messages', $refused->getMessage());
             }
             $queue->delete(withMessages: true);
             foreach ([$queue->depth(...), $queue->deadLetters()->count(...)] as $count) {
@@ -66,6 +76,95 @@ final class QueueTest extends BusTestCase
             self::assertSame([0, 0], [$queue->depth(), $queue->deadLetters()->count()]);
             $bus->send(self::customer(3));
             self::assertSame(1, $queue->depth(), 'it is bound again');
+        });
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testAQueueWithDelayedRetriesIsDeletedOnlyWhenItIsSaidAndTheyAreGone(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $calls = 0;
+            $bus->handlers(new class ($calls) {
+                public function __construct(private int &$calls) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 60.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls++;
+                    throw new \RuntimeException('not yet');
+                }
+            });
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->sendAll(self::customers(2));
+            self::drain($bus);
+            // Of another queue, and of none.
+            $bus->queue('other')->declare();
+            $bus->send(self::customer(3));
+            $bus->consume('other', options: new ConsumeOptions(stopWhenEmpty: true));
+            $bus->send(self::customer(4), new SendOptions(delay: 60.0));
+            $queue->purge();
+            self::assertSame([0, 0, 3], [$queue->depth(), $queue->deadLetters()->count(), $calls]);
+            $delays = self::delays($bus);
+            try {
+                $queue->delete();
+                self::fail('it has messages');
+            } catch (QueueNotEmptyException $refused) {
+                self::assertSame('Queue "customers" has 0 messages, 0 dead letters, 2 delayed retries and 0 messages behind blocked keys: consume them, or delete it with its messages', $refused->getMessage());
+            }
+            self::assertSame([2, 1], [$delays->retries(self::QUEUE), $delays->retries('other')]);
+            $queue->delete(withMessages: true);
+
+            self::assertSame([0, 1], [$delays->retries(self::QUEUE), $delays->retries('other')]);
+            $queue->delete();
+        });
+    }
+
+    public function testAQueueThatIsDeclaredAgainKnowsNoBlockedKeyOfTheOneThatWasDeleted(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $handled = [];
+            $bus = Bus::connect(Sqlite::on($database), $database)->handlers(new class ($handled) {
+                public function __construct(private array &$handled) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 0, on: [\RuntimeException::class])]
+                public function withdraw(Withdraw $command): void
+                {
+                    $this->handled[] = $command->number;
+                    $command->number === 1 && throw new \RuntimeException('no');
+                }
+            });
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->sendAll(\array_map(static fn(int $number): Withdraw => new Withdraw('bob', $number), [1, 2, 3]));
+            self::drain($bus);
+            $queue->deadLetters()->delete(new DeadLetterFilter());
+            self::assertSame([0, 0, 2], [$queue->depth(), $queue->deadLetters()->count(), $queue->blockedKeys()[0]->waiting]);
+            try {
+                $queue->delete();
+                self::fail('messages wait for the key');
+            } catch (QueueNotEmptyException $refused) {
+                self::assertStringContainsString('0 delayed retries and 2 messages behind blocked keys', $refused->getMessage());
+            }
+            // Its broker has lost the queue; the messages behind the key are still a reason.
+            self::transport($bus)->delete(self::QUEUE);
+            try {
+                $queue->delete();
+                self::fail('messages wait for the key');
+            } catch (QueueNotEmptyException) {
+            }
+            $queue->delete(withMessages: true);
+            $queue->declare();
+            $bus->send(new Withdraw('bob', 4));
+            self::drain($bus);
+
+            self::assertSame([[1, 4], [], 0], [$handled, $queue->blockedKeys(), $database->execute('SELECT count(*) FROM weft_blocked_messages')->value()]);
+            $bus->close();
+            $database->close();
         });
     }
 
@@ -195,6 +294,22 @@ final class QueueTest extends BusTestCase
                 $bus->close();
             }
         });
+    }
+
+    private static function delays(Bus $bus): DelayStore
+    {
+        return self::setupOf($bus)->delays ?? self::fail('it has no delays');
+    }
+
+    private static function setupOf(Bus $bus): Setup
+    {
+        /** @var Setup */
+        return (new \ReflectionProperty($bus, 'setup'))->getValue($bus);
+    }
+
+    private static function transport(Bus $bus): Transport
+    {
+        return self::setupOf($bus)->transport;
     }
 
     /** @param \Closure(): bool $condition */

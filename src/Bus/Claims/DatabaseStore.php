@@ -6,7 +6,6 @@ namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
 use Weft\Bus\Internal\ClaimCheckTables;
-use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
@@ -35,7 +34,7 @@ final class DatabaseStore implements ClaimStore
     /** @internal after {@see prepare()}; a body that is stored in a transaction is there after its commit */
     public function putIn(Connection $connection, string $id, string $body): void
     {
-        $connection->execute('INSERT INTO weft_claim_checks (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
+        $connection->execute("INSERT INTO weft_claim_checks (id, kept_at, body) VALUES (?, {$this->dialect->seconds()}, ?)", [$id, new Bytes($body)]);
     }
 
     public function get(string $id): ?string
@@ -48,7 +47,7 @@ final class DatabaseStore implements ClaimStore
     public function prune(float $seconds): int
     {
         $this->prepare();
-        $before = Clock::unixTimeBefore($seconds);
+        $before = $this->dialect->unixTimeBefore($seconds);
         $deleted = 0;
         do {
             $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS_PER_DELETE), [$before])->affected();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
+use Weft\Bus\ClaimUnavailableException;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\PublishException;
 
@@ -14,12 +15,16 @@ use Weft\Bus\PublishException;
  */
 final class FilesystemStore implements ClaimStore
 {
+    /** Device and inode of the directory: an empty mount point is not the store. */
+    private readonly string $identity;
+
     /** @throws \ValueError when the directory does not exist or is not writable */
     public function __construct(private readonly string $directory)
     {
         if (!\is_dir($directory) || !\is_writable($directory)) {
             throw new \ValueError("\"{$directory}\" is not a writable directory");
         }
+        $this->identity = $this->identity();
     }
 
     public function put(string $id, string $body): void
@@ -37,11 +42,24 @@ final class FilesystemStore implements ClaimStore
         }
     }
 
+    /** @throws ClaimUnavailableException when it is not known whether there is such a body */
     public function get(string $id): ?string
     {
-        $body = @\file_get_contents($this->path($id));
+        $path = $this->path($id);
+        $body = null;
+        $file = @\fopen($path, 'rb');
+        if ($file !== false) {
+            // After a read error it is only what was read before.
+            $read = (string) @\stream_get_contents($file);
+            $body = \strlen($read) === (\fstat($file)['size'] ?? null) ? $read : null;
+            \fclose($file);
+        } elseif ($this->identity() !== $this->identity) {
+            throw new ClaimUnavailableException("The body {$id} cannot be read, because {$this->directory} is not the directory of the store at present: it was moved, or its file system is not mounted");
+        } elseif (!\file_exists($path) && \is_executable($this->directory)) {
+            return null;
+        }
 
-        return $body === false ? null : $body;
+        return $body ?? throw new ClaimUnavailableException("The body {$id} in {$this->directory} cannot be read: " . (\error_get_last()['message'] ?? 'no reason given'));
     }
 
     public function prune(float $seconds): int
@@ -58,6 +76,14 @@ final class FilesystemStore implements ClaimStore
         }
 
         return $deleted;
+    }
+
+    private function identity(): string
+    {
+        \clearstatcache();
+        $status = @\stat($this->directory);
+
+        return $status === false ? 'none' : "{$status['dev']} {$status['ino']}";
     }
 
     /** A hash, because ids come from messages and must not name other files. */

@@ -16,6 +16,9 @@ use Weft\Bus\UnroutableMessageException;
 /** A broker inside one process, for tests: prefetch, acknowledgement and redelivery as in the others, nothing is durable. */
 final class Memory implements DelayingTransport, TemporaryQueues
 {
+    /** Seconds until a due message that has no queue is tried again. */
+    private const UNDELIVERABLE_DELAY = 1.0;
+
     /** @var array<string, MemoryQueue> */
     private array $queues = [];
 
@@ -36,7 +39,9 @@ final class Memory implements DelayingTransport, TemporaryQueues
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
                 } catch (UnroutableMessageException) {
                     // The message stays until a queue is declared for it.
-                    $this->delays->store($message, Clock::now() + 1.0);
+                    $this->delays->store($message, Clock::now() + self::UNDELIVERABLE_DELAY);
+                } catch (UndefinedQueueException) {
+                    $this->delays->storeRetry($message, (string) $queue, self::UNDELIVERABLE_DELAY);
                 }
             },
             function (): void {

@@ -45,6 +45,16 @@ final class MemoryDelayStore implements DelayStore
         $this->add($id, $message, $queue, Clock::now() + $seconds);
     }
 
+    public function retries(string $queue): int
+    {
+        return \count(\array_filter($this->waiting, static fn(array $waiting): bool => $waiting[1] === $queue));
+    }
+
+    public function forgetRetries(string $queue): void
+    {
+        $this->waiting = \array_filter($this->waiting, static fn(array $waiting): bool => $waiting[1] !== $queue);
+    }
+
     public function cancel(string $messageId): bool
     {
         $isThere = isset($this->waiting[$messageId]);

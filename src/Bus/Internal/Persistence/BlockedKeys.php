@@ -20,7 +20,7 @@ use Weft\Sql\UniqueViolationException;
  */
 final class BlockedKeys
 {
-    /** Rows that are replayed before the next ones are read. */
+    /** Rows that are replayed before the next ones are read, or fewer with large bodies. */
     private const BATCH_SIZE = 100;
 
     public function __construct(private readonly Database $database) {}
@@ -87,6 +87,21 @@ final class BlockedKeys
         ), $rows);
     }
 
+    /** The number of messages that wait behind the keys of a queue. */
+    public function waitingIn(string $queue): int
+    {
+        return $this->database->execute('SELECT count(*) FROM weft_blocked_messages WHERE queue = ?', [$queue])->value();
+    }
+
+    /** Deletes the keys of a queue and the messages behind them. */
+    public function forgetQueue(string $queue): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
+            $transaction->execute('DELETE FROM weft_blocked_messages WHERE queue = ?', [$queue]);
+            $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ?', [$queue]);
+        });
+    }
+
     /**
      * Appends a message to those that wait for its key. A message that is waiting already keeps its position.
      *
@@ -111,7 +126,16 @@ final class BlockedKeys
     /** @return list<Delivery> the first that wait, with tags below 0: no broker gives such */
     public function waiting(string $queue, string $key): array
     {
-        $rows = $this->database->execute('SELECT position, type, headers, body FROM weft_blocked_messages WHERE queue = ? AND order_key = ? ORDER BY position LIMIT ' . self::BATCH_SIZE, [$queue, $key])->rows();
+        $sizes = $this->database->execute('SELECT position, ' . RowBatch::SIZE . ' AS bytes FROM weft_blocked_messages WHERE queue = ? AND order_key = ? ORDER BY position LIMIT ' . self::BATCH_SIZE, [$queue, $key])->rows();
+        /** @var list<int> $positions */
+        $positions = RowBatch::fitting($sizes, 'position');
+        if ($positions === []) {
+            return [];
+        }
+        $rows = $this->database->execute(
+            'SELECT position, type, headers, body FROM weft_blocked_messages WHERE queue = ? AND order_key = ? AND position <= ? ORDER BY position',
+            [$queue, $key, $positions[\count($positions) - 1]],
+        )->rows();
 
         return \array_map(static fn(array $row): Delivery => new Delivery(
             -(int) $row['position'],

@@ -32,7 +32,7 @@ final class DelayedMessages implements DelayStore
     private const INSERT_ROW = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
-    /** Seconds until a due message without a queue is tried again. */
+    /** Seconds until a due message that has no queue, or that the broker refuses, is tried again. */
     private const RETRY_DELAY = 30.0;
 
     /** How often a change is made that the database rolls back in favour of another transaction. */
@@ -46,6 +46,7 @@ final class DelayedMessages implements DelayStore
 
     private readonly TablePublisher $publisher;
 
+    private readonly Dialect $dialect;
     private readonly string $replace;
 
     public function __construct(
@@ -54,7 +55,8 @@ final class DelayedMessages implements DelayStore
         LoggerInterface $logger,
     ) {
         $this->earlier = new Wakeup('a delayed message');
-        $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
+        $this->dialect = new Dialect($database);
+        $this->replace = $this->dialect->replace('weft_delayed', self::COLUMNS);
         $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }
 
@@ -98,6 +100,16 @@ final class DelayedMessages implements DelayStore
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
 
+    public function retries(string $queue): int
+    {
+        return $this->database->execute('SELECT count(*) FROM weft_delayed WHERE queue = ?', [$queue])->value();
+    }
+
+    public function forgetRetries(string $queue): void
+    {
+        $this->repeat(fn() => $this->database->execute('DELETE FROM weft_delayed WHERE queue = ?', [$queue]));
+    }
+
     public function cancel(string $messageId): bool
     {
         return $this->repeat(fn(): bool => self::drop($this->database, $messageId));
@@ -127,12 +139,13 @@ final class DelayedMessages implements DelayStore
     {
         $sent = 0;
         do {
-            [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [Clock::milliseconds(Clock::now())]);
-            foreach ($stuck as $row) {
-                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), $row['id']]);
+            $batch = $this->publisher->carry('due <= ?', [Clock::milliseconds(Clock::now())], 'due');
+            if ($batch->stuck !== []) {
+                [$among, $parameters] = $this->dialect->among('id', $batch->stuck);
+                $this->database->execute("UPDATE weft_delayed SET due = ? WHERE {$among}", [Clock::milliseconds(Clock::now() + self::RETRY_DELAY), ...$parameters]);
             }
-            $sent += \count($rows) - \count($stuck);
-        } while (\count($rows) === TablePublisher::BATCH_SIZE);
+            $sent += $batch->sent;
+        } while ($batch->hasMore);
 
         return $sent;
     }

@@ -18,7 +18,7 @@ final class Dialect
 
     private readonly string $driver;
 
-    public function __construct(Database $database)
+    public function __construct(private readonly Database $database)
     {
         $this->driver = $database->driver()->value;
     }
@@ -93,6 +93,22 @@ final class Dialect
             self::SQLITE => "DELETE FROM {$table} WHERE ({$key}) IN (SELECT {$key} FROM {$table} WHERE {$column} < ? ORDER BY {$column} LIMIT {$limit})",
             default => "DELETE FROM {$table} WHERE {$column} < ? ORDER BY {$column} LIMIT {$limit}",
         };
+    }
+
+    /** An expression for the current Unix time, by the clock of the server or, with SQLite, of the machine. */
+    public function seconds(): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES => 'extract(epoch FROM clock_timestamp())::bigint',
+            self::SQLITE => "CAST(strftime('%s', 'now') AS INTEGER)",
+            default => 'UNIX_TIMESTAMP()',
+        };
+    }
+
+    /** The Unix time `$seconds` ago, by the clock of {@see seconds()}; 0 for any time before 1970, also for INF. */
+    public function unixTimeBefore(float $seconds): int
+    {
+        return (int) \max(0.0, $this->database->execute("SELECT {$this->seconds()}")->value() - $seconds);
     }
 
     /** An expression for the current time, not that of the start of the transaction. */

@@ -33,15 +33,14 @@ final class InboxBatch
     /** @param list<Delivery> $deliveries those without an id cannot be recognised and are left out */
     public function note(Transaction $transaction, array $deliveries): void
     {
-        $now = \time();
         $rows = [];
         foreach ($deliveries as $delivery) {
             $id = Persistence::idOf($delivery->headers);
             if ($id !== '') {
-                $rows[] = [$id, $this->consumer, InboxEntry::fingerprint($delivery->body), $now];
+                $rows[] = [$id, $this->consumer, InboxEntry::fingerprint($delivery->body)];
             }
         }
-        self::insert($transaction, 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES ', $rows);
+        self::insert($transaction, 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES ', $rows, ", {$this->dialect->seconds()}");
     }
 
     /** @param list<Outgoing> $messages */
@@ -82,14 +81,17 @@ final class InboxBatch
         return $handled;
     }
 
-    /** @param list<list<mixed>> $rows */
-    private static function insert(Transaction $transaction, string $statement, array $rows): void
+    /**
+     * @param list<list<mixed>> $rows
+     * @param string            $suffix of each row, after its parameters
+     */
+    private static function insert(Transaction $transaction, string $statement, array $rows, string $suffix = ''): void
     {
         $left = \count($rows);
         $from = 0;
         for ($count = self::MAX_ROWS; $left > 0; $count = \intdiv($count, 2)) {
             while ($left >= $count) {
-                $tuple = '(' . \implode(', ', \array_fill(0, \count($rows[0]), '?')) . ')';
+                $tuple = '(' . \implode(', ', \array_fill(0, \count($rows[0]), '?')) . "{$suffix})";
                 $transaction->execute($statement . \implode(', ', \array_fill(0, \max(1, $count), $tuple)), \array_merge(...\array_slice($rows, $from, $count)));
                 $from += $count;
                 $left -= $count;

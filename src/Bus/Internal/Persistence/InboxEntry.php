@@ -24,19 +24,20 @@ use Weft\Sql\Transaction;
  */
 final class InboxEntry
 {
-    private const NOTE = 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES (?, ?, ?, ?)';
     private const FIND = 'SELECT body_hash FROM weft_inbox WHERE message_id = ? AND consumer = ?';
     private const SEND = 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)';
 
     /**
      * @param string $id       of the message; empty when it has none, so that it cannot be recognised
      * @param int    $consumer names queue and handler
+     * @param string $now      expression for the current Unix time by the database's clock, which old rows are deleted by
      */
     public function __construct(
         private readonly Database $database,
         private readonly Delivery $delivery,
         private readonly string $id,
         private readonly int $consumer,
+        private readonly string $now,
     ) {}
 
     /**
@@ -50,7 +51,10 @@ final class InboxEntry
         if ($this->id === '') {
             return;
         }
-        $transaction->execute(self::NOTE, [$this->id, $this->consumer, self::fingerprint($this->delivery->body), \time()]);
+        $transaction->execute(
+            "INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES (?, ?, ?, {$this->now})",
+            [$this->id, $this->consumer, self::fingerprint($this->delivery->body)],
+        );
         if ($this->delivery->redelivered) {
             $transaction->flush();
         }

@@ -104,7 +104,8 @@ final class Maintenance
     public function prune(): int
     {
         $dialect = new Dialect($this->database);
-        $before = Clock::unixTimeBefore($this->options->retention);
+        // Not by this machine's clock: one that is ahead would delete rows that other workers need.
+        $before = $dialect->unixTimeBefore($this->options->retention);
         $deleted = 0;
         foreach ([['weft_inbox', 'handled_at'], ['weft_redeliveries', 'updated_at']] as [$table, $column]) {
             do {

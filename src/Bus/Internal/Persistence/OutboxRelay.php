@@ -68,10 +68,10 @@ final class OutboxRelay
         $after = '';
         do {
             // Skips rows that could not be published, within this pass only.
-            [$rows, $stuck] = $this->publisher->carry('id > ? AND id <= ? ORDER BY id', [$after, $horizon]);
-            $sent += \count($rows) - \count($stuck);
-            $after = $rows[\count($rows) - 1]['id'] ?? '';
-        } while (\count($rows) === TablePublisher::BATCH_SIZE);
+            $batch = $this->publisher->carry('id > ? AND id <= ?', [$after, $horizon], 'id');
+            $sent += $batch->sent;
+            $after = $batch->last;
+        } while ($batch->hasMore);
 
         return $sent;
     }

@@ -37,6 +37,7 @@ final class Persistence
     public readonly Schedules $schedules;
     public readonly Maintenance $maintenance;
     public readonly BlockedKeys $keys;
+    private readonly string $now;
     private readonly Redeliveries $redeliveries;
     private readonly DeferredDelete $sent;
     private bool $isReady = false;
@@ -53,6 +54,7 @@ final class Persistence
         $this->schedules = new Schedules($database, $this->delayed, $envelopes, $logger);
         $this->maintenance = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $options, $logger);
         $this->keys = new BlockedKeys($database);
+        $this->now = (new Dialect($database))->seconds();
         $this->redeliveries = new Redeliveries($database, $logger);
         $this->sent = new DeferredDelete($database, 'weft_outbox', 'id', $logger);
     }
@@ -89,7 +91,7 @@ final class Persistence
 
     public function inboxEntry(Delivery $delivery, string $handler, string $queue): InboxEntry
     {
-        return new InboxEntry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));
+        return new InboxEntry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"), $this->now);
     }
 
     public function inboxBatch(string $handler, string $queue): InboxBatch

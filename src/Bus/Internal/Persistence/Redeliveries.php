@@ -35,10 +35,10 @@ final class Redeliveries
         // One statement: in MariaDB, transactions that look for a missing row before they insert it deadlock on the gap.
         return $this->database->transaction(function (Transaction $transaction) use ($id, $consumer): int {
             $transaction->execute(
-                'INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ?) ' . ($this->database->driver() === Driver::Mysql
+                'INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ' . (new Dialect($this->database))->seconds() . ') ' . ($this->database->driver() === Driver::Mysql
                     ? 'ON DUPLICATE KEY UPDATE redeliveries = redeliveries + 1, updated_at = VALUES(updated_at)'
                     : 'ON CONFLICT (message_id, consumer) DO UPDATE SET redeliveries = weft_redeliveries.redeliveries + 1, updated_at = excluded.updated_at'),
-                [$id, $consumer, \time()],
+                [$id, $consumer],
             );
 
             return $transaction->execute('SELECT redeliveries FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value();

@@ -29,6 +29,12 @@ final class Schedules
     /** Seconds until a failed schedule is retried. */
     private const RETRY_DELAY = 10.0;
 
+    /**
+     * Seconds by which the time until which a schedule has fired may be ahead: the clock may have been set back, by an hour for instance. A time
+     * further ahead comes from a clock that was wrong.
+     */
+    private const MAX_AHEAD = 7_200.0;
+
     /** Seconds after which a worker looks at the table even if nothing is due: another one may have added a rule, or the clock may have been set. */
     private const CHECK = 60.0;
 
@@ -44,15 +50,19 @@ final class Schedules
     /** @var array<string, float> until when those that have failed wait, by name */
     private array $paused = [];
 
-    /** When to check next, by {@see Clock::now()}. */
+    /** When to check next, by the monotonic clock, or a test's virtual one. */
     private float $due = 0.0;
+
+    private readonly Dialect $dialect;
 
     public function __construct(
         private readonly Database $database,
         private readonly DelayedMessages $delayed,
         private readonly EnvelopeFactory $envelopes,
         private readonly LoggerInterface $logger,
-    ) {}
+    ) {
+        $this->dialect = new Dialect($database);
+    }
 
     /** @param \Closure(): object $command makes the message of each time */
     public function add(string $name, Cron $cron, \Closure $command): void
@@ -61,26 +71,38 @@ final class Schedules
         $this->due = 0.0;
     }
 
-    /** When a message may be due; null without schedules. */
+    /** When a message may be due, by {@see Clock::now()}; null without schedules. */
     public function next(): ?float
     {
-        return $this->known === [] ? null : $this->due;
+        if ($this->known === []) {
+            return null;
+        }
+
+        return Clock::isVirtual() ? $this->due : Clock::now() + \max(0.0, $this->due - Clock::monotonic());
     }
 
     /** Fires due schedules. Times missed while no process was running yield one message. */
     public function fire(): void
     {
-        $now = Clock::now();
-        if ($this->known === [] || $now < $this->due) {
+        if ($this->known === [] || (Clock::isVirtual() ? Clock::now() : Clock::monotonic()) < $this->due) {
             return;
         }
+        $now = $this->now();
         $rows = \array_column($this->database->execute('SELECT name, rule, due FROM weft_schedules')->rows(), null, 'name');
         // A test's clock stands still, and no other process has its database.
         $due = Clock::isVirtual() ? \INF : $now + self::CHECK;
         foreach ($this->known as $name => [$cron, $command]) {
             $due = \min($due, $this->attempt((string) $name, $cron, $command, $rows[$name] ?? null, $now));
         }
-        $this->due = $due;
+        $this->due = Clock::isVirtual() ? $due : Clock::monotonic() + $due - $now;
+    }
+
+    /** The clock that all workers share: one with a wrong clock of its own would fire for all others. */
+    private function now(): float
+    {
+        return Clock::isVirtual() || !$this->dialect->hasServer()
+            ? Clock::now()
+            : $this->database->execute("SELECT {$this->dialect->microseconds()}")->value() / 1e6;
     }
 
     /**
@@ -128,6 +150,9 @@ final class Schedules
             return (float) $cron->after((int) $now);
         }
         $this->learn($name, $cron, $row, $now);
+        if ($row['due'] > $now + self::MAX_AHEAD) {
+            return $this->reset($name, $cron, $row['due'], (int) $now);
+        }
         $first = $cron->after(\max($row['due'] - 1, $this->since[$name]));
         if ($first > $now) {
             return (float) $first;
@@ -136,11 +161,30 @@ final class Schedules
         $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $last, $now): void {
             $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND due = ?', [$cron->rule, $last + 1, $name, $row['due']]);
             if ($moved->affected() === 1) {
-                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $command(), null), $now);
+                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $command(), null), \min($now, Clock::now()));
             }
         });
 
         return (float) $next;
+    }
+
+    /**
+     * Takes back what a wrong clock has done. A worker that moves the time fires, so the times until now have had their message.
+     *
+     * @return float when it is due next
+     */
+    private function reset(string $name, Cron $cron, int $due, int $now): float
+    {
+        $reset = $this->database->execute('UPDATE weft_schedules SET due = ? WHERE name = ? AND due = ?', [$now + 1, $name, $due]);
+        if ($reset->affected() === 1) {
+            $this->logger->warning('Schedule "{name}" was not due before {due} UTC, because a worker whose clock was ahead has fired it; it is due again from now on, {now} UTC', [
+                'name' => $name,
+                'due' => \gmdate('Y-m-d H:i:s', $due),
+                'now' => \gmdate('Y-m-d H:i:s', $now),
+            ]);
+        }
+
+        return (float) $cron->after($now);
     }
 
     /**
@@ -151,6 +195,10 @@ final class Schedules
     private function learn(string $name, Cron $cron, array $row, float $now): void
     {
         $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
+        if ($this->since[$name] > $now + self::MAX_AHEAD) {
+            // The clock was ahead then.
+            $this->since[$name] = (int) $now;
+        }
         if ($row['rule'] !== $cron->rule) {
             $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ?', [$cron->rule, $name]);
         }

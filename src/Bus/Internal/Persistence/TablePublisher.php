@@ -5,10 +5,12 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Bus\UnroutableMessageException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
@@ -28,15 +30,24 @@ use function Weft\timeout;
 final class TablePublisher
 {
     /** Rows per confirm window and DELETE statement. */
-    public const BATCH_SIZE = 2000;
+    private const BATCH_ROWS = 2000;
 
     /** Seconds that publishing and deleting a batch may take. */
     private const BATCH_TIMEOUT = 30.0;
+
+    /** By how much fewer rows are taken after a batch that took too long. */
+    private const SHRINK_FACTOR = 4;
 
     private readonly Dialect $dialect;
 
     /** The transport, if its messages are in the same database. */
     private readonly ?DatabaseTransport $shared;
+
+    /** Rows per batch. It shrinks when a batch takes too long, and grows again while batches are quick. */
+    private int $limit = self::BATCH_ROWS;
+
+    /** Rows of the batch that was taken last. */
+    private int $taken = 0;
 
     /** @param bool $cancellable whether rows may be taken back as long as their `due` is above 0 */
     public function __construct(
@@ -45,91 +56,132 @@ final class TablePublisher
         private readonly LoggerInterface $logger,
         private readonly string $table,
         private readonly bool $cancellable = false,
+        private readonly float $timeout = self::BATCH_TIMEOUT,
     ) {
         $this->dialect = new Dialect($database);
         $this->shared = $transport instanceof DatabaseTransport && $transport->sharesDatabase($database) ? $transport : null;
     }
 
     /**
-     * Cancelling waits until published rows are deleted, so that a stopping worker does not leave them to be published again.
+     * Publishes the first rows. Cancelling waits until published rows are deleted, so that a stopping worker does not leave them to be
+     * published again.
      *
-     * @param string      $condition which rows, in which order
+     * @param string      $condition which rows
      * @param list<mixed> $parameters
-     * @return array{list<array<string, mixed>>, list<array<string, mixed>>} rows taken, and those of them that are still
-     *         there because they have no queue
+     * @param string      $order     the column by which they are ordered
      *
      * @throws PublishException the rows are still there
      * @throws \Weft\Sql\SqlException
      */
-    public function carry(string $condition, array $parameters): array
+    public function carry(string $condition, array $parameters, string $order): PublishedBatch
     {
+        $start = Clock::monotonic();
         try {
-            return shield(fn(): array => timeout(self::BATCH_TIMEOUT, fn(): array => $this->take($condition, $parameters)));
+            $batch = shield(fn(): PublishedBatch => timeout($this->timeout, fn(): PublishedBatch => $this->take($condition, $parameters, $order)));
         } catch (TimeoutException $late) {
-            throw new PublishException(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::BATCH_TIMEOUT), $late);
+            $this->limit = \max(1, \intdiv($this->taken, self::SHRINK_FACTOR));
+            throw new PublishException("{$this->taken} messages of {$this->table} could not be published within {$this->timeout} seconds; they stay in the table, and fewer are tried next", $late);
         }
+        if (Clock::monotonic() - $start < $this->timeout / self::SHRINK_FACTOR) {
+            $this->limit = \min(self::BATCH_ROWS, 2 * $this->limit);
+        }
+
+        return $batch;
+    }
+
+    /** @param list<mixed> $parameters */
+    private function take(string $condition, array $parameters, string $order): PublishedBatch
+    {
+        if ($this->shared !== null || $this->dialect->locksRows()) {
+            return $this->database->transaction(function (Transaction $transaction) use ($condition, $parameters, $order): PublishedBatch {
+                [$ids, $more] = $this->choose($transaction, $condition, $parameters, $order);
+
+                return $this->publish($transaction, $ids, $this->rows($transaction, $ids, $order), $more);
+            });
+        }
+        [$ids, $more] = $this->choose($this->database, $condition, $parameters, $order);
+
+        return $this->cancellable
+            ? $this->publishMarked($ids, $condition, $parameters, $more)
+            : $this->publish($this->database, $ids, $this->rows($this->database, $ids, $order), $more);
     }
 
     /**
+     * Locks the first rows where it can, and chooses as many of them as fit into a batch.
+     *
      * @param list<mixed> $parameters
-     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     * @return array{list<string>, bool} their ids, and whether there are more
      */
-    private function take(string $condition, array $parameters): array
+    private function choose(Connection $connection, string $condition, array $parameters, string $order): array
     {
-        $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH_SIZE;
-        if ($this->shared === null && !$this->dialect->locksRows()) {
-            return $this->cancellable
-                ? $this->publishMarked($condition, $parameters)
-                : $this->publish($this->database, $this->database->execute($select, $parameters)->rows());
-        }
+        $size = RowBatch::SIZE;
+        $sizes = $connection->execute(
+            "SELECT id, {$size} AS bytes FROM {$this->table} WHERE {$condition} ORDER BY {$order} LIMIT {$this->limit}{$this->dialect->skipLocked()}",
+            $parameters,
+        )->rows();
+        /** @var list<string> $ids */
+        $ids = RowBatch::fitting($sizes, 'id');
+        $this->taken = \count($ids);
 
-        return $this->database->transaction(fn(Transaction $transaction): array
-            => $this->publish($transaction, $transaction->execute($select . $this->dialect->skipLocked(), $parameters)->rows()));
+        return [$ids, \count($sizes) > \count($ids) || \count($sizes) === $this->limit];
+    }
+
+    /**
+     * @param list<string> $ids
+     * @return list<array<string, mixed>>
+     */
+    private function rows(Connection $connection, array $ids, string $order): array
+    {
+        if ($ids === []) {
+            return [];
+        }
+        [$among, $parameters] = $this->dialect->among('id', $ids);
+
+        return $connection->execute("SELECT * FROM {$this->table} WHERE {$among} ORDER BY {$order}", $parameters)->rows();
     }
 
     /**
      * Where rows cannot be locked, rows being published have a negative time, so that they cannot be cancelled.
      *
-     * @param list<mixed> $parameters
-     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     * @param list<string> $ids
+     * @param list<mixed>  $parameters
      */
-    private function publishMarked(string $condition, array $parameters): array
+    private function publishMarked(array $ids, string $condition, array $parameters, bool $more): PublishedBatch
     {
-        $rows = $this->database->execute(
-            "UPDATE {$this->table} SET due = -abs(due) WHERE id IN (SELECT id FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH_SIZE . ') RETURNING *',
-            $parameters,
-        )->rows();
+        if ($ids === []) {
+            return new PublishedBatch(0, [], null, $more);
+        }
+        [$among, $values] = $this->dialect->among('id', $ids);
+        // One of them may have been cancelled or put off since.
+        $rows = $this->database->execute("UPDATE {$this->table} SET due = -abs(due) WHERE {$among} AND {$condition} RETURNING *", [...$values, ...$parameters])->rows();
         \usort($rows, static fn(array $one, array $other): int => $other['due'] <=> $one['due']);
         try {
-            return $this->publish($this->database, $rows);
+            return $this->publish($this->database, $ids, $rows, $more);
         } catch (\Throwable $thrown) {
-            /** @var non-empty-list<string> $ids */
-            $ids = \array_column($rows, 'id');
-            [$among, $parameters] = $this->dialect->among('id', $ids);
-            $this->database->execute("UPDATE {$this->table} SET due = abs(due) WHERE {$among}", $parameters);
+            $this->database->execute("UPDATE {$this->table} SET due = abs(due) WHERE {$among}", $values);
             throw $thrown;
         }
     }
 
     /**
-     * @param list<array<string, mixed>> $rows
-     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     * @param list<string>               $ids  the chosen ones
+     * @param list<array<string, mixed>> $rows those of them that are still there
      */
-    private function publish(Connection $connection, array $rows): array
+    private function publish(Connection $connection, array $ids, array $rows, bool $more): PublishedBatch
     {
         $stuck = [];
         foreach ($this->byQueue($rows) as $queue => $group) {
-            $stuck = [...$stuck, ...$this->send($connection, (string) $queue, $group)];
+            $stuck = [...$stuck, ...\array_column($this->send($connection, (string) $queue, $group), 'id')];
         }
-        $sent = \array_diff(\array_column($rows, 'id'), \array_column($stuck, 'id'));
+        $sent = \array_values(\array_diff(\array_column($rows, 'id'), $stuck));
         if ($sent !== []) {
-            /** @var non-empty-list<string> $ids */
-            $ids = \array_values($sent);
-            [$among, $parameters] = $this->dialect->among('id', $ids);
+            /** @var non-empty-list<string> $sent */
+            [$among, $parameters] = $this->dialect->among('id', $sent);
             $connection->execute("DELETE FROM {$this->table} WHERE {$among}", $parameters);
         }
 
-        return [$rows, $stuck];
+        /** @var list<string> $stuck */
+        return new PublishedBatch(\count($sent), $stuck, $ids[\count($ids) - 1] ?? null, $more);
     }
 
     /**
@@ -142,6 +194,16 @@ final class TablePublisher
             $this->hand($connection, $queue, \array_map(self::message(...), $rows));
 
             return [];
+        } catch (UndefinedQueueException $undefined) {
+            // They share the queue, so one attempt decides for all.
+            $this->logger->error('{count} messages for queue "{queue}" could not be published and stay in {table}: {error}', [
+                'count' => \count($rows),
+                'queue' => $queue,
+                'table' => $this->table,
+                'error' => $undefined->getMessage(),
+            ]);
+
+            return $rows;
         } catch (UnroutableMessageException | PublishException $failed) {
             if ($failed instanceof PublishException && !$failed->refused) {
                 throw $failed;

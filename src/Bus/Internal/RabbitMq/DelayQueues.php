@@ -126,6 +126,14 @@ final class DelayQueues implements DelayStore
         $this->enter($message, \min(self::units($seconds), self::LONGEST), 'must.' . self::toQueue($queue));
     }
 
+    /** Always 0: the messages of all queues wait together. Those whose queue is gone by then go to the queue of unrouted messages. */
+    public function retries(string $queue): int
+    {
+        return 0;
+    }
+
+    public function forgetRetries(string $queue): void {}
+
     /** @throws NotCancellableException always */
     public function cancel(string $messageId): bool
     {

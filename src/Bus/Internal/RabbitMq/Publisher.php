@@ -93,14 +93,19 @@ final class Publisher
         try {
             $publisher = $this->single ??= $this->open(true);
             $watched = [];
-            foreach ($messages as $message) {
-                $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
-                $watched[] = $this->hand($publisher, '', $queue, $message, Properties::direct($message, $extra), true, true);
+            try {
+                foreach ($messages as $message) {
+                    $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
+                    $watched[] = $this->hand($publisher, '', $queue, $message, Properties::direct($message, $extra), true, true);
+                }
+            } catch (UsageError $unfit) {
+                $this->awaitAll($watched);
+                throw $unfit;
             }
             $this->awaitAll($watched);
         } catch (MessageReturnedException $unroutable) {
             throw new UndefinedQueueException("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
-        } catch (AmqpException $exception) {
+        } catch (AmqpException | UsageError $exception) {
             throw self::failed(" to queue \"{$queue}\"", $exception);
         }
     }

@@ -113,7 +113,10 @@ final class RabbitMqConsumer implements RemoteConsumer
     {
         try {
             $this->publishDeadLetter($delivery, $headers);
-        } catch (UsageError) {
+        } catch (PublishException $refused) {
+            if (!$refused->getPrevious() instanceof UsageError) {
+                throw $refused;
+            }
             // All headers share one frame, which those of the message may almost fill.
             $this->publishDeadLetter($delivery, self::reduced($headers));
         }

@@ -27,6 +27,12 @@ interface DelayStore
      */
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void;
 
+    /** The number of messages that wait for a retry in a queue; 0 where the store cannot tell them apart. */
+    public function retries(string $queue): int;
+
+    /** Deletes the messages that wait for a retry in a queue. */
+    public function forgetRetries(string $queue): void;
+
     /** @return bool false when no message with that id waits: it is unknown, cancelled, or published */
     public function cancel(string $messageId): bool;
 }
