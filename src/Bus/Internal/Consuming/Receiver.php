@@ -321,6 +321,7 @@ final class Receiver
     private function order(Consumer $consumer, DeliveryProcessor $handling, string $queue): OrderedProcessor
     {
         \assert($this->setup->persistence !== null);
+        $consumer instanceof RemoteConsumer && $consumer->keepOrder();
         $keys = $this->setup->persistence->keys;
         $waiting = $this->handling(new BlockedMessageConsumer($keys, $this->setup->transport, $queue), $queue);
 
