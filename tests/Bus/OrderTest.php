@@ -511,7 +511,7 @@ final class OrderTest extends BusTestCase
                         delay(0.0);
 
                         return false;
-                    });
+                    }, static function (): void {});
                 } finally {
                     $lock->release();
                 }
