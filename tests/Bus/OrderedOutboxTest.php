@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -13,9 +14,12 @@ use Weft\Bus\InboxOptions;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\MariaDb;
+use Weft\Tests\Bus\Fixtures\PostgresSchema;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
@@ -26,6 +30,8 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 /** Handlers of ordered messages that send ordered messages, which cannot be published at once. */
 final class OrderedOutboxTest extends BusTestCase
 {
+    use MariaDb;
+    use PostgresSchema;
     use TemporaryDatabase;
 
     /** @var list<int> numbers of the events, as they were published */
@@ -83,13 +89,20 @@ final class OrderedOutboxTest extends BusTestCase
         });
     }
 
-    public function testARedeliveredMessageThatWasHandledPublishesWhatItHasSentBeforeTheNextOfItsKey(): void
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testARedeliveredMessageThatWasHandledPublishesWhatItHasSentBeforeTheNextOfItsKey(string $database): void
     {
-        $this->inRuntime(function (): void {
+        $this->inRuntime(function () use ($database): void {
+            $this->database = match ($database) {
+                'postgres' => Database::connect($this->databaseDsn()),
+                'mariadb' => $this->mariaDb(),
+                default => Database::connect($this->dsn()),
+            };
             // It is in front of them and recorded nowhere, so it is handled again when it returns.
             $late = null;
             $bus = $this->bus(self::storing(function () use (&$late): void {
-                $late === null || $this->database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)', \array_values($late));
+                $late === null || $this->database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)', [$late['id'], $late['type'], $late['must_route'], $late['headers'], new Bytes($late['body'])]);
             }));
             $this->failures = 1;
             $this->whenItFails($bus->stop(...));
@@ -103,12 +116,21 @@ final class OrderedOutboxTest extends BusTestCase
             $bus->consume(self::QUEUE, 1, new ConsumeOptions(stopWhenEmpty: true));
 
             self::assertSame([1, 2, 3], $this->published);
+            $this->database->close();
         });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function databases(): iterable
+    {
+        yield 'SQLite' => ['sqlite'];
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
     }
 
     private function bus(object ...$more): Bus
     {
-        $this->database = Database::connect($this->dsn());
+        $this->database ??= Database::connect($this->dsn());
         $this->logger = new RecordingLogger();
         $this->spy = new SpyTransport(new Memory());
         $this->whenItFails(static fn() => null);
