@@ -29,10 +29,12 @@ final class ConsumeOptions
      *                                           on one service
      * @param int<1, max>|null    $limit         returns after this many messages; null for no limit. For cron jobs and memory leaks of
      *                                           libraries
-     * @param bool                $stopWhenEmpty returns when the queue is empty and no message is in flight. For cron jobs and tests
+     * @param bool                $stopWhenEmpty returns when the queue is empty and no message is in flight. For cron jobs and tests. A queue of
+     *                                           ordered messages that another process consumes is left to it after 6 seconds
      * @param bool                $signals       whether SIGTERM and SIGINT stop it. Switch it off where the program handles signals itself
      * @param float|null          $stopAfter     returns after this many seconds, above 0 and at most 1e9, with handlers in flight finished as after a signal;
-     *                                           null for no limit. For cron jobs and workers that are started anew regularly
+     *                                           null for no limit. For cron jobs and workers that are started anew regularly. The time in which
+     *                                           another process consumes a queue of ordered messages counts
      *
      * @throws \ValueError when a number is below 1 or above its maximum, the grace period below 0, or the running time not above 0
      */

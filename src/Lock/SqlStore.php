@@ -71,6 +71,18 @@ final class SqlStore implements LockStore
         )->affected() === 1;
     }
 
+    /**
+     * @internal
+     *
+     * @return string|null who holds the lock, as it was told; null when it is free
+     */
+    public function owner(string $name): ?string
+    {
+        $this->prepare();
+
+        return $this->database->execute("SELECT owner FROM weft_locks WHERE name = ? AND expires_at > {$this->now}", [$name])->value();
+    }
+
     private function prepare(): void
     {
         if ($this->isReady) {

@@ -576,7 +576,7 @@ final class OrderTest extends BusTestCase
                         delay(0.0);
 
                         return false;
-                    });
+                    }, static function (): void {});
                 } finally {
                     $lock->release();
                 }

@@ -23,6 +23,10 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Bus\UnknownMessageTypeException;
 use Weft\Bus\UnroutableMessageException;
+use Weft\Pool\PoolException;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
 
 /**
  * Calls the handlers of a delivery, publishes what they send, and acknowledges it.
@@ -31,6 +35,12 @@ use Weft\Bus\UnroutableMessageException;
  */
 final class Dispatcher
 {
+    /** Seconds until messages of an order are published again. */
+    private const PUBLISH_INTERVAL = 1.0;
+
+    /** Seconds after which a wait notices that the worker stops. */
+    private const STOP_INTERVAL = 0.1;
+
     private readonly Handlers $handlers;
     private readonly BusStats $stats;
 
@@ -165,7 +175,7 @@ final class Dispatcher
         } else {
             $worker->release($delivery);
             try {
-                $this->settle($delivery, $publish);
+                $this->settle($delivery, $publish, $worker);
             } catch (\Throwable $thrown) {
                 throw new HandlingFailedException($thrown, [$handler->name]);
             }
@@ -189,10 +199,10 @@ final class Dispatcher
         }
         $worker->release($delivery);
         if ($failed === []) {
-            $this->settle($delivery, $publish);
+            $this->settle($delivery, $publish, $worker);
         } elseif ($publish !== []) {
             // The effects of the successful listeners are committed, so their messages are published.
-            $this->publish($publish);
+            $this->publish($publish, $worker->keepsOrder($delivery) ? $worker : null);
         }
         $this->stats->sent += \count($publish);
         if ($failed !== []) {
@@ -233,6 +243,7 @@ final class Dispatcher
                 );
             } catch (AlreadyHandledException) {
                 $this->stats->duplicates++;
+                $worker->keepsOrder($delivery) && $this->settleOrder($delivery);
                 // The transaction with the acknowledgement was rolled back.
                 $enlist?->ack($delivery);
                 $reply = isset($delivery->headers[Header::REPLY_TO])
@@ -256,15 +267,36 @@ final class Dispatcher
         }
     }
 
+    /**
+     * Publishes what a message has sent that was handled before, and whose worker may have ended after its commit: later messages of its key
+     * must not send theirs first.
+     *
+     * @throws HandlingInterruptedException
+     */
+    private function settleOrder(Delivery $delivery): void
+    {
+        try {
+            $this->persistence?->relay->settleOrder($delivery->headers[Header::MESSAGE_ID]);
+        } catch (PublishException | PoolException | SqlException $exception) {
+            $this->setup->logger->warning('What message {type} {id} has sent could not be published, and later messages of its key wait: {error}', [
+                'type' => $delivery->type,
+                'id' => $delivery->headers[Header::MESSAGE_ID],
+                'error' => $exception->getMessage(),
+                'exception' => $exception,
+            ]);
+            throw new HandlingInterruptedException('The outbox could not be published', previous: $exception);
+        }
+    }
+
     /** @param list<Outgoing> $publish */
-    private function settle(Delivery $delivery, array $publish): void
+    private function settle(Delivery $delivery, array $publish, Worker $worker): void
     {
         if ($this->persistence === null || $publish === []) {
             $this->consumer->ack($delivery, $publish);
 
             return;
         }
-        $this->publish($publish);
+        $this->publish($publish, $worker->keepsOrder($delivery) ? $worker : null);
         $this->consumer->ack($delivery);
     }
 
@@ -272,19 +304,49 @@ final class Dispatcher
      * Publishes a handler's messages after its transaction has committed.
      *
      * @param list<Outgoing> $messages
+     * @param Worker|null    $inOrder  of a message in an order: the next of its key may send later ones, so this one is not done before its
+     *                                 own are published or the worker stops; the next worker first publishes what is left
      * @throws UnroutableMessageException|PublishException only where they are not noted
      */
-    public function publish(array $messages): void
+    public function publish(array $messages, ?Worker $inOrder = null): void
     {
-        try {
-            $this->setup->transport->publish($messages);
-            $this->persistence?->sent($messages);
-        } catch (UnroutableMessageException | PublishException $exception) {
-            if ($this->persistence === null) {
-                throw $exception;
+        $isRepeated = false;
+        do {
+            try {
+                $this->setup->transport->publish($messages);
+                $this->persistence?->sent($messages);
+
+                return;
+            } catch (UnroutableMessageException | PublishException $exception) {
+                if ($this->persistence === null) {
+                    throw $exception;
+                }
+                // The messages are in the outbox, and the handler has committed.
+                $isRepeated || $this->setup->logger->error('{count} messages could not be published and stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
+                $isRepeated = true;
             }
-            // The messages are in the outbox, and the handler has committed.
-            $this->setup->logger->error('{count} messages could not be published and stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
+        } while ($inOrder !== null && $exception instanceof PublishException && !$exception->refused && $this->remain($messages, $inOrder));
+    }
+
+    /**
+     * Waits before messages are published again.
+     *
+     * @param list<Outgoing> $messages
+     * @return bool false when the relay has published them meanwhile, or the worker stops
+     */
+    private function remain(array $messages, Worker $worker): bool
+    {
+        $until = Clock::monotonic() + self::PUBLISH_INTERVAL;
+        while (!$worker->isStopping() && Clock::monotonic() < $until) {
+            delay(self::STOP_INTERVAL);
+        }
+        if ($worker->isStopping()) {
+            return false;
+        }
+        try {
+            return $this->persistence?->holds($messages) ?? false;
+        } catch (PoolException | SqlException) {
+            return true;
         }
     }
 }

@@ -14,6 +14,7 @@ use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Ordering\OrderedProcessor;
 use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
 use Weft\Bus\Internal\Ordering\BlockedMessageConsumer;
+use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\DeliveryGuarantee;
@@ -25,7 +26,6 @@ use Weft\Internal\Printable;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
-use Weft\Sql\Database;
 
 use function Weft\current;
 use function Weft\detach;
@@ -249,29 +249,36 @@ final class Receiver
             throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], for which the prefetch is at most " . self::MAX_ORDERED_PREFETCH . ", got {$options->prefetch}");
         }
         $handled = 0;
+        $started = Clock::monotonic();
+        $left = $options;
         do {
-            $standby = $this->standBy($persistence->database, $queue, $options->signals, $stops);
+            $standby = $this->standBy($persistence, $queue, $left, $stops);
             try {
-                $handled += $standby === null ? 0 : $this->receive($queue, $options, $stops, $standby);
+                // Waiting for its turn counts.
+                $left = $standby === null ? null : $options->after($handled, Clock::monotonic() - $started);
+                $handled += $left === null ? 0 : $this->receive($queue, $left, $stops, $standby);
             } finally {
                 $standby?->release();
             }
-        } while ($standby?->wasLost());
+            $left = $standby?->wasLost() ? $options->after($handled, Clock::monotonic() - $started) : null;
+        } while ($left !== null);
 
         return $handled;
     }
 
-    /** @return ActiveConsumerLock|null null when it was told to stop before it was its turn */
-    private function standBy(Database $database, string $queue, bool $signals, int $stops): ?ActiveConsumerLock
+    /** @return ActiveConsumerLock|null null when it was told to stop, or its time was over, before it was its turn */
+    private function standBy(Persistence $persistence, string $queue, WorkerOptions $options, int $stops): ?ActiveConsumerLock
     {
-        $standby = new ActiveConsumerLock($database, $queue, $this->setup->logger);
+        $standby = new ActiveConsumerLock($persistence->database, $queue, $this->setup->logger);
         $this->standbys[\spl_object_id($standby)] = $standby;
         try {
             if ($this->stops !== $stops) {
                 return null;
             }
+            $seconds = \min($options->stopAfter ?? \INF, $options->stopWhenEmpty ? ActiveConsumerLock::ALIVE_AFTER : \INF);
+            $isMine = $standby->await($options->signals, fn(): bool => $this->setup->transport->isConsumed($queue), $persistence->relay->settleOrder(...), Clock::monotonic() + $seconds);
 
-            return $standby->await($signals, fn(): bool => $this->setup->transport->isConsumed($queue)) ? $standby : null;
+            return $isMine ? $standby : null;
         } finally {
             unset($this->standbys[\spl_object_id($standby)]);
         }
@@ -327,6 +334,7 @@ final class Receiver
     private function order(Consumer $consumer, DeliveryProcessor $handling, string $queue): OrderedProcessor
     {
         \assert($this->setup->persistence !== null);
+        $consumer instanceof RemoteConsumer && $consumer->keepOrder();
         $keys = $this->setup->persistence->keys;
         $waiting = $this->handling(new BlockedMessageConsumer($keys, $this->setup->transport, $queue), $queue);
 

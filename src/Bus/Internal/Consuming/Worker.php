@@ -182,6 +182,12 @@ final class Worker
         }
     }
 
+    /** Whether later messages wait until this one is settled, because they are in an order. */
+    public function keepsOrder(Delivery $delivery): bool
+    {
+        return $this->order !== null && KeyQueues::key($delivery) !== null;
+    }
+
     /** Whether no handler is in flight. */
     public function isIdle(): bool
     {

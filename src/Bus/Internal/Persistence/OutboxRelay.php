@@ -5,8 +5,12 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Transport;
 use Weft\Sql\Database;
+
+use function Weft\delay;
 
 /**
  * Publishes outbox rows that were committed and not published, because their worker ended in between.
@@ -19,6 +23,15 @@ use Weft\Sql\Database;
  */
 final class OutboxRelay
 {
+    /** Seconds that {@see DeferredDelete} may take to delete rows of published messages. */
+    private const DELETED_AFTER = 1.0;
+
+    /** Seconds between two checks whether rows are deleted. */
+    private const CHECK_INTERVAL = 0.05;
+
+    /** Rows of messages that have an ordering key. */
+    private const ORDERED = "headers LIKE '%\"" . Header::ORDER_KEY . "\":%'";
+
     private readonly TablePublisher $publisher;
 
     /** @var list<array{float, string}> when, by the monotonic clock, which id was the largest; oldest first */
@@ -51,7 +64,7 @@ final class OutboxRelay
         }
         $this->horizons[] = [$now, $last];
 
-        return $horizon === null ? 0 : $this->upTo($horizon);
+        return $horizon === null ? 0 : $this->upTo($horizon)[0];
     }
 
     /** Publishes all rows, including those that a worker is about to publish. */
@@ -59,21 +72,63 @@ final class OutboxRelay
     {
         $last = $this->database->execute('SELECT max(id) FROM weft_outbox')->value();
 
-        return $last === null ? 0 : $this->upTo($last);
+        return $last === null ? 0 : $this->upTo($last)[0];
     }
 
-    private function upTo(string $horizon): int
+    /**
+     * Publishes the rows of ordered messages, so that later ones of their keys may be sent. Live workers first get the time to delete the rows
+     * that they have published. Returns when none of these rows is left, except those that cannot be published: also those are gone that another
+     * relay was about to publish.
+     *
+     * @param string|null $cause id of the message whose handlers have sent them; null for all
+     *
+     * @throws \Weft\Bus\PublishException|\Weft\Pool\PoolException|\Weft\Sql\SqlException
+     */
+    public function settleOrder(?string $cause = null): void
     {
-        $sent = 0;
+        $condition = self::ORDERED . ($cause === null ? '' : " AND headers LIKE ? ESCAPE '!'");
+        $parameters = $cause === null ? [] : [self::causedBy($cause)];
+        $last = $this->database->execute("SELECT max(id) FROM weft_outbox WHERE {$condition}", $parameters)->value();
+        if ($last === null) {
+            return;
+        }
+        $count = fn(): int => (int) $this->database->execute("SELECT count(*) FROM weft_outbox WHERE id <= ? AND {$condition}", [$last, ...$parameters])->value();
+        $until = Clock::monotonic() + self::DELETED_AFTER;
+        while (($left = $count()) > 0 && Clock::monotonic() < $until) {
+            delay(self::CHECK_INTERVAL);
+        }
+        while ($left > 0) {
+            [, $stuck] = $this->upTo($last, " AND {$condition}", $parameters);
+            $left = $count() - $stuck;
+            $left > 0 && delay(self::CHECK_INTERVAL);
+        }
+    }
+
+    /** A pattern for the headers of what the handlers of a message have sent: its id is their causation or, of the first message, correlation id. */
+    private static function causedBy(string $id): string
+    {
+        $header = \substr(Headers::encode(['-id' => $id]), 2, -1);
+
+        return '%' . \strtr($header, ['!' => '!!', '%' => '!%', '_' => '!_']) . '%';
+    }
+
+    /**
+     * @param list<string> $parameters of the condition
+     * @return array{int, int} how many messages were sent, and how many could not be published
+     */
+    private function upTo(string $horizon, string $condition = '', array $parameters = []): array
+    {
+        $sent = $failed = 0;
         $after = '';
         do {
             // Skips rows that could not be published, within this pass only.
-            $batch = $this->publisher->carry('id > ? AND id <= ?', [$after, $horizon], 'id');
+            $batch = $this->publisher->carry("id > ? AND id <= ?{$condition}", [$after, $horizon, ...$parameters], 'id');
             $sent += $batch->sent;
+            $failed += \count($batch->stuck);
             $after = $batch->last;
         } while ($batch->hasMore);
 
-        return $sent;
+        return [$sent, $failed];
     }
 
     /** The largest id of the latest pass before a time; null without one. */

@@ -107,6 +107,23 @@ final class Persistence
         }
     }
 
+    /**
+     * Whether messages are still in the outbox.
+     *
+     * @param list<Outgoing> $messages
+     * @throws \Weft\Sql\SqlException|\Weft\Pool\PoolException
+     */
+    public function holds(array $messages): bool
+    {
+        $ids = \array_map(static fn(Outgoing $message): string => self::idOf($message->headers), $messages);
+        if ($ids === []) {
+            return false;
+        }
+        [$among, $parameters] = (new Dialect($this->database))->among('id', $ids);
+
+        return $this->database->execute("SELECT 1 FROM weft_outbox WHERE {$among} LIMIT 1", $parameters)->value() !== null;
+    }
+
     /** How often a message was redelivered, as far as it was counted. */
     public function redeliveries(Delivery $delivery, string $queue): int
     {

@@ -54,6 +54,13 @@ final class CombinedConsumer implements RemoteConsumer
         }
     }
 
+    public function keepOrder(): void
+    {
+        foreach ($this->consumers as $consumer) {
+            $consumer->keepOrder();
+        }
+    }
+
     public function ack(Delivery $delivery, array $publish = []): void
     {
         $this->of($delivery)->ack($this->own($delivery), $publish);

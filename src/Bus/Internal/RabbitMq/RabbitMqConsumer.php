@@ -45,6 +45,9 @@ final class RabbitMqConsumer implements RemoteConsumer
     private bool $stopped = false;
     private bool $closed = false;
 
+    /** Whether nothing is given back before the channel closes, see {@see keepOrder()}. */
+    private bool $keepsOrder = false;
+
     /**
      * @param Wakeup               $arrival of messages
      * @param \Closure(self): void $forget
@@ -90,6 +93,11 @@ final class RabbitMqConsumer implements RemoteConsumer
         }
     }
 
+    public function keepOrder(): void
+    {
+        $this->keepsOrder = true;
+    }
+
     public function ack(Delivery $delivery, array $publish = []): void
     {
         if ($publish !== []) {
@@ -131,6 +139,9 @@ final class RabbitMqConsumer implements RemoteConsumer
         }
         $this->stopped = true;
         $this->arrival->notify();
+        if ($this->keepsOrder) {
+            return;
+        }
         try {
             $this->subscription->cancel();
             $this->giveBack($this->fetched);
@@ -260,7 +271,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     /** @param list<array> $deliveries as the extension made them */
     private function giveBack(array $deliveries): void
     {
-        foreach ($this->subscription->isStream ? [] : $deliveries as [$tag]) {
+        foreach ($this->subscription->isStream || $this->keepsOrder ? [] : $deliveries as [$tag]) {
             $this->subscription->giveBack($tag, $this->subscription->number);
         }
     }

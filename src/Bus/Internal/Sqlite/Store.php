@@ -321,7 +321,8 @@ final class Store
     }
 
     /**
-     * Takes the oldest released range, and up to `$max` messages that no consumer has taken.
+     * Takes the oldest released range, and if none is left then, up to `$max` messages that no consumer has taken: those are newer than the
+     * messages of every released range.
      *
      * @param int       $batch    number of this call, by which its ranges are found
      * @param list<int> $finished ranges that have no messages left
@@ -339,7 +340,9 @@ final class Store
         $transaction->execute('INSERT INTO weft_claimed_ranges (queue_id, consumer_id, batch, first, last)
             SELECT ?, ?, ?, min(id), max(id) FROM (
                 SELECT m.id FROM weft_queues q CROSS JOIN weft_messages m ON m.id > q.taken AND m.id < (q.id + 1) << ' . self::SEQUENCE_BITS . '
-                WHERE q.id = ? ORDER BY m.id LIMIT ?) HAVING count(*) > 0', [$queue, $consumer, $batch, $queue, $max]);
+                WHERE q.id = ? ORDER BY m.id LIMIT ?)
+            WHERE NOT EXISTS (SELECT 1 FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL)
+            HAVING count(*) > 0', [$queue, $consumer, $batch, $queue, $max, $queue]);
         $transaction->execute('UPDATE weft_queues SET taken = c.last FROM (SELECT max(last) AS last FROM weft_claimed_ranges WHERE queue_id = ?) c
             WHERE id = ? AND taken < c.last', [$queue, $queue]);
         $claimed = $transaction->execute('SELECT m.id, m.type, max(m.redelivered, c.redelivered) AS redelivered, m.headers, m.body, c.id AS claim

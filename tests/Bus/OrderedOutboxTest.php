@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\ConsumeOptions;
+use Weft\Bus\Context;
+use Weft\Bus\InboxOptions;
+use Weft\Bus\PublishException;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\MariaDb;
+use Weft\Tests\Bus\Fixtures\PostgresSchema;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Fixtures\Withdraw;
+use Weft\Tests\RecordingLogger;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
+
+/** Handlers of ordered messages that send ordered messages, which cannot be published at once. */
+final class OrderedOutboxTest extends BusTestCase
+{
+    use MariaDb;
+    use PostgresSchema;
+    use TemporaryDatabase;
+
+    /** @var list<int> numbers of the events, as they were published */
+    private array $published = [];
+
+    private int $failures = 0;
+    private SpyTransport $spy;
+    private Database $database;
+    private RecordingLogger $logger;
+
+    public function testWhatLaterMessagesOfAKeySendWaitsForWhatCannotBePublished(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = $this->bus();
+            $this->failures = 2;
+            self::drain($bus);
+
+            self::assertSame([1, 2, 3], $this->published);
+            self::assertCount(1, $this->logger->of('error'));
+            self::assertSame(0, $this->database->execute('SELECT count(*) FROM weft_outbox')->value());
+        });
+    }
+
+    public function testTheNextConsumerPublishesWhatTheOneBeforeHasLeftInTheOutboxBeforeItHandlesAMessage(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = $this->bus();
+            $this->failures = 1;
+            $this->whenItFails($bus->stop(...));
+            self::drain($bus);
+            self::assertSame([], $this->published);
+            self::assertSame(1, $this->database->execute('SELECT count(*) FROM weft_outbox')->value());
+            self::drain($bus);
+
+            self::assertSame([1, 2, 3], $this->published);
+        });
+    }
+
+    public function testTheNextConsumerHandlesNoMessageWhileTheOutboxCannotBePublished(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = $this->bus();
+            $this->failures = 1;
+            $this->whenItFails($bus->stop(...));
+            self::drain($bus);
+            $this->failures = 1_000;
+            $this->whenItFails(static fn() => null);
+
+            self::assertSame(0, $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 4.0, signals: false)));
+            self::assertTrue($this->logger->hasRecord('warning', 'Queue {queue} is not consumed before the ordered messages in the outbox are published'));
+            self::assertSame([], $this->published);
+            $this->failures = 0;
+            self::drain($bus);
+            self::assertSame([1, 2, 3], $this->published);
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testARedeliveredMessageThatWasHandledPublishesWhatItHasSentBeforeTheNextOfItsKey(string $database): void
+    {
+        $this->inRuntime(function () use ($database): void {
+            $this->database = match ($database) {
+                'postgres' => Database::connect($this->databaseDsn()),
+                'mariadb' => $this->mariaDb(),
+                default => Database::connect($this->dsn()),
+            };
+            // It is in front of them and recorded nowhere, so it is handled again when it returns.
+            $late = null;
+            $bus = $this->bus(self::storing(function () use (&$late): void {
+                $late === null || $this->database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)', [$late['id'], $late['type'], $late['must_route'], $late['headers'], new Bytes($late['body'])]);
+            }));
+            $this->failures = 1;
+            $this->whenItFails($bus->stop(...));
+            // As if the process had ended between its commit and the publishing: the messages return.
+            $this->spy->loseAcks = true;
+            $bus->consume(self::QUEUE, 1, new ConsumeOptions(signals: false));
+            $this->spy->loseAcks = false;
+            // As if the server had finished the commit only after the next process has taken over.
+            [$late] = $this->database->execute('SELECT * FROM weft_outbox')->rows();
+            $this->database->execute('DELETE FROM weft_outbox');
+            $bus->consume(self::QUEUE, 1, new ConsumeOptions(stopWhenEmpty: true));
+
+            self::assertSame([1, 2, 3], $this->published);
+            $this->database->close();
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function databases(): iterable
+    {
+        yield 'SQLite' => ['sqlite'];
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
+    }
+
+    private function bus(object ...$more): Bus
+    {
+        $this->database ??= Database::connect($this->dsn());
+        $this->logger = new RecordingLogger();
+        $this->spy = new SpyTransport(new Memory());
+        $this->whenItFails(static fn() => null);
+        $bus = Bus::connect($this->spy, $this->database, new BusOptions(logger: $this->logger, inbox: new InboxOptions(relayAfter: 120.0)))->handlers(new class {
+            #[CommandHandler]
+            public function deposit(Deposit $command, Transaction $transaction, Context $context): void
+            {
+                $context->publish(new Withdraw((string) $command->account, $command->number));
+            }
+        }, ...$more);
+        $bus->queue(self::QUEUE)->declare();
+        $more === [] || $bus->send(self::customer(1));
+        $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2), new Deposit('a', 3)]);
+
+        return $bus;
+    }
+
+    private function whenItFails(\Closure $then): void
+    {
+        $this->spy->before = function (string $what, array $messages) use ($then): void {
+            $isEvent = $what === 'publish' && $messages[0]->type === Withdraw::class;
+            if ($isEvent && $this->failures > 0) {
+                $this->failures--;
+                $then();
+                throw new PublishException('the broker is away');
+            }
+            $this->note($what, $messages);
+        };
+    }
+
+    /** @param list<Outgoing> $messages */
+    private function note(string $what, array $messages): void
+    {
+        foreach ($what === 'publish' ? $messages : [] as $message) {
+            $message->type === Withdraw::class && $this->published[] = (int) \json_decode($message->body, true)['number'];
+        }
+    }
+}
