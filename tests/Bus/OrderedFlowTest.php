@@ -74,7 +74,9 @@ final class OrderedFlowTest extends BusTestCase
     public function testAnUrgentMessageDoesNotOvertakeThoseOfItsKey(): void
     {
         $this->inRuntime(function (): void {
-            $seen = $sent = [];
+            $seen = [];
+            /** @var list<Outgoing> $sent */
+            $sent = [];
             $spy = new SpyTransport(new Memory());
             $bus = $this->bus($seen, $spy);
             $spy->before = static function (string $what, array $messages) use (&$sent): void {
@@ -86,7 +88,9 @@ final class OrderedFlowTest extends BusTestCase
             $spy->before = null;
             $bus->queue(self::QUEUE)->purge();
             $bus->sendAll([new Deposit('bob', 1), new Deposit('bob', 2)]);
-            $spy->publish(\array_map(static fn(int $index): Outgoing => new Outgoing($sent[$index]->type, $sent[$index]->body, $sent[$index]->headers + [Header::PRIORITY => (string) ($index === 2 ? 9 : 5)]), [0, 1, 2, 3, 4]));
+            foreach ($sent as $index => $message) {
+                $spy->publish([new Outgoing($message->type, $message->body, $message->headers + [Header::PRIORITY => $index === 2 ? '9' : '5'])]);
+            }
             $bus->consume(self::QUEUE, concurrency: 1, options: new ConsumeOptions(prefetch: 20, stopWhenEmpty: true));
 
             self::assertSame(['ada1', 'ada2', 'ada3', 'ada4', 'ada5', 'bob1', 'bob2'], $seen);

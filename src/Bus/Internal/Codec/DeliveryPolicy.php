@@ -47,12 +47,13 @@ final class DeliveryPolicy
         $priority = self::attribute($class, Priority::class)?->level;
         $ordered = self::attribute($class, OrderedBy::class);
         $fair = self::attribute($class, FairBy::class);
-        if ($priority !== null && $ordered?->group !== null) {
+        $group = $ordered?->group;
+        if ($priority !== null && $group !== null) {
             // Brokers deliver the highest priority first, and the priorities of the other classes are not known here.
-            throw InvalidMessageClassError::because($class->name, "#[Priority] would let its messages overtake others of the group \"{$ordered->group}\": a class with a priority has an #[OrderedBy] without a group");
+            throw InvalidMessageClassError::because($class->name, "#[Priority] would let its messages overtake others of the group \"{$group}\": a class with a priority has an #[OrderedBy] without a group");
         }
         $keys = [];
-        $prefix = ($ordered->group ?? $type) . ':';
+        $prefix = ($group ?? $type) . ':';
         if ($ordered !== null) {
             $keys[Header::ORDER_KEY] = self::key($class, $ordered->property, OrderedBy::class, $prefix);
         }

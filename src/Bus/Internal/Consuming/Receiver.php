@@ -251,7 +251,7 @@ final class Receiver
         $handled = 0;
         $started = Clock::monotonic();
         $left = $options;
-        do {
+        while ($left !== null) {
             $standby = $this->standBy($persistence, $queue, $left, $stops);
             try {
                 // Waiting for its turn counts.
@@ -261,7 +261,7 @@ final class Receiver
                 $standby?->release();
             }
             $left = $standby?->wasLost() ? $options->after($handled, Clock::monotonic() - $started) : null;
-        } while ($left !== null);
+        }
 
         return $handled;
     }

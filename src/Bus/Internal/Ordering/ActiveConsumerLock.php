@@ -77,6 +77,7 @@ final class ActiveConsumerLock
     public function await(bool $signals, \Closure $isConsumed, \Closure $prepare, float $until = \INF): bool
     {
         $this->until = $until;
+        $isReady = false;
         $watch = $signals ? detach(function (): void {
             signal(self::SIGTERM, self::SIGINT);
             $this->stop();

@@ -71,9 +71,10 @@ final class EnvelopeFactory
         if ($class->policy !== null) {
             $headers += $class->policy->headers($message, $due);
         }
-        if (isset($more[Header::PRIORITY], $headers[Header::ORDER_KEY])) {
+        $key = $headers[Header::ORDER_KEY] ?? null;
+        if ($key !== null && isset($more[Header::PRIORITY])) {
             // A broker delivers the highest priority first, whatever the key.
-            throw new \ValueError("Message {$class->class} is sent with the priority {$more[Header::PRIORITY]}, with which it would overtake earlier messages of its key \"{$headers[Header::ORDER_KEY]}\": messages of a class with #[OrderedBy] have the priority of their class");
+            throw new \ValueError("Message {$class->class} is sent with the priority {$more[Header::PRIORITY]}, with which it would overtake earlier messages of its key \"{$key}\": messages of a class with #[OrderedBy] have the priority of their class");
         }
         $route = $class->route;
         if ($route !== null) {
