@@ -47,6 +47,9 @@ final class Transaction implements Connection
     /** Whether the user has committed or rolled back. */
     private bool $ended = false;
 
+    /** @var (\Closure(string): \Throwable)|null what commit() and rollback() throw while other code than their caller ends the transaction */
+    private ?\Closure $refusal = null;
+
     /** @internal made by {@see Database} */
     public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?HookRunner $hookRunner = null)
     {
@@ -182,14 +185,8 @@ final class Transaction implements Connection
     #[WaitsFor('a commit')]
     public function commit(): void
     {
-        $this->refuseInside('commit');
-        Scheduler::waiter();
-        try {
-            $this->await($this->native->commit());
-        } catch (CancelledException $cancelled) {
-            throw $this->withOutcome($cancelled);
-        }
-        $this->ended = true;
+        $this->refusal === null || throw ($this->refusal)('commit');
+        $this->commitAll();
     }
 
     /**
@@ -200,17 +197,26 @@ final class Transaction implements Connection
     #[WaitsFor('a rollback')]
     public function rollback(): void
     {
-        $this->refuseInside('rollback');
-        if ($this->native->isOpen()) {
-            $this->await($this->native->rollback());
-        }
-        $this->ended = true;
+        $this->refusal === null || throw ($this->refusal)('rollback');
+        $this->rollBackAll();
     }
 
     /** Whether the transaction can be used: false after its end, after its connection was lost, and after a wait was cancelled. */
     public function isOpen(): bool
     {
         return $this->native->isOpen();
+    }
+
+    /**
+     * From now on commit() and rollback() throw: only {@see finish()} and {@see abandon()} end the transaction.
+     *
+     * @internal
+     *
+     * @param \Closure(string): \Throwable $refusal makes the exception for the name of the method
+     */
+    public function reserve(\Closure $refusal): void
+    {
+        $this->refusal = $refusal;
     }
 
     /**
@@ -221,7 +227,7 @@ final class Transaction implements Connection
     public function finish(): void
     {
         if (!$this->ended) {
-            $this->commit();
+            $this->commitAll();
         }
     }
 
@@ -233,7 +239,7 @@ final class Transaction implements Connection
     public function abandon(): void
     {
         try {
-            shield($this->rollback(...));
+            shield($this->rollBackAll(...));
         } catch (PoolException | SqlException | ForkedProcessError) {
             // Without a connection the server rolls back by itself, and a forked child has nothing to end.
         }
@@ -253,6 +259,27 @@ final class Transaction implements Connection
         }
 
         return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
+    }
+
+    private function commitAll(): void
+    {
+        $this->refuseInside('commit');
+        Scheduler::waiter();
+        try {
+            $this->await($this->native->commit());
+        } catch (CancelledException $cancelled) {
+            throw $this->withOutcome($cancelled);
+        }
+        $this->ended = true;
+    }
+
+    private function rollBackAll(): void
+    {
+        $this->refuseInside('rollback');
+        if ($this->native->isOpen()) {
+            $this->await($this->native->rollback());
+        }
+        $this->ended = true;
     }
 
     private function await(int $op): mixed
