@@ -182,7 +182,6 @@ final class Transaction implements Connection
      * @throws ConnectionLostException when the connection broke before the commit was sent
      * @throws UsageError when the transaction has already ended, or inside a nested transaction
      */
-    #[WaitsFor('a commit')]
     public function commit(): void
     {
         $this->refusal === null || throw ($this->refusal)('commit');
@@ -194,7 +193,6 @@ final class Transaction implements Connection
      *
      * @throws UsageError inside a nested transaction
      */
-    #[WaitsFor('a rollback')]
     public function rollback(): void
     {
         $this->refusal === null || throw ($this->refusal)('rollback');
@@ -261,6 +259,7 @@ final class Transaction implements Connection
         return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
     }
 
+    #[WaitsFor('a commit')]
     private function commitAll(): void
     {
         $this->refuseInside('commit');
@@ -273,6 +272,7 @@ final class Transaction implements Connection
         $this->ended = true;
     }
 
+    #[WaitsFor('a rollback')]
     private function rollBackAll(): void
     {
         $this->refuseInside('rollback');
