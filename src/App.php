@@ -16,6 +16,7 @@ use Weft\Http\Tls;
 use Weft\Http\TrustedProxies;
 use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HealthChecks;
+use Weft\Internal\Generators;
 use Weft\Internal\Inspection;
 use Weft\Internal\Number;
 use Weft\Log\Internal\GuardedLogger;
@@ -139,19 +140,21 @@ final class App
     /**
      * Runs a background task while the application runs, such as a projection or a poller. It starts after the `onStart` hooks, in each
      * worker: take a `Weft\Lock\Locks` for work that only one process may do. When the application stops, the task is cancelled; its clean-up
-     * may wait until the end of the grace period.
+     * may wait until the end of the grace period. The work ends when the tasks that it has started have ended, and fails if one of them fails.
      *
      * @param string $name in logs and in the task list
      * @param \Closure(): mixed $work
      * @param Restart|null $restart by default after failures, with growing pauses of 1 to 60 seconds
      *
      * @throws \Error the name is taken
+     * @throws UsageError the work is a generator, which would return before its body runs
      */
     public function task(string $name, \Closure $work, ?Restart $restart = null): static
     {
         if (isset($this->tasks[$name])) {
             throw new \Error("The application has a background task \"{$name}\" already");
         }
+        Generators::refuse($work, "The background task \"{$name}\"");
         $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? Restart::onFailure(), $this->logger);
 
         return $this;
@@ -159,12 +162,14 @@ final class App
 
     /**
      * Calls a function before the application listens and consumes; several in their order. It may wait. If it throws, the application does
-     * not start and ends with the exception.
+     * not start and ends with the exception. Tasks that it starts run as long as the application, and end it if they fail: {@see task()} is for
+     * work that may fail.
      *
      * @param \Closure(): void $hook
      */
     public function onStart(\Closure $hook): static
     {
+        Generators::refuse($hook, 'The onStart hook');
         $this->onStart[] = $hook;
 
         return $this;
@@ -178,6 +183,7 @@ final class App
      */
     public function onStop(\Closure $hook): static
     {
+        Generators::refuse($hook, 'The onStop hook');
         $this->onStop[] = $hook;
 
         return $this;
@@ -261,7 +267,7 @@ final class App
     private function serve(?\Closure $started): void
     {
         foreach ($this->onStart as $hook) {
-            $hook();
+            Generators::refuseResult($hook(), $hook, 'The onStart hook');
         }
         // From here on a signal does not end the process: what has started is stopped.
         $signals = new Signals(self::SIGTERM, self::SIGINT);
@@ -415,7 +421,7 @@ final class App
         foreach (\array_reverse($this->onStop) as $hook) {
             $left = ($this->until ?? \INF) - \hrtime(true) / 1e9;
             try {
-                timeout(\max(1.0, \min($left, $this->grace)), $hook);
+                Generators::refuseResult(timeout(\max(1.0, \min($left, $this->grace)), $hook), $hook, 'The onStop hook');
             } catch (\Throwable $thrown) {
                 $this->logger->error('An onStop hook failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\StreamedBody;
 use Weft\Native\HttpEncoder;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
@@ -75,13 +76,13 @@ final class Compression
             $headers['etag'] = "W/$tag";
         }
 
-        /** @var string|iterable<string>|\Closure(BodyWriter): void $body suits() has refused other bodies */
+        /** @var string|iterable<string>|\Closure(BodyWriter): mixed $body suits() has refused other bodies */
         $body = $response->body;
 
         return new Response($response->status, $headers, self::body($body, $coding));
     }
 
-    /** @param string|iterable<string>|\Closure(BodyWriter): void $body */
+    /** @param string|iterable<string>|\Closure(BodyWriter): mixed $body */
     #[WaitsFor('the compression of a response')]
     private static function body(string|iterable|\Closure $body, string $coding): string|\Closure
     {
@@ -93,14 +94,7 @@ final class Compression
 
         return static function (BodyWriter $writer) use ($body, $coding): void {
             $writer->encode(HttpEncoder::open($coding));
-            if ($body instanceof \Closure) {
-                $body($writer);
-
-                return;
-            }
-            foreach ($body as $chunk) {
-                $writer->write($chunk);
-            }
+            StreamedBody::copy($body, $writer);
         };
     }
 }

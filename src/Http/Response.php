@@ -28,7 +28,7 @@ final class Response
     /**
      * @param int $status status of the response, 200 to 999
      * @param array<string, string|int|list<string>> $headers a list is sent as several fields; the server sets Content-Length
-     * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or chunks, or a function that
+     * @param string|iterable<string>|\Closure(BodyWriter): mixed|Internal\Body $body a string, or chunks, or a function that
      *     writes them; both wait while the client does not read
      */
     public function __construct(
@@ -89,7 +89,7 @@ final class Response
     }
 
     /**
-     * @param iterable<string>|\Closure(BodyWriter): void $body
+     * @param iterable<string>|\Closure(BodyWriter): mixed $body a function writes the chunks or returns them, as a generator does
      * @param array<string, string|int|list<string>> $headers
      */
     public static function stream(iterable|\Closure $body, string $contentType = 'application/octet-stream', int $status = 200, array $headers = []): self

@@ -47,6 +47,9 @@ final class Transaction implements Connection
     /** Whether the user has committed or rolled back. */
     private bool $ended = false;
 
+    /** @var (\Closure(string): \Throwable)|null what commit() and rollback() throw while other code than their caller ends the transaction */
+    private ?\Closure $refusal = null;
+
     /** @internal made by {@see Database} */
     public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?HookRunner $hookRunner = null)
     {
@@ -179,17 +182,10 @@ final class Transaction implements Connection
      * @throws ConnectionLostException when the connection broke before the commit was sent
      * @throws UsageError when the transaction has already ended, or inside a nested transaction
      */
-    #[WaitsFor('a commit')]
     public function commit(): void
     {
-        $this->refuseInside('commit');
-        Scheduler::waiter();
-        try {
-            $this->await($this->native->commit());
-        } catch (CancelledException $cancelled) {
-            throw $this->withOutcome($cancelled);
-        }
-        $this->ended = true;
+        $this->refusal === null || throw ($this->refusal)('commit');
+        $this->commitAll();
     }
 
     /**
@@ -197,20 +193,28 @@ final class Transaction implements Connection
      *
      * @throws UsageError inside a nested transaction
      */
-    #[WaitsFor('a rollback')]
     public function rollback(): void
     {
-        $this->refuseInside('rollback');
-        if ($this->native->isOpen()) {
-            $this->await($this->native->rollback());
-        }
-        $this->ended = true;
+        $this->refusal === null || throw ($this->refusal)('rollback');
+        $this->rollBackAll();
     }
 
     /** Whether the transaction can be used: false after its end, after its connection was lost, and after a wait was cancelled. */
     public function isOpen(): bool
     {
         return $this->native->isOpen();
+    }
+
+    /**
+     * From now on commit() and rollback() throw: only {@see finish()} and {@see abandon()} end the transaction.
+     *
+     * @internal
+     *
+     * @param \Closure(string): \Throwable $refusal makes the exception for the name of the method
+     */
+    public function reserve(\Closure $refusal): void
+    {
+        $this->refusal = $refusal;
     }
 
     /**
@@ -221,7 +225,7 @@ final class Transaction implements Connection
     public function finish(): void
     {
         if (!$this->ended) {
-            $this->commit();
+            $this->commitAll();
         }
     }
 
@@ -233,7 +237,7 @@ final class Transaction implements Connection
     public function abandon(): void
     {
         try {
-            shield($this->rollback(...));
+            shield($this->rollBackAll(...));
         } catch (PoolException | SqlException | ForkedProcessError) {
             // Without a connection the server rolls back by itself, and a forked child has nothing to end.
         }
@@ -253,6 +257,29 @@ final class Transaction implements Connection
         }
 
         return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
+    }
+
+    #[WaitsFor('a commit')]
+    private function commitAll(): void
+    {
+        $this->refuseInside('commit');
+        Scheduler::waiter();
+        try {
+            $this->await($this->native->commit());
+        } catch (CancelledException $cancelled) {
+            throw $this->withOutcome($cancelled);
+        }
+        $this->ended = true;
+    }
+
+    #[WaitsFor('a rollback')]
+    private function rollBackAll(): void
+    {
+        $this->refuseInside('rollback');
+        if ($this->native->isOpen()) {
+            $this->await($this->native->rollback());
+        }
+        $this->ended = true;
     }
 
     private function await(int $op): mixed

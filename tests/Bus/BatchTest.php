@@ -22,6 +22,7 @@ use Weft\Bus\MessageOptions;
 use Weft\Bus\Retry;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Timeout;
+use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Postgres;
@@ -180,6 +181,52 @@ final class BatchTest extends BusTestCase
             $errors = \array_map(static fn($letter): string => $letter->errorMessage(), $bus->queue(self::QUEUE)->deadLetters()->peek());
             \sort($errors);
             self::assertSame(['no 17', 'no 80'], $errors);
+        });
+    }
+
+    /** @dataProvider placesWithAnInbox */
+    #[DataProvider('placesWithAnInbox')]
+    public function testABatchHandlerCannotEndItsTransaction(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction): void {
+                $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', ['1', 'batch']);
+                $transaction->commit();
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(2));
+            self::drain($bus);
+
+            self::assertSame(0, $database->execute('SELECT count(*) FROM effects')->value());
+            $letters = $bus->queue(self::QUEUE)->deadLetters()->peek(10);
+            self::assertSame([TransactionFinishedException::class, TransactionFinishedException::class], \array_map(static fn($letter): ?string => $letter->errorClass(), $letters));
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testATaskThatFailsAfterABatchHandlerHasReturnedFailsItsItems(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction): void {
+                foreach ($items as $item) {
+                    $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', [$item->message->id, 'batch']);
+                    async(static function () use ($item): void {
+                        delay(0.01);
+                        $item->message->id === '2' && throw new \DomainException('mail server is down');
+                    });
+                }
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(4));
+            self::drain($bus);
+
+            self::assertEqualsCanonicalizing(['1', '3', '4'], $database->execute('SELECT id FROM effects')->column());
+            self::assertSame(['mail server is down'], \array_map(static fn($letter): ?string => $letter->errorMessage(), $bus->queue(self::QUEUE)->deadLetters()->peek(10)));
+            $bus->close();
+            $database->close();
         });
     }
 

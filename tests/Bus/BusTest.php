@@ -881,7 +881,7 @@ final class BusTest extends BusTestCase
             $observer = new class implements Observer {
                 public function succeeded(string $type, float $seconds): void
                 {
-                    throw new \LogicException('no metrics');
+                    async(static fn() => throw new \LogicException('no metrics'));
                 }
 
                 public function failed(string $type, \Throwable $error, bool $deadLettered): void

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
+use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport\Memory;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
@@ -59,6 +60,36 @@ final class ServerTransactionTest extends BusTestCase
                 self::assertSame($expected, $heard);
                 self::assertSame(45, $database->execute('SELECT count(*) FROM customers')->value());
                 self::assertSame(5, $bus->queue(self::QUEUE)->deadLetters()->count());
+            } finally {
+                $bus->close();
+                $database->close();
+                $empty->drop();
+            }
+        });
+    }
+
+    public function testAStatementThatCommitsTheTransactionOfAHandlerFailsTheMessage(): void
+    {
+        $this->inRuntime(static function (): void {
+            $empty = new EmptyDatabase('mariadb');
+            $database = Database::connect($empty->dsn());
+            $database->execute('CREATE TABLE customers (id VARCHAR(40) PRIMARY KEY)');
+            $database->execute('CREATE PROCEDURE store(id VARCHAR(40)) BEGIN INSERT INTO customers VALUES (id); COMMIT; END');
+            $bus = Bus::connect(new Memory(), $database)->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('CALL store(?)', [$command->id]);
+                }
+            });
+            try {
+                $bus->queue(self::QUEUE)->declare();
+                $bus->send(self::customer(7));
+                self::drain($bus);
+
+                [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
+                self::assertSame(TransactionFinishedException::class, $letter->errorClass());
+                self::assertStringContainsString('::store() ended its Transaction: the statement committed its transaction', $letter->errorMessage());
             } finally {
                 $bus->close();
                 $database->close();

@@ -116,18 +116,89 @@ final class TransactionTest extends BusTestCase
 
     /** @dataProvider brokers */
     #[DataProvider('brokers')]
-    public function testAHandlerMustNotEndItsTransaction(\Closure $broker): void
+    public function testAHandlerCannotEndItsTransaction(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
-            $bus->handlers($this->inserting(static fn(Transaction $transaction) => $transaction->rollback()));
+            $heard = 0;
+            $ends = [
+                'rollback()' => static fn(Transaction $transaction) => $transaction->rollback(),
+                'commit()' => static fn(Transaction $transaction) => $transaction->commit(),
+                'commit(), which it catches' => static function (Transaction $transaction): void {
+                    try {
+                        $transaction->commit();
+                    } catch (\Throwable $thrown) {
+                        throw new \RuntimeException('after commit', previous: $thrown);
+                    }
+                },
+                'commit() and publish()' => static function (Transaction $transaction, Context $context): void {
+                    $transaction->commit();
+                    $context->publish(new CustomerStored('after commit'));
+                },
+            ];
+            $bus->handlers($this->inserting(static fn(Transaction $transaction, Context $context, string $id) => $ends[$id]($transaction, $context)), self::listening(function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            foreach ($ends as $id => $_) {
+                $bus->send(self::customer($id));
+            }
+            self::drain($bus);
+
+            self::assertSame([0, 0], [$heard, self::stored($database)]);
+            $errors = \array_map(static fn($letter): array => [$letter->errorClass(), $letter->errorMessage()], $bus->queue(self::QUEUE)->deadLetters()->peek(10));
+            \usort($errors, static fn(array $one, array $other): int => $one <=> $other);
+            self::assertSame([\RuntimeException::class, TransactionFinishedException::class, TransactionFinishedException::class, TransactionFinishedException::class], \array_column($errors, 0));
+            self::assertStringEndsWith('::store() called commit() on its Transaction; the bus ends the transactions of handlers', $errors[1][1]);
+            self::assertStringEndsWith('::store() called rollback() on its Transaction; the bus ends the transactions of handlers', $errors[3][1]);
+        });
+    }
+
+    /** @dataProvider brokers */
+    #[DataProvider('brokers')]
+    public function testATaskThatFailsAfterItsHandlerHasReturnedFailsTheMessage(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $heard = 0;
+            $bus->handlers($this->inserting(static function (Transaction $transaction, Context $context, string $id): void {
+                async(static function () use ($id): void {
+                    delay(0.01);
+                    $id === '2' && throw new \DomainException('mail server is down');
+                });
+            }), self::listening(function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(3));
+            self::drain($bus);
+
+            self::assertSame([2, 2, 1], [$heard, self::stored($database), $bus->queue(self::QUEUE)->deadLetters()->count()]);
+            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
+            self::assertSame([\DomainException::class, 'mail server is down'], [$letter->errorClass(), $letter->errorMessage()]);
+            self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
+        });
+    }
+
+    /** @dataProvider brokers */
+    #[DataProvider('brokers')]
+    public function testATaskOfAHandlerPublishesInTheTransactionOfTheHandler(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $heard = [];
+            $bus->handlers($this->inserting(static function (Transaction $transaction, Context $context): void {
+                async(static function () use ($transaction, $context): void {
+                    delay(0.01);
+                    $transaction->execute('UPDATE customers SET name = ?', ['by a task']);
+                    $context->publish(new CustomerStored('of a task'));
+                });
+            }), self::listening(function (CustomerStored $event) use (&$heard): void {
+                $heard[] = $event->id;
+            }));
             $bus->queue(self::QUEUE)->declare();
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            [$letter] = $bus->queue(self::QUEUE)->deadLetters()->peek();
-            self::assertSame(TransactionFinishedException::class, $letter->errorClass());
-            self::assertStringContainsString('::store() committed or rolled back', $letter->errorMessage());
-            self::assertSame(0, self::stored($database));
+            self::assertEqualsCanonicalizing(['7', 'of a task'], $heard);
+            self::assertSame(1, $database->execute("SELECT count(*) FROM customers WHERE name = 'by a task'")->value());
         });
     }
 
@@ -307,7 +378,7 @@ final class TransactionTest extends BusTestCase
             {
                 $transaction->execute('INSERT INTO customers (id) VALUES (?)', [$command->id]);
                 $context->publish(new CustomerStored($command->id));
-                ($this->then)($transaction);
+                ($this->then)($transaction, $context, $command->id);
             }
         };
     }

@@ -62,6 +62,32 @@ final class LifecycleTest extends TestCase
         self::assertStringNotContainsString('never', $told);
     }
 
+    public function testATaskWhoseOwnTaskFailsAfterItHasReturnedIsRestarted(): void
+    {
+        $this->start('', <<<'PHP'
+            $calls = 0;
+            $app->task('flaky', function () use (&$calls) {
+                say('call ' . ++$calls);
+                $calls < 2 && Weft\async(function () { delay(0.01); throw new RuntimeException('the inner task failed'); });
+            }, Weft\Restart::onFailure(delay: 0.001));
+            PHP);
+        self::assertSame('call 1', $this->line());
+        self::assertMatchesRegularExpression('/ error +Background task flaky failed and is restarted in 0\.\d+ s: the inner task failed$/', $this->line());
+        while ($this->line() !== 'call 2') {
+            // The stack of the failure.
+        }
+        \proc_terminate($this->process);
+        self::assertSame([0, ''], $this->end());
+    }
+
+    public function testATaskThatOnlyReturnsAGeneratorHasFailed(): void
+    {
+        $this->start('', "\$follow = function () { yield; }; \$app->task('follow', fn() => \$follow(), Weft\\Restart::never());");
+        [$code, $told] = $this->end();
+        self::assertSame(255, $code);
+        self::assertMatchesRegularExpression('/The background task "follow" \(closure at \w+\.php:\d+\) returned a generator, whose body is never run/', $told);
+    }
+
     public function testATaskThatFailsIsRestartedAndLoggedAndOneThatReturnsIsDone(): void
     {
         $this->start('', <<<'PHP'
@@ -398,6 +424,13 @@ final class LifecycleTest extends TestCase
         yield 'a check twice' => ['The application has a health check "a" already', static fn() => (new App())->check('a', static fn() => null)->check('a', static fn() => null)];
         yield 'a check all the time' => ['The interval and the timeout of the health check "a" must be above 0 seconds and finite, got 0 and 2', static fn() => (new App())->check('a', static fn() => null, every: 0.0)];
         yield 'a check that never comes' => ['must be above 0 seconds and finite, got INF and 2', static fn() => (new App())->check('a', static fn() => null, every: \INF)];
+        $generator = static function () {
+            yield;
+        };
+        yield 'a task that is a generator' => [') is a generator, whose body is never run: call functions instead of `yield`', static fn() => (new App())->task('a', $generator)];
+        yield 'a hook that is a generator' => ['The onStart hook (closure at LifecycleTest.php:', static fn() => (new App())->onStart($generator)];
+        yield 'a last hook that is a generator' => ['The onStop hook (closure at LifecycleTest.php:', static fn() => (new App())->onStop($generator)];
+        yield 'a check that is a generator' => ['The health check "a" (closure at LifecycleTest.php:', static fn() => (new App())->check('a', $generator)];
         yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
         yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => Restart::always(limit: 0)];
     }

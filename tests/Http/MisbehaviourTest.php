@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 final class MisbehaviourTest extends HttpTestCase
 {
     private const HELLO = '$routes->get("/hello", static fn() => Response::text("hello"));';
@@ -234,6 +236,95 @@ final class MisbehaviourTest extends HttpTestCase
 
         self::assertTrue($server->awaitLog('called exit(): this process ends, 0 other requests are finished first'));
         self::assertMatchesRegularExpression('~critical GET /exit/\{code\} from 127\.0\.0\.1:\d+ called exit\(\)~', $server->log());
+    }
+
+    public function testMiddlewareThatReturnsNothingIsA500ThatNamesIt(): void
+    {
+        $server = $this->serve('$routes->use(static fn(Request $request, $next) => $next($request), static function (Request $request, $next): void { $next($request); }); $routes->get("/nothing", static fn() => null);' . self::HELLO);
+
+        self::assertStatus(500, $server->get('/hello'));
+        self::assertTrue($server->awaitLog('GET /hello failed'));
+        self::assertMatchesRegularExpression('~UsageError: The middleware closure at weft\w+:\d+ returned null: it must return \$next\(\$request\), or a response of its own~', $server->log());
+    }
+
+    public function testNothingIsTheResultOfAHandlerAlsoBehindMiddleware(): void
+    {
+        $server = $this->serve('$routes->use(static fn(Request $request, $next) => $next($request)); $routes->get("/nothing", static fn() => null)->get("/void", static function (): void {})->fallback(static fn() => null);');
+
+        foreach (['/nothing', '/void', '/elsewhere'] as $path) {
+            self::assertStatus(204, $server->get($path));
+        }
+    }
+
+    public function testAStreamSendsWhatItsFunctionReturns(): void
+    {
+        $server = $this->serve('$routes->use(new Compression()); $routes->get("/yield", static fn() => Response::stream(static function () { yield "a"; delay(0.01); yield "b"; }))->get("/list", static fn() => Response::stream(static fn() => ["c", "d"]));');
+
+        self::assertSame('ab', self::withoutChunks($server->get('/yield')));
+        self::assertSame('cd', self::withoutChunks($server->get('/list')));
+    }
+
+    /** @dataProvider lostResults */
+    #[DataProvider('lostResults')]
+    public function testAResultThatAStreamCannotSendAbortsIt(string $response, string $type): void
+    {
+        $server = $this->serve("\$routes->get('/stream', static fn() => $response);" . self::HELLO);
+
+        self::assertStringEndsNotWith("0\r\n\r\n", $server->get('/stream'));
+        self::assertTrue($server->awaitLog('GET /stream failed'));
+        self::assertMatchesRegularExpression("~The function closure at weft\\w+:\\d+ of a streamed response returned $type, which is not sent~", $server->log());
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function lostResults(): iterable
+    {
+        yield 'a text' => ['Response::stream(static fn() => "abc")', 'string'];
+        yield 'a number' => ['Response::stream(static fn() => 7)', 'int'];
+        yield 'the text of an event' => ['Response::events(static fn() => "abc")', 'string'];
+        yield 'an event' => ['Response::events(static fn() => new ServerSentEvent("abc"))', 'Weft\\\\Http\\\\ServerSentEvent'];
+    }
+
+    /** @dataProvider streams */
+    #[DataProvider('streams')]
+    public function testATaskThatFailsInAStreamAbortsItWithALogLine(string $response): void
+    {
+        $server = $this->serve("\$routes->get('/stream', static fn() => $response);" . self::HELLO);
+
+        self::assertStringEndsNotWith("0\r\n\r\n", $server->get('/stream'));
+        self::assertTrue($server->awaitLog('GET /stream failed: DomainException: the task failed'));
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function streams(): iterable
+    {
+        $task = 'async(static function () { delay(0.01); throw new DomainException("the task failed"); });';
+        yield 'that has returned' => ["Response::stream(static function (BodyWriter \$body) { \$body->write('a'); $task })"];
+        yield 'that goes on' => ["Response::stream(static function (BodyWriter \$body) { \$body->write('a'); $task delay(60); })"];
+        yield 'of chunks' => ["Response::stream((static function () { yield 'a'; $task yield 'b'; })())"];
+        yield 'of events' => ["Response::events(static function (EventWriter \$events) { \$events->send('a'); $task })"];
+    }
+
+    public function testATaskOfAStreamWritesUntilItEnds(): void
+    {
+        $server = $this->serve('$routes->get("/stream", static fn() => Response::stream(static function (BodyWriter $body) { async(static function () use ($body) { delay(0.01); $body->write("late"); }); }));');
+
+        self::assertSame('late', self::withoutChunks($server->get('/stream')));
+    }
+
+    public function testAWebSocketHandlerThatIsAGeneratorIsRefused(): void
+    {
+        $this->expectException(\Weft\Http\InvalidRouteError::class);
+        $this->expectExceptionMessage('is a generator, whose body is never run');
+        (new \Weft\Http\Router())->websocket('/chat', static function (\Weft\Http\WebSocket $socket) {
+            yield $socket;
+        });
+    }
+
+    private static function withoutChunks(string $response): string
+    {
+        return implode('', preg_split('/[0-9a-f]+\r\n|\r\n/', self::bodyOf($response)) ?: []);
     }
 
     public function testMemoryThatRunsOutIsA500ForTheOneAnd503ForTheOthersAndTheLogSaysWhy(): void

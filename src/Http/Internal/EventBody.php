@@ -32,6 +32,8 @@ final class EventBody implements Body
                 foreach ($events as $event) {
                     $writer->send($event);
                 }
+            } elseif (\is_string($events) || $events instanceof ServerSentEvent) {
+                throw StreamedBody::unwritten($this->events, $events);
             }
         });
     }

@@ -19,7 +19,7 @@ final class RealmBody implements Body
 {
     /**
      * @param BorrowedApplication<object> $borrowed
-     * @param iterable<string>|\Closure(BodyWriter): void|Body $body
+     * @param iterable<string>|\Closure(BodyWriter): mixed|Body $body
      */
     public function __construct(private readonly BorrowedApplication $borrowed, private readonly iterable|\Closure|Body $body)
     {
@@ -50,9 +50,9 @@ final class RealmBody implements Body
     /**
      * `exit()` ends the body, and what was written is the whole of it.
      *
-     * @param iterable<string>|\Closure(BodyWriter): void $body
+     * @param iterable<string>|\Closure(BodyWriter): mixed $body
      *
-     * @return \Closure(BodyWriter): void
+     * @return \Closure(BodyWriter): mixed
      */
     private function untilExit(iterable|\Closure $body, bool &$hasExited): \Closure
     {

@@ -176,9 +176,9 @@ final class RealmRequest
     }
 
     /**
-     * @param string|iterable<string>|\Closure(BodyWriter): void|Body $body
+     * @param string|iterable<string>|\Closure(BodyWriter): mixed|Body $body
      *
-     * @return string|\Closure(BodyWriter): void|Body
+     * @return string|\Closure(BodyWriter): mixed|Body
      */
     private static function after(string $output, string|iterable|\Closure|Body $body): string|\Closure|Body
     {

@@ -12,6 +12,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\WebSocket;
 use Weft\Http\WebSocketOptions;
+use Weft\Internal\Generators;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
 
@@ -69,7 +70,7 @@ final class WebSocketRoute
     {
         scope(function (Scope $scope) use ($socket, $arguments): void {
             try {
-                ($this->handler)(...$arguments);
+                Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
                 $socket->close();
             } catch (\Throwable $error) {
                 $socket->close(...Scheduler::isCancelledBy($error) ? [1001, 'cancelled'] : [1011, 'the handler failed']);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal\App;
 
 use Psr\Log\LoggerInterface;
+use Weft\Internal\Generators;
 use Weft\Internal\Jitter;
 use Weft\Restart;
 use Weft\Runtime\CancelledException;
@@ -57,7 +58,8 @@ final class BackgroundTask
         while (!$this->isStopping) {
             $started = \hrtime(true);
             try {
-                ($this->work)();
+                // The work fails if a task that it has started fails, and not the application.
+                Generators::refuseResult(scope(fn(): mixed => ($this->work)()), $this->work, "The background task \"{$this->name}\"");
                 $failures = 0;
                 if (!$this->restart->afterReturn || self::isCancelled()) {
                     return;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal\App;
 
 use Psr\Log\LoggerInterface;
+use Weft\Internal\Generators;
 use Weft\Internal\Number;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
@@ -41,6 +42,7 @@ final class HealthChecks
         if (!($every > 0.0 && $every < \INF && $timeout > 0.0 && $timeout < \INF)) {
             throw new \ValueError("The interval and the timeout of the health check \"{$name}\" must be above 0 seconds and finite, got " . Number::text($every) . ' and ' . Number::text($timeout));
         }
+        Generators::refuse($check, "The health check \"{$name}\"");
         $this->checks[$name] = [$check, $every, $timeout];
         $this->failing[$name] = false;
     }
@@ -74,7 +76,10 @@ final class HealthChecks
     private static function problem(\Closure $check, float $timeout): string|\Throwable|null
     {
         try {
-            return timeout($timeout, $check) === false ? 'it returned false' : null;
+            $returned = timeout($timeout, $check);
+            Generators::refuseResult($returned, $check, 'The health check');
+
+            return $returned === false ? 'it returned false' : null;
         } catch (\Throwable $thrown) {
             return Scheduler::isCancelledBy($thrown) ? throw $thrown : $thrown;
         }

@@ -117,7 +117,8 @@ final class Children implements Group, Wait
             $this->cancelMembers($thrown->cancellation);
         }
         $this->withdraw();
-        while ($this->members !== []) {
+        // PHP destroys the task: no wait can end any more.
+        while ($this->members !== [] && !$this->owner->isUnwinding()) {
             $thrown = $this->join() ?? $thrown;
         }
         $this->withdraw();

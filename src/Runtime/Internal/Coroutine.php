@@ -87,7 +87,7 @@ final class Coroutine implements Task, \Stringable
         } else {
             $this->error = $error;
             $this->result = null;
-            $this->settle($this->cancelled && $error instanceof CancelledException ? TaskState::Cancelled : TaskState::Failed);
+            $this->settle(($this->cancelled || Scheduler::$processEnds) && $error instanceof CancelledException ? TaskState::Cancelled : TaskState::Failed);
         }
     }
 

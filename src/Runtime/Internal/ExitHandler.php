@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Completes or answers the requests in progress when a handler has ended the process by `exit()` or a fatal error.
+ * Completes or answers the requests in progress when a handler has ended the process by `exit()` or a fatal error, and names the request or the
+ * message whose handler it was.
  *
  * @internal
  */
@@ -21,7 +22,7 @@ final class ExitHandler
 
     private static bool $isPrepared = false;
 
-    /** Installs the handler. Every server calls it; only the first call has an effect. */
+    /** Installs the handler. Every server and every consumer calls it; only the first call has an effect. */
     public static function prepare(): void
     {
         if (self::$isPrepared) {
@@ -35,12 +36,29 @@ final class ExitHandler
                 // Before anything else: the first call of a function may need 64 KB, and memory may have run out.
                 \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE_BYTES));
             }
+            Scheduler::$processEnds = true;
             $scheduler = Scheduler::$current;
             $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof ServerTasks));
-            if ($scheduler !== null && self::members($servers) !== []) {
+            if ($scheduler !== null) {
                 (new self($scheduler, $servers))->give($fatal === null ? null : "{$fatal['message']} at {$fatal['file']}:{$fatal['line']}");
             }
         });
+    }
+
+    /** Names the work in the log while tasks of this loop do it. */
+    public static function watch(InterruptedWork $work): void
+    {
+        self::prepare();
+        if (Scheduler::$current !== null) {
+            Scheduler::$current->interruptible[\spl_object_id($work)] = $work;
+        }
+    }
+
+    public static function unwatch(InterruptedWork $work): void
+    {
+        if (Scheduler::$current !== null) {
+            unset(Scheduler::$current->interruptible[\spl_object_id($work)]);
+        }
     }
 
     /** @param list<ServerTasks> $servers */
@@ -51,16 +69,26 @@ final class ExitHandler
     /** @param string|null $fatal the error that ended the process; null for an `exit()` */
     private function give(?string $fatal): void
     {
+        [$work, $name] = $this->interrupted();
+        if (self::members($this->servers) === []) {
+            $work === null || $work->logger()->critical('{culprit} {deed}: this process ends, {fate}', [
+                'culprit' => $name,
+                'deed' => self::deed($fatal),
+                'fate' => $work->fate(),
+            ]);
+
+            return;
+        }
         $culprit = $this->culprit();
-        $deed = $fatal === null ? 'called exit()' : "failed: $fatal";
+        $deed = self::deed($fatal);
         /** @var ServerTasks|null $server */
         $server = $culprit?->group;
-        $name = 'Code outside of any request';
+        $name ??= 'Code outside of any request';
         if ($culprit !== null && $server !== null) {
             $server->condemn($culprit, $deed);
             $name = $server->nameOf($culprit);
         }
-        ($server ?? $this->servers[0])->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
+        ($server->logger ?? $work?->logger() ?? $this->servers[0]->logger)->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
             'culprit' => $name,
             'deed' => $deed,
             'others' => \count(self::members($this->servers)),
@@ -90,6 +118,26 @@ final class ExitHandler
         }
 
         return null;
+    }
+
+    private static function deed(?string $fatal): string
+    {
+        return $fatal === null ? 'called exit()' : "failed: $fatal";
+    }
+
+    /** @return array{?InterruptedWork, ?string} the work outside of servers for which the running task worked, and its name */
+    private function interrupted(): array
+    {
+        for ($task = $this->scheduler->running; $task !== null; $task = $task->owner()) {
+            foreach ($this->scheduler->interruptible as $work) {
+                $name = $work->describe($task);
+                if ($name !== null) {
+                    return [$work, $name];
+                }
+            }
+        }
+
+        return [null, null];
     }
 
     private function finishOthers(): void

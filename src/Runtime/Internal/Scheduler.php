@@ -9,6 +9,7 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\DeadlockException;
 use Weft\Runtime\Hook;
 use Weft\Runtime\Task;
+use Weft\Runtime\TaskState;
 
 /**
  * The event loop of one `run()`: starts tasks on pooled fibers, resumes them, and polls the extension for finished operations.
@@ -53,6 +54,10 @@ final class Scheduler
     public readonly DetachedTasks $orphans;
     /** @var array<int, Group> by object id: groups of tasks that no task owns, such as a server's requests */
     public array $groups = [];
+    /** @var array<int, InterruptedWork> by object id */
+    public array $interruptible = [];
+    /** Whether `exit()`, a fatal error or the end of the program has ended the process: PHP destroys the tasks that are left. */
+    public static bool $processEnds = false;
 
     private int $head = 0;
     /** Switches left until the next poll. */
@@ -410,12 +415,20 @@ final class Scheduler
         return \array_values($tasks);
     }
 
-    /** The failure of a wait for a PHP object that no task can ever wake. */
-    public static function nobodyToWaitFor(Wait $wait): DeadlockException
+    /** The failure of a wait for a PHP object that no task can ever wake. For a task that the end of the process destroys, it is a cancellation. */
+    public static function nobodyToWaitFor(Wait $wait): DeadlockException|CancelledException
     {
+        if (self::$processEnds && \Fiber::getCurrent() !== null) {
+            return self::endOfProcess($wait->describe());
+        }
         [, $place] = CallSites::here();
 
         return new DeadlockException("Waiting for {$wait->describe()} at $place would never end: there is no running task outside Weft\\run() that could wake it");
+    }
+
+    private static function endOfProcess(string $subject): CancelledException
+    {
+        return new CancelledException("Waiting for {$subject} has ended with the process", new Cancellation('the process ends'));
     }
 
     /**
@@ -585,6 +598,9 @@ final class Scheduler
         try {
             $worker->start();
         } catch (\FiberError $refused) {
+            if (self::$processEnds) {
+                throw self::endOfProcess('other tasks');
+            }
             throw Blocking::refusal($refused) ?? $refused;
         } catch (\Exception $refused) {
             unset($this->workers[\spl_object_id($worker)]);
@@ -691,7 +707,7 @@ final class Scheduler
     /** PHP has destroyed the fiber of a suspended task, and its clean-up code has thrown an exception. */
     private static function reportUnwound(Coroutine $task): void
     {
-        if ($task->error !== null) {
+        if ($task->error !== null && $task->outcome !== TaskState::Cancelled) {
             \trigger_error("Uncaught exception in the clean-up of task $task at the end of the process: $task->error", \E_USER_WARNING);
         }
     }

@@ -17,6 +17,7 @@ use Weft\Testing\Simulation;
 use Weft\Testing\TestBus;
 use Weft\Tests\Bus\Saga\Fixtures\Answered;
 use Weft\Tests\Bus\Saga\Fixtures\Asked;
+use Weft\Tests\Bus\Saga\Fixtures\Delegation;
 use Weft\Tests\Bus\Saga\Fixtures\Dossier;
 use Weft\Tests\Bus\Saga\Fixtures\Conversation;
 use Weft\Tests\Bus\Saga\Fixtures\Ended;
@@ -39,6 +40,20 @@ final class DetailsTest extends TestCase
             self::assertSame([SagaStatus::Completed, '{"heard":["why","answer to why"]}'], [$saga?->status, $saga->state]);
             $bus->assertSent(Answered::class)->once();
         }, runs: 10, faults: new Faults(duplicate: 0.3, crash: 0.3));
+    }
+
+    public function testTheTasksOfAMethodEndBeforeTheStateOfItsSagaIsStored(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            $bus->handlers(Delegation::class);
+            $id = $bus->publish(new Asked('why'));
+            $bus->publish(new Asked('nothing'));
+
+            $saga = $bus->bus()->admin()->sagas()->find('delegation', $id);
+            self::assertSame([SagaStatus::Completed, '{"heard":["why"]}'], [$saga?->status, $saga->state]);
+            $bus->assertSent(Answered::class)->once();
+            $bus->assertDeadLettered(Asked::class, because: \DomainException::class)->once();
+        });
     }
 
     public function testAValueLeadsToOneOpenSagaAndToTheNextOnceThatHasEnded(): void

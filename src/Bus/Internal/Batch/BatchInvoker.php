@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Batch;
 use Weft\Bus\BatchItem;
 use Weft\Bus\Context;
 use Weft\Bus\HandlerTimeoutException;
+use Weft\Bus\Internal\Consuming\HandlerTransaction;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\InboxBatch;
@@ -14,13 +15,13 @@ use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\InvalidMessageException;
-use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Pool\PoolException;
+use Weft\Runtime\Internal\CallScope;
 use Weft\Runtime\TimeoutException;
 use Weft\Runtime\Trace;
 use Weft\Sql\SqlException;
@@ -69,7 +70,7 @@ final class BatchInvoker
         try {
             $handler->transactional ? $this->inTransaction($handler, $settled, $entries, $limit) : $this->outside($handler, $settled, $entries, $limit);
         } catch (\Throwable $thrown) {
-            throw $this->explained($thrown, $deliveries, $entries);
+            throw $this->explained($thrown, $deliveries, $entries, $handler);
         } finally {
             $settled->close();
         }
@@ -85,18 +86,15 @@ final class BatchInvoker
     private function inTransaction(Handler $handler, BatchCall $settled, ?InboxBatch $entries, ?float $limit): void
     {
         \assert($this->setup->database !== null);
-        $transaction = $this->setup->database->begin();
+        $transaction = HandlerTransaction::begin($this->setup->database, $handler->name);
         try {
             $this->call($handler, $settled, $transaction, $limit);
-            if (!$transaction->isOpen()) {
-                throw new TransactionFinishedException("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
-            }
             $this->note($transaction, $settled, $entries, $this->shared);
         } catch (\Throwable $thrown) {
             $transaction->abandon();
             throw $thrown;
         }
-        $transaction->commit();
+        $transaction->finish();
         $entries === null && $this->shared === null && $this->keep($settled);
     }
 
@@ -124,7 +122,7 @@ final class BatchInvoker
         }
         $invoke = $handler->invoke;
         if ($limit === null) {
-            $invoke($items, $transaction);
+            CallScope::call($invoke, $items, $transaction);
 
             return;
         }
@@ -204,7 +202,7 @@ final class BatchInvoker
     }
 
     /** @param non-empty-list<Delivery> $deliveries */
-    private function explained(\Throwable $thrown, array $deliveries, ?InboxBatch $entries): \Throwable
+    private function explained(\Throwable $thrown, array $deliveries, ?InboxBatch $entries, Handler $handler): \Throwable
     {
         try {
             $handled = $entries?->handled($deliveries) ?? [];
@@ -212,6 +210,6 @@ final class BatchInvoker
             return $thrown;
         }
 
-        return $handled === [] ? $thrown : new BatchAlreadyHandledException($handled, $thrown);
+        return $handled === [] ? $thrown : ($handler->transactional ? HandlerTransaction::endedBy($thrown, $handler->name) : null) ?? new BatchAlreadyHandledException($handled, $thrown);
     }
 }

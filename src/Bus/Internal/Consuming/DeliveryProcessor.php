@@ -23,6 +23,7 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\Internal\CallScope;
 use Weft\Sql\Transaction;
 
 use function Weft\delay;
@@ -366,7 +367,7 @@ final class DeliveryProcessor
     private function tell(\Closure $observation): void
     {
         try {
-            $observation();
+            CallScope::call($observation);
         } catch (\Throwable $thrown) {
             $this->logger->log(LogLevel::ERROR, 'The observer of queue {queue} failed: {error}', [
                 'queue' => $this->queue,

@@ -14,11 +14,11 @@ use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\Internal\CallScope;
 use Weft\Runtime\Trace;
 use Weft\Sql\Transaction;
 
@@ -65,7 +65,7 @@ final class Invoker
             });
         } catch (\Throwable $thrown) {
             if ($entry?->wasHandled()) {
-                throw new AlreadyHandledException(previous: $thrown);
+                throw ($handler->transactional ? HandlerTransaction::endedBy($thrown, $handler->name) : null) ?? new AlreadyHandledException(previous: $thrown);
             }
             throw $thrown;
         } finally {
@@ -89,7 +89,7 @@ final class Invoker
         if ($entry !== null && $context->redelivered() && $entry->wasHandled()) {
             throw new AlreadyHandledException();
         }
-        $returned = ($handler->invoke)($message, $context, null);
+        $returned = CallScope::call($handler->invoke, $message, $context, null);
         $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
         if ($entry === null) {
             $this->keep($outbox);
@@ -136,20 +136,17 @@ final class Invoker
     private function inTransaction(Handler $handler, object $message, Context $context, HandlerOutbox $outbox, ?InboxEntry $entry, ?\Closure $last): void
     {
         \assert($this->setup->database !== null);
-        $transaction = $this->setup->database->begin();
+        $transaction = HandlerTransaction::begin($this->setup->database, $handler->name);
         try {
             $entry?->open($transaction);
             $context->joins($transaction);
-            $returned = ($handler->invoke)($message, $context, $transaction);
+            $returned = CallScope::call($handler->invoke, $message, $context, $transaction);
             $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
-            if (!$transaction->isOpen()) {
-                throw new TransactionFinishedException("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
-            }
             $last === null || $last($transaction);
         } catch (\Throwable $thrown) {
             $transaction->abandon();
             throw $thrown;
         }
-        $transaction->commit();
+        $transaction->finish();
     }
 }

@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Internal\ExitHandler;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 
@@ -87,6 +88,8 @@ final class Worker
     {
         $watch = $this->options->signals ? detach($this->watchSignals(...)) : null;
         $lifetime = $this->options->stopAfter === null ? null : detach($this->stopAfter(...), $this->options->stopAfter);
+        $messages = new MessagesInFlight($this->queue, $this->logger);
+        ExitHandler::watch($messages);
         try {
             scope(function (Scope $scope): void {
                 $this->scope = $scope;
@@ -100,6 +103,7 @@ final class Worker
                 }
             });
         } finally {
+            ExitHandler::unwatch($messages);
             $watch?->cancel();
             $lifetime?->cancel();
             $this->limit?->cancel();

@@ -16,6 +16,7 @@ use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Bus\Unrecoverable;
+use Weft\Runtime\Internal\CallScope;
 use Weft\Sql\Transaction;
 
 /**
@@ -95,7 +96,8 @@ final class SagaInvoker
         $isNew = $row->version === 0;
         [$status, $expiresAt] = [$row->status, $row->expiresAt];
         $saga = $this->definition->restore($row);
-        $returned = ($this->call)($saga, $message, $context);
+        // Before the state is read from the saga: the tasks that the method has started may change it, too.
+        $returned = CallScope::call($this->call, $saga, $message, $context);
         $this->announce($isNew, $row, $status, $context);
         $hasChanged = $this->definition->remember($row, $saga) || $row->status !== $status || $row->expiresAt !== $expiresAt;
         // Its actions depend on the state it has read, so the version is checked even if the state is unchanged.

@@ -62,6 +62,9 @@ final class HandlerCompiler
     public static function ofWebSocket(\Closure $handler, string $path, array $names): array
     {
         $compiler = new self(new \ReflectionFunction($handler), $path, $names);
+        if ($compiler->function->isGenerator()) {
+            throw $compiler->invalid('is a generator, whose body is never run: call functions instead of `yield`');
+        }
         $arguments = [];
         foreach ($compiler->function->getParameters() as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\Request;
+use Weft\Runtime\Internal\CallSites;
+use Weft\UsageError;
 
 /**
  * Wraps a handler in middleware.
@@ -15,7 +17,7 @@ final class Pipeline
 {
     /**
      * @param list<\Closure> $middleware the first is the outermost
-     * @param \Closure(Request): mixed $handler
+     * @param \Closure(Request): mixed $handler returns a Response where there is middleware
      *
      * @return \Closure(Request): mixed
      */
@@ -23,9 +25,15 @@ final class Pipeline
     {
         foreach (\array_reverse($middleware) as $outer) {
             $next = $handler;
-            $handler = static fn(Request $request): mixed => $outer($request, $next);
+            $handler = static fn(Request $request): mixed => $outer($request, $next) ?? throw self::forgotten($outer);
         }
 
         return $handler;
+    }
+
+    /** What `$next` returns is a response also for a handler that returns nothing, so null is not its result. */
+    private static function forgotten(\Closure $middleware): UsageError
+    {
+        return new UsageError('The middleware ' . CallSites::nameOf($middleware) . ' at ' . CallSites::originOf($middleware) . ' returned null: it must return $next($request), or a response of its own');
     }
 }

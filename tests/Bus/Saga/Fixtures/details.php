@@ -13,6 +13,9 @@ use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Sql\Transaction;
 
+use function Weft\async;
+use function Weft\delay;
+
 final class Asked
 {
     public function __construct(public readonly string $what) {}
@@ -42,6 +45,26 @@ final class Conversation
     {
         $this->heard[] = "answer to {$event->what}";
         $saga->complete();
+    }
+}
+
+/** Everything that one message leads to, in a task that the method starts. */
+#[Saga(name: 'delegation', header: Header::CORRELATION_ID)]
+final class Delegation
+{
+    /** @var list<string> */
+    public array $heard = [];
+
+    #[SagaStart]
+    public function asked(Asked $event, SagaContext $saga): void
+    {
+        async(function () use ($event, $saga): void {
+            delay(0.01);
+            $event->what === 'nothing' && throw new \DomainException('nothing was asked');
+            $this->heard[] = $event->what;
+            $saga->publish(new Answered($event->what));
+            $saga->complete();
+        });
     }
 }
 
