@@ -120,6 +120,7 @@ final class TransactionTest extends BusTestCase
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = 0;
+            /** @var array<string, \Closure(Transaction, Context): mixed> $ends */
             $ends = [
                 'rollback()' => static fn(Transaction $transaction) => $transaction->rollback(),
                 'commit()' => static fn(Transaction $transaction) => $transaction->commit(),

@@ -29,10 +29,13 @@ final class CallScope
         $result = $error = null;
         try {
             $result = $work($first, $second, $third);
-        } catch (\Throwable $error) {
+        } catch (\Throwable $thrown) {
+            $error = $thrown;
         }
-        if ($task->children !== null) {
-            $error = $task->children->close($error);
+        /** @var Children|null $children `$work` may have opened it */
+        $children = $task->children;
+        if ($children !== null) {
+            $error = $children->close($error);
         }
         if ($error !== null) {
             throw $error;
