@@ -301,6 +301,43 @@ final class HandleInUseTest extends TestCase
         self::assertSame('7', self::end($first));
     }
 
+    /** @dataProvider functionsOfObjects */
+    #[DataProvider('functionsOfObjects')]
+    public function testAnArgumentOfAWrongClassIsPhpsTypeError(string $extension, string $function, mixed ...$arguments): void
+    {
+        self::needs($extension);
+        $objects = [new \stdClass(), new \ArrayObject(), new class () {
+            /** @var list<int> */
+            public array $data = [1];
+        }];
+        foreach ($objects as $object) {
+            $error = async(static function () use ($function, $object, $arguments): ?\TypeError {
+                try {
+                    $function($object, ...$arguments);
+                } catch (\TypeError $error) {
+                    return $error;
+                }
+
+                return null;
+            })->await();
+
+            self::assertStringStartsWith("$function(): Argument #1 (", (string) $error?->getMessage());
+        }
+    }
+
+    /** @return iterable<array{string, string, 2?: mixed, 3?: mixed}> */
+    public static function functionsOfObjects(): iterable
+    {
+        yield ['mysqli', 'mysqli_query', 'SELECT 1'];
+        yield ['mysqli', 'mysqli_close'];
+        yield ['mysqli', 'mysqli_stmt_execute'];
+        yield ['mysqli', 'mysqli_stmt_fetch'];
+        yield ['mysqli', 'mysqli_fetch_assoc'];
+        yield ['mysqli', 'mysqli_free_result'];
+        yield ['pgsql', 'pg_query', 'SELECT 1'];
+        yield ['ldap', 'ldap_bind'];
+    }
+
     public function testTasksCanQueueForAHandle(): void
     {
         Native\queueForHandles(true);

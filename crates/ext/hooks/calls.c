@@ -352,6 +352,8 @@ struct wrapped {
 	unsigned char side;
 	/* Exceptions of this module are the library's own. */
 	const zend_module_entry *module;
+	/* Of a function that takes the object as its first argument: the class whose struct leads to the handle, null where any of the module does. */
+	zend_class_entry *class;
 	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
 	uint32_t property;
 };
@@ -464,6 +466,23 @@ static zend_always_inline zend_object *object_of(zend_execute_data *execute_data
 	return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? Z_OBJ_P(first) : NULL;
 }
 
+/*
+ * The same for a handle that is inside of the object. A function is wrapped before PHP has checked the types of its arguments: an object of
+ * another class has no such struct, and the call has no handle, because PHP is going to refuse it.
+ */
+static zend_always_inline zend_object *object_with_handle(const struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object = object_of(execute_data);
+
+	if (object == NULL || Z_TYPE(EX(This)) == IS_OBJECT) {
+		return object;
+	}
+	if (function->class != NULL) {
+		return instanceof_function(object->ce, function->class) ? object : NULL;
+	}
+	return object->ce->type == ZEND_INTERNAL_CLASS && object->ce->info.internal.module == function->module ? object : NULL;
+}
+
 static zend_always_inline void *resource_of(zend_execute_data *execute_data, uint32_t number)
 {
 	zval *value = argument(execute_data, number);
@@ -492,27 +511,12 @@ static void *amqp_connection(struct wrapped *function, zend_object *object)
 	return Z_TYPE_P(connection) == IS_OBJECT ? (void *) Z_OBJ_P(connection) : object;
 }
 
-static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+/* The handle that an object of the right class leads to. */
+static zend_always_inline void *handle_in(struct wrapped *function, zend_object *object)
 {
-	zend_object *object;
-
-	switch (function->handle) {
-		case HANDLE_NONE:
-		case HANDLE_PGSQL_OPENED:
-			return NULL;
-		case HANDLE_RESOURCE:
-		case HANDLE_COPY:
-			return resource_of(execute_data, 1);
-		case HANDLE_PGSQL:
-			object = object_of(execute_data);
-			return object == NULL ? last_pgsql_connection : follow(object, 1);
-	}
-	object = object_of(execute_data);
-	if (object == NULL) {
-		return NULL;
-	}
 	switch (function->handle) {
 		case HANDLE_INNER:
+		case HANDLE_PGSQL:
 		case HANDLE_PDO:
 		case HANDLE_PDO_NEW:
 			return follow(object, 1);
@@ -536,6 +540,26 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 #endif
 	}
 	return object;
+}
+
+static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object;
+
+	switch (function->handle) {
+		case HANDLE_NONE:
+		case HANDLE_PGSQL_OPENED:
+			return NULL;
+		case HANDLE_RESOURCE:
+		case HANDLE_COPY:
+			return resource_of(execute_data, 1);
+		case HANDLE_PGSQL:
+			if (object_of(execute_data) == NULL) {
+				return last_pgsql_connection;
+			}
+	}
+	object = function->handle == HANDLE_OBJECT ? object_of(execute_data) : object_with_handle(function, execute_data);
+	return object == NULL ? NULL : handle_in(function, object);
 }
 
 /* --- one handle, two tasks ------------------------------------------------------------------------------------- */
@@ -1285,6 +1309,20 @@ static const struct rule *rule_of(const char *class, const zend_string *name)
 	return NULL;
 }
 
+/* The class of the objects that the functions of this kind take. */
+static zend_class_entry *class_with_handle(unsigned char handle)
+{
+	switch (handle) {
+		case HANDLE_MYSQLI:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli"));
+		case HANDLE_MYSQLI_STMT:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_stmt"));
+		case HANDLE_MYSQLI_RESULT:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_result"));
+	}
+	return NULL;
+}
+
 static struct wrapped *wrapped_function(const zend_internal_function *function, const struct rule *rule, const zend_module_entry *module)
 {
 	struct wrapped *wrapped = pecalloc(1, sizeof(*wrapped), true);
@@ -1293,6 +1331,7 @@ static struct wrapped *wrapped_function(const zend_internal_function *function, 
 	wrapped->handle = rule->handle;
 	wrapped->side = rule->side;
 	wrapped->module = module;
+	wrapped->class = class_with_handle(rule->handle);
 	return wrapped;
 }
 
