@@ -1590,9 +1590,12 @@ static int collect_cycles(void)
 	uint32_t count = zend_hash_num_elements(&claims) > 0 && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
 	int collected = next_collect_cycles();
 
+	/* The collector may have been called from anywhere: nothing may suspend here. */
+	zend_fiber_switch_block();
 	while (count > 0) {
 		OBJ_RELEASE(held[--count]);
 	}
+	zend_fiber_switch_unblock();
 	if (held != NULL) {
 		efree(held);
 	}
@@ -1749,8 +1752,8 @@ void weft_call_suspends(void)
 	}
 }
 
-/* Extensions of PHP without functions of their own above, whose functions may wait in a stream. */
-static const char *const extensions_of_php[] = {"bz2", "dba", "fileinfo", "gd", "openssl", "phar", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib"};
+/* Extensions without rules whose functions wait in streams only. */
+static const char *const extensions_of_php[] = {"bz2", "dba", "fileinfo", "gd", "openssl", "phar", "tidy", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib"};
 
 static bool may_suspend(const zend_module_entry *module)
 {
