@@ -7,6 +7,7 @@ namespace Weft\Tests\Hooks;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\HandleInUseError;
 use Weft\Runtime\Internal\HandleName;
 use Weft\Runtime\Task;
@@ -203,6 +204,49 @@ final class HandleInUseTest extends TestCase
         self::assertTrue(fclose($stream));
     }
 
+    /** @dataProvider usesOfStreams */
+    #[DataProvider('usesOfStreams')]
+    public function testAStreamInWhichATaskWaitsIsNotClosedWhateverTheFunction(\Closure $use): void
+    {
+        [$stream, $peer] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        $first = async(static fn(): mixed => $use($stream));
+        self::waits($first);
+
+        $error = self::refusal(static fn(): bool => fclose($stream));
+
+        self::assertNotNull($error);
+        fwrite($peer, str_repeat("line\n", 2000));
+        fclose($peer);
+        $first->await();
+        self::assertTrue(fclose($stream));
+    }
+
+    /** @return iterable<array{\Closure}> */
+    public static function usesOfStreams(): iterable
+    {
+        yield 'hash_update_stream()' => [static fn($stream): int => hash_update_stream(hash_init('md5'), $stream)];
+        yield 'an alias: gzread()' => [static fn($stream): mixed => gzread($stream, 1)];
+        yield 'an alias: gzpassthru()' => [static function ($stream): int {
+            ob_start();
+            try {
+                return gzpassthru($stream);
+            } finally {
+                ob_end_clean();
+            }
+        }];
+    }
+
+    public function testAnObjectThatReadsAFileBelongsToOneTask(): void
+    {
+        SuspendingStream::open(self::gate(...));
+        $file = new \SplFileObject('suspending://', 'r+');
+        $first = async(static fn(): string => $file->fgets());
+        self::waits($first);
+
+        self::assertSame('SplFileObject::fgets()', self::refusal(static fn(): string => $file->fread(1))?->call);
+        self::assertSame("line\n", self::end($first));
+    }
+
     public function testACopyReadsOneStreamAndWritesTheOther(): void
     {
         $from = SuspendingStream::open(self::gate(...));
@@ -237,6 +281,220 @@ final class HandleInUseTest extends TestCase
         self::assertSame(1, self::end($first));
         self::assertSame([2], $statement->execute()->fetchArray(SQLITE3_NUM));
         self::assertSame([3], $result->fetchArray(SQLITE3_NUM));
+    }
+
+    public function testAStatementThatIsDroppedWhileAnotherTaskWaitsInItsConnectionIsFreedAfterwards(): void
+    {
+        self::needs('pdo_pgsql');
+        [$pdo, $holder, $lock] = self::lockedDatabase();
+        $statement = $pdo->prepare('SELECT ?::int');
+        $statement->execute([1]);
+        $weak = \WeakReference::create($statement);
+        $first = async(static fn(): mixed => $pdo->query("SELECT pg_advisory_lock($lock), 7")->fetchColumn(1));
+        self::waits($first);
+
+        async(static function () use (&$statement): void {
+            $statement = null;
+        })->await();
+
+        self::assertNull($weak->get());
+        self::assertFalse($first->isDone());
+        $holder->query("SELECT pg_advisory_unlock($lock)");
+        self::assertSame(7, $first->await());
+        self::assertSame([], $pdo->query("SELECT statement FROM pg_prepared_statements WHERE statement LIKE 'SELECT $1%'")->fetchAll());
+    }
+
+    public function testGarbageThatIsCollectedWhileAnotherTaskWaitsInItsConnectionIsFreedAfterwards(): void
+    {
+        self::needs('pdo_pgsql');
+        [$pdo, $holder, $lock] = self::lockedDatabase();
+        $statement = $pdo->prepare('SELECT ?::int, ?::text');
+        $parameter = 'text';
+        $statement->bindValue(1, 1);
+        $statement->bindParam(2, $parameter);
+        $statement->execute();
+        $statement->bindColumn(1, $column);
+        $cycle = new \stdClass();
+        [$cycle->cycle, $cycle->statement] = [$cycle, $statement];
+        unset($statement, $cycle);
+        $first = async(static fn(): mixed => $pdo->query("SELECT pg_advisory_lock($lock), 7")->fetchColumn(1));
+        self::waits($first);
+
+        gc_collect_cycles();
+
+        self::assertFalse($first->isDone());
+        $holder->query("SELECT pg_advisory_unlock($lock)");
+        self::assertSame(7, $first->await());
+        gc_collect_cycles();
+        self::assertSame([], $pdo->query("SELECT statement FROM pg_prepared_statements WHERE statement LIKE 'SELECT $1%'")->fetchAll());
+    }
+
+    public function testAnObjectWhoseReleaseWaitsIsNotFoundByOtherTasksAndItsHandleIsInUse(): void
+    {
+        self::needs('pdo_pgsql');
+        self::$isOpen = true;
+        [$pdo, $proxy] = self::databaseWithGate();
+        $statement = $pdo->prepare('SELECT ?::int');
+        $statement->execute([1]);
+        $weak = \WeakReference::create($statement);
+        self::$isOpen = false;
+        $freed = async(static function () use (&$statement): void {
+            $statement = null;
+        });
+        self::waits($freed);
+
+        self::assertNull($weak->get());
+        self::assertSame('the release of PDOStatement', self::refusal(static fn(): mixed => $pdo->query('SELECT 1'))?->call);
+        self::end($freed);
+        self::assertSame(1, $pdo->query('SELECT 1')->fetchColumn());
+        $proxy->cancel();
+    }
+
+    public function testACancellationEndsTheReleaseOfAnObject(): void
+    {
+        self::needs('pdo_pgsql');
+        self::$isOpen = true;
+        [$pdo, $proxy] = self::databaseWithGate();
+        $statement = $pdo->prepare('SELECT ?::int');
+        $statement->execute([1]);
+        self::$isOpen = false;
+        $reached = false;
+        $freed = async(static function () use (&$statement, &$reached): void {
+            $statement = null;
+            $reached = true;
+        });
+        self::waits($freed);
+
+        $freed->cancel();
+        self::$isOpen = true;
+        try {
+            $freed->await();
+            self::fail('not cancelled');
+        } catch (CancelledException) {
+        }
+
+        self::assertFalse($reached);
+        self::assertNull(self::refusal(static function () use ($pdo): void {
+            try {
+                $pdo->query('SELECT 1');
+            } catch (\PDOException) {
+            }
+        }));
+        $proxy->cancel();
+    }
+
+    public function testAStatementOfMysqliThatIsDroppedWhileAnotherTaskWaitsIsFreedAfterwards(): void
+    {
+        self::needs('mysqli');
+        $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
+        $connect = static fn(): \mysqli => new \mysqli($url['host'], $url['user'], $url['pass'], 'weft', (int) $url['port']);
+        [$database, $holder] = [$connect(), $connect()];
+        $lock = 'fix' . bin2hex(random_bytes(8));
+        $holder->query("SELECT GET_LOCK('$lock', 0)")->fetch_all();
+        $statement = $database->prepare('SELECT 1');
+        $statement->execute();
+        $statement->get_result();
+        $first = async(static fn(): mixed => $database->query("SELECT GET_LOCK('$lock', 60) + 6")->fetch_column());
+        self::waits($first);
+
+        async(static function () use (&$statement): void {
+            $statement = null;
+        })->await();
+
+        $holder->query("SELECT RELEASE_LOCK('$lock')");
+        self::assertSame(7, (int) $first->await());
+        self::assertSame(1, (int) $database->query("SHOW SESSION STATUS LIKE 'Com_stmt_close'")->fetch_column(1));
+    }
+
+    public function testAChannelThatIsDroppedWhileAnotherTaskConsumesIsClosedAfterwards(): void
+    {
+        self::needs('amqp');
+        $url = parse_url((string) getenv('AMQP_URL'));
+        $connect = static function () use ($url): \AMQPConnection {
+            $connection = new \AMQPConnection(['host' => $url['host'], 'port' => $url['port'], 'login' => $url['user'], 'password' => $url['pass'], 'read_timeout' => 60]);
+            $connection->connect();
+
+            return $connection;
+        };
+        $connection = $connect();
+        $dropped = new \AMQPChannel($connection);
+        $queue = new \AMQPQueue(new \AMQPChannel($connection));
+        $queue->setFlags(AMQP_AUTODELETE);
+        $queue->declareQueue();
+        $first = async(static function () use ($queue): string {
+            $body = '';
+            $queue->consume(static function (\AMQPEnvelope $message) use (&$body): bool {
+                $body .= $message->getBody();
+
+                return strlen($body) < 3;
+            });
+
+            return $body;
+        });
+        self::waits($first);
+        delay(0.01);
+
+        async(static function () use (&$dropped): void {
+            $dropped = null;
+        })->await();
+
+        self::assertFalse($first->isDone());
+        $exchange = new \AMQPExchange(new \AMQPChannel($connect()));
+        foreach (['a', 'b', 'c'] as $body) {
+            $exchange->publish($body, $queue->getName());
+        }
+        self::assertSame('abc', $first->await());
+        self::assertSame(1, $connection->getUsedChannels());
+        $queue->delete();
+    }
+
+    public function testAConnectionWhosePersistentOneOpensIsAnotherHandle(): void
+    {
+        self::needs('pdo_pgsql');
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        $port = explode(':', (string) stream_socket_get_name($listener, false))[1];
+        $open = static fn(string $database): \PDO => new \PDO("pgsql:host=127.0.0.1;port=$port;dbname=$database", 'user', 'password', [\PDO::ATTR_PERSISTENT => true]);
+        $first = async(static fn(): \PDO => $open('first'));
+        self::waits($first);
+
+        $others = array_map(static fn(): \PDO => new \PDO('sqlite::memory:'), range(1, 20));
+        $second = async(static fn(): \PDO => $open('second'));
+        self::waits($second);
+        $error = self::refusal(static fn(): \PDO => $open('first'));
+
+        self::assertCount(20, $others);
+        self::assertNotNull($error);
+        $first->cancel();
+        $second->cancel();
+        self::assertSame(1, (int) $others[0]->query('SELECT 1')->fetchColumn());
+    }
+
+    public function testTasksTakeTurnsBetweenTheCallsOnSharedTransfersOfCurlNotInsideOfThem(): void
+    {
+        self::needs('curl');
+        $server = stream_socket_server('tcp://127.0.0.1:0');
+        $transfers = curl_multi_init();
+        curl_multi_add_handle($transfers, curl_init('http://' . stream_socket_get_name($server, false)));
+        $connection = null;
+        while ($connection === null) {
+            curl_multi_exec($transfers, $active);
+            $connection = @stream_socket_accept($server, 0.01) ?: null;
+        }
+        $order = '';
+        $use = static function (string $name) use ($transfers, &$order): void {
+            for ($i = 0; $i < 1000; $i++) {
+                curl_multi_exec($transfers, $active);
+                $order .= $name;
+            }
+        };
+
+        $tasks = [async(static fn() => $use('a')), async(static fn() => $use('b'))];
+        foreach ($tasks as $task) {
+            $task->await();
+        }
+
+        self::assertSame(2000, strlen($order));
+        self::assertMatchesRegularExpression('/ab+a/', $order);
     }
 
     public function testALargeObjectBelongsToItsConnection(): void
@@ -301,6 +559,43 @@ final class HandleInUseTest extends TestCase
         self::assertSame('7', self::end($first));
     }
 
+    /** @dataProvider functionsOfObjects */
+    #[DataProvider('functionsOfObjects')]
+    public function testAnArgumentOfAWrongClassIsPhpsTypeError(string $extension, string $function, mixed ...$arguments): void
+    {
+        self::needs($extension);
+        $objects = [new \stdClass(), new \ArrayObject(), new class () {
+            /** @var list<int> */
+            public array $data = [1];
+        }];
+        foreach ($objects as $object) {
+            $error = async(static function () use ($function, $object, $arguments): ?\TypeError {
+                try {
+                    $function($object, ...$arguments);
+                } catch (\TypeError $error) {
+                    return $error;
+                }
+
+                return null;
+            })->await();
+
+            self::assertStringStartsWith("$function(): Argument #1 (", (string) $error?->getMessage());
+        }
+    }
+
+    /** @return iterable<array{string, string, 2?: mixed, 3?: mixed}> */
+    public static function functionsOfObjects(): iterable
+    {
+        yield ['mysqli', 'mysqli_query', 'SELECT 1'];
+        yield ['mysqli', 'mysqli_close'];
+        yield ['mysqli', 'mysqli_stmt_execute'];
+        yield ['mysqli', 'mysqli_stmt_fetch'];
+        yield ['mysqli', 'mysqli_fetch_assoc'];
+        yield ['mysqli', 'mysqli_free_result'];
+        yield ['pgsql', 'pg_query', 'SELECT 1'];
+        yield ['ldap', 'ldap_bind'];
+    }
+
     public function testTasksCanQueueForAHandle(): void
     {
         Native\queueForHandles(true);
@@ -363,6 +658,64 @@ final class HandleInUseTest extends TestCase
         self::assertSame(['first', 'second', 'first again'], $order);
     }
 
+    public function testAWriterGoesOnWhileAReaderQueuesBeforeIt(): void
+    {
+        Native\queueForHandles(true);
+        [$stream, $peer] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        stream_set_blocking($peer, false);
+        $length = 2_000_000;
+        $tasks = [
+            'first reader' => async(static fn(): mixed => fread($stream, 1)),
+            'first writer' => async(static fn(): mixed => fwrite($stream, str_repeat('a', $length))),
+        ];
+        yieldNow();
+        yieldNow();
+        $tasks['second reader'] = async(static fn(): mixed => fread($stream, 1));
+        yieldNow();
+        $tasks['second writer'] = async(static fn(): mixed => fwrite($stream, 'question'));
+        self::waits($tasks['second writer']);
+
+        // The peer answers when it has got everything.
+        $received = '';
+        timeout(60, static function () use ($peer, $length, &$received): void {
+            while (strlen($received) < $length + strlen('question')) {
+                $received .= fread($peer, 65536);
+                delay(0.0001);
+            }
+        });
+        fwrite($peer, '12');
+
+        self::assertSame(
+            ['first reader' => '1', 'first writer' => $length, 'second reader' => '2', 'second writer' => 8],
+            array_map(static fn(Task $task): mixed => timeout(60, static fn(): mixed => $task->await()), $tasks),
+        );
+    }
+
+    public function testTheTurnOfATaskThatIsCancelledIsNotLost(): void
+    {
+        Native\queueForHandles(true);
+        $started = 0;
+        $stream = SuspendingStream::open(static function () use (&$started): void {
+            $started++;
+            self::gate();
+        });
+        $writer = async(static fn(): mixed => fwrite($stream, 'ab'));
+        self::waits($writer);
+        $closer = async(static fn(): bool => fclose($stream));
+        self::waits($closer);
+        // Nobody reads, but the task that closes the stream needs both sides and was first.
+        $reader = async(static fn(): mixed => fgets($stream));
+        self::waits($reader);
+        self::assertSame(1, $started);
+
+        $closer->cancel();
+        self::waits($reader);
+
+        self::assertSame(2, $started);
+        self::assertSame("line\n", self::end($reader));
+        self::assertSame(2, $writer->await());
+    }
+
     /** @dataProvider targets */
     #[DataProvider('targets')]
     public function testPasswordsAreNotNamed(string $target, string $expected): void
@@ -406,6 +759,53 @@ final class HandleInUseTest extends TestCase
         @$pdo->sqliteCreateFunction('gate', self::gate(...));
 
         return $pdo;
+    }
+
+    /**
+     * A connection, another one that holds a lock, and its number: queries that ask for the lock wait until the holder unlocks it.
+     *
+     * @return array{\PDO, \PDO, int}
+     */
+    private static function lockedDatabase(): array
+    {
+        $url = parse_url((string) getenv('DATABASE_URL'));
+        [$pdo, $holder] = array_map(static fn(): \PDO => new \PDO("pgsql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass']), [1, 2]);
+        $lock = random_int(1, PHP_INT_MAX);
+        $holder->query("SELECT pg_advisory_lock($lock)");
+
+        return [$pdo, $holder, $lock];
+    }
+
+    /**
+     * A connection whose answers wait at the gate.
+     *
+     * @return array{\PDO, Task<mixed>}
+     */
+    private static function databaseWithGate(): array
+    {
+        $url = parse_url((string) getenv('DATABASE_URL'));
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        $port = explode(':', (string) stream_socket_get_name($listener, false))[1];
+        $proxy = async(static function () use ($listener, $url): void {
+            $client = stream_socket_accept($listener, 60);
+            $server = stream_socket_client("tcp://$url[host]:$url[port]");
+            $answers = async(static function () use ($client, $server): void {
+                while (($data = (string) fread($server, 65536)) !== '') {
+                    self::gate();
+                    fwrite($client, $data);
+                }
+            });
+            try {
+                while (($data = (string) fread($client, 65536)) !== '') {
+                    fwrite($server, $data);
+                }
+            } finally {
+                $answers->cancel();
+            }
+        });
+        $pdo = new \PDO("pgsql:host=127.0.0.1;port=$port;dbname=weft;sslmode=disable;gssencmode=disable", $url['user'], $url['pass']);
+
+        return [$pdo, $proxy];
     }
 
     private static function transfer(\Closure $callback): \CurlHandle

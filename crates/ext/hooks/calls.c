@@ -16,7 +16,9 @@
 #include "php.h"
 #include "zend_exceptions.h"
 #include "zend_fibers.h"
+#include "zend_gc.h"
 #include "zend_observer.h"
+#include "zend_weakrefs.h"
 
 #if __has_include("ext/pdo/php_pdo_driver.h")
 # include "ext/pdo/php_pdo_driver.h"
@@ -34,6 +36,7 @@ enum handle {
 	HANDLE_EXEMPT,       /* the call is not wrapped: it only reads what the process has in memory */
 	HANDLE_NONE,         /* it has none, or one that tasks may share */
 	HANDLE_OBJECT,       /* the object */
+	HANDLE_CURL_MULTI,   /* the object, which tasks share between calls: a call does not give way to other tasks, the next one does before it begins */
 	HANDLE_INNER,        /* what the object wraps, which other objects may wrap as well: the first pointer of its struct */
 	HANDLE_MYSQLI,       /* the connection of a mysqli object */
 	HANDLE_MYSQLI_STMT,  /* that of its statement */
@@ -45,6 +48,7 @@ enum handle {
 	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
+	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
 	HANDLE_SQLITE,       /* the connection of an SQLite3 object */
 	HANDLE_SQLITE_STMT,  /* that of its statement */
@@ -239,6 +243,7 @@ static const struct rule rules[] = {
 	{NULL, "curl_multi_str*", HANDLE_EXEMPT, 0},
 	{NULL, "curl_multi_getcontent", HANDLE_EXEMPT, 0},
 	{NULL, "curl_multi_info_read", HANDLE_NONE, 0},
+	{NULL, "curl_multi_*", HANDLE_CURL_MULTI, ALL},
 	{NULL, "curl_share_*", HANDLE_EXEMPT, 0},
 	{NULL, "curl_*", HANDLE_OBJECT, ALL},
 
@@ -294,6 +299,18 @@ static const struct rule rules[] = {
 	{NULL, "fclose", HANDLE_RESOURCE, ALL},
 	{NULL, "pclose", HANDLE_RESOURCE, ALL},
 	{NULL, "proc_close", HANDLE_RESOURCE, ALL},
+	{NULL, "fprintf", HANDLE_RESOURCE, WRITE},
+	{NULL, "vfprintf", HANDLE_RESOURCE, WRITE},
+	{NULL, "ftruncate", HANDLE_RESOURCE, ALL},
+	{NULL, "fsync", HANDLE_RESOURCE, WRITE},
+	{NULL, "fdatasync", HANDLE_RESOURCE, WRITE},
+	{NULL, "stream_filter_append", HANDLE_RESOURCE, ALL},
+	{NULL, "stream_filter_prepend", HANDLE_RESOURCE, ALL},
+	{NULL, "readdir", HANDLE_RESOURCE, READ},
+	{NULL, "rewinddir", HANDLE_RESOURCE, READ},
+	{NULL, "closedir", HANDLE_RESOURCE, ALL},
+	{NULL, "hash_update_stream", HANDLE_SECOND, READ},
+	{"splfileobject", "*", HANDLE_OBJECT, ALL},
 	{NULL, "stream_copy_to_stream", HANDLE_COPY, ALL},
 	{NULL, "stream_select", HANDLE_NONE, 0},
 	{NULL, "stream_socket_client", HANDLE_NONE, 0},
@@ -352,6 +369,8 @@ struct wrapped {
 	unsigned char side;
 	/* Exceptions of this module are the library's own. */
 	const zend_module_entry *module;
+	/* Of a function that takes the object as its first argument: the class whose struct leads to the handle, null where any of the module does. */
+	zend_class_entry *class;
 	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
 	uint32_t property;
 };
@@ -381,6 +400,10 @@ struct frame {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
+	/* The object that PHP frees, where this is no call but the end of an object. */
+	zend_object *freed;
+	/* The function has no rule; the frame exists while it waits. */
+	bool is_unruled;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
 	struct soap_copies *soap;
 	int error_reporting;
@@ -391,11 +414,20 @@ struct frame {
 	bool is_destroyed;
 };
 
+/* An object that PHP was about to free while another task used its handle. */
+struct parked {
+	zend_object *object;
+	void *handle;
+	struct parked *next;
+};
+
 /* The first of the calls from which fibers have switched away. */
 static struct frame *suspended;
+/* Objects that are freed when their handles are free. */
+static struct parked *parked;
 /* The claims of these calls, by handle. */
 static HashTable claims;
-/* The tasks that wait for their turn, by handle: their number times four, plus the sides they wait for. */
+/* How many tasks wait for their turn to read, and how many to write, by handle. Tasks that wait for both count twice. */
 static HashTable waiters;
 /* How many calls are suspended and how many tasks wait for their turn: while there is none, every call may start. */
 static uint32_t obstacles;
@@ -413,6 +445,8 @@ static zend_object_get_method_t next_get_pdo_method;
 static const zend_module_entry *pdo;
 /* The methods that drivers of PDO add, by their handlers. */
 static HashTable driver_methods;
+/* The modules that have wrapped functions. */
+static HashTable ruled_modules;
 
 static void weft_calls_wrap(void);
 
@@ -464,6 +498,23 @@ static zend_always_inline zend_object *object_of(zend_execute_data *execute_data
 	return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? Z_OBJ_P(first) : NULL;
 }
 
+/*
+ * The same for a handle that is inside of the object. A function is wrapped before PHP has checked the types of its arguments: an object of
+ * another class has no such struct, and the call has no handle, because PHP is going to refuse it.
+ */
+static zend_always_inline zend_object *object_with_handle(const struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object = object_of(execute_data);
+
+	if (object == NULL || Z_TYPE(EX(This)) == IS_OBJECT) {
+		return object;
+	}
+	if (function->class != NULL) {
+		return instanceof_function(object->ce, function->class) ? object : NULL;
+	}
+	return object->ce->type == ZEND_INTERNAL_CLASS && object->ce->info.internal.module == function->module ? object : NULL;
+}
+
 static zend_always_inline void *resource_of(zend_execute_data *execute_data, uint32_t number)
 {
 	zval *value = argument(execute_data, number);
@@ -492,27 +543,12 @@ static void *amqp_connection(struct wrapped *function, zend_object *object)
 	return Z_TYPE_P(connection) == IS_OBJECT ? (void *) Z_OBJ_P(connection) : object;
 }
 
-static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+/* The handle that an object of the right class leads to. */
+static zend_always_inline void *handle_in(struct wrapped *function, zend_object *object)
 {
-	zend_object *object;
-
-	switch (function->handle) {
-		case HANDLE_NONE:
-		case HANDLE_PGSQL_OPENED:
-			return NULL;
-		case HANDLE_RESOURCE:
-		case HANDLE_COPY:
-			return resource_of(execute_data, 1);
-		case HANDLE_PGSQL:
-			object = object_of(execute_data);
-			return object == NULL ? last_pgsql_connection : follow(object, 1);
-	}
-	object = object_of(execute_data);
-	if (object == NULL) {
-		return NULL;
-	}
 	switch (function->handle) {
 		case HANDLE_INNER:
+		case HANDLE_PGSQL:
 		case HANDLE_PDO:
 		case HANDLE_PDO_NEW:
 			return follow(object, 1);
@@ -536,6 +572,28 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 #endif
 	}
 	return object;
+}
+
+static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object;
+
+	switch (function->handle) {
+		case HANDLE_NONE:
+		case HANDLE_PGSQL_OPENED:
+			return NULL;
+		case HANDLE_RESOURCE:
+		case HANDLE_COPY:
+			return resource_of(execute_data, 1);
+		case HANDLE_SECOND:
+			return resource_of(execute_data, 2);
+		case HANDLE_PGSQL:
+			if (object_of(execute_data) == NULL) {
+				return last_pgsql_connection;
+			}
+	}
+	object = function->handle == HANDLE_OBJECT || function->handle == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
+	return object == NULL ? NULL : handle_in(function, object);
 }
 
 /* --- one handle, two tasks ------------------------------------------------------------------------------------- */
@@ -694,6 +752,10 @@ static void suspend_call(struct frame *frame)
 		suspended->before = frame;
 	}
 	suspended = frame;
+	if (frame->function->handle == HANDLE_PDO_NEW) {
+		/* With PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
+		frame->claims[0].handle = handle_of(frame->function, frame->execute_data);
+	}
 	claim(&frame->claims[0]);
 	claim(&frame->claims[1]);
 }
@@ -756,7 +818,13 @@ static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 /* PHP frees the stack of a fiber without resuming it. */
 static void fiber_destroyed(zend_fiber_context *context)
 {
-	resume_calls(weft_fiber_of(context)->call);
+	struct frame *frame = weft_fiber_of(context)->call;
+
+	resume_calls(frame);
+	if (frame != NULL && frame->is_unruled) {
+		weft_fiber_of(context)->call = NULL;
+		efree(frame);
+	}
 }
 
 /* The call that keeps `frame` from starting, and the claim of `frame` to the same handle. */
@@ -815,7 +883,7 @@ static void describe_handle(zval *value, zval *target, zend_execute_data *execut
 	ZVAL_NULL(target);
 	if (Z_TYPE(EX(This)) == IS_OBJECT) {
 		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
-	} else if ((first = argument(execute_data, 1)) != NULL) {
+	} else if ((first = argument(execute_data, function->handle == HANDLE_SECOND ? 2 : 1)) != NULL) {
 		ZVAL_COPY(value, first);
 	}
 #ifdef HAVE_PDO_HEADERS
@@ -838,8 +906,14 @@ static void describe_handle(zval *value, zval *target, zend_execute_data *execut
 #endif
 }
 
-static zend_string *name_of(const zend_function *function)
+static zend_string *name_of(const struct frame *frame)
 {
+	const zend_function *function;
+
+	if (frame->freed != NULL) {
+		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(frame->freed->ce->name));
+	}
+	function = frame->execute_data->func;
 	return function->common.scope == NULL
 		? zend_strpprintf(0, "%s()", ZSTR_VAL(function->common.function_name))
 		: zend_strpprintf(0, "%s::%s()", ZSTR_VAL(function->common.scope->name), ZSTR_VAL(function->common.function_name));
@@ -880,7 +954,7 @@ static void refuse(struct frame *frame, struct frame *holder)
 	} else {
 		ZVAL_NULL(&arguments[0]);
 	}
-	ZVAL_STR(&arguments[1], name_of(holder->execute_data->func));
+	ZVAL_STR(&arguments[1], name_of(holder));
 	ZVAL_STR(&arguments[2], place_of(holder->execute_data));
 	describe_handle(&arguments[3], &arguments[4], frame->execute_data);
 	is_describing = true;
@@ -909,50 +983,57 @@ static void refuse(struct frame *frame, struct frame *holder)
 	}
 }
 
+/* A number of tasks for each side. */
+#define READERS(number) ((zend_long) (number))
+#define WRITERS(number) ((zend_long) (number) << (sizeof(zend_long) * 4))
+
+static zend_long ones(unsigned char sides)
+{
+	return READERS((sides & READ) != 0) + WRITERS((sides & WRITE) != 0);
+}
+
+static bool has_waiters(zend_long count, unsigned char sides)
+{
+	return ((sides & READ) && (count & (WRITERS(1) - 1))) || ((sides & WRITE) && count >= WRITERS(1));
+}
+
+/* The sides of a handle in which calls of other fibers wait. */
+static unsigned char sides_in_use(const void *handle)
+{
+	const struct claim *other = zend_hash_index_find_ptr(&claims, key((void *) handle));
+	unsigned char sides = 0;
+
+	for (; other != NULL; other = other->next) {
+		if (other->frame->context != EG(current_fiber_context)) {
+			sides |= other->side;
+		}
+	}
+	return sides;
+}
+
 /* Waits until another call has ended that uses the handle. */
 static void wait_for_turn(struct frame *frame, struct claim *claim)
 {
-	zval arguments[3], result, *count;
+	void *handle = claim->handle;
+	zval arguments[4], result, *count;
 
-	count = zend_hash_index_lookup(&waiters, key(claim->handle));
+	count = zend_hash_index_lookup(&waiters, key(handle));
 	if (Z_TYPE_P(count) == IS_NULL) {
 		ZVAL_LONG(count, 0);
 	}
-	Z_LVAL_P(count) = (Z_LVAL_P(count) | claim->side) + 4;
+	Z_LVAL_P(count) += ones(claim->side);
 	obstacles++;
-	ZVAL_LONG(&arguments[0], (zend_long) claim->handle);
-	describe_handle(&arguments[1], &arguments[2], frame->execute_data);
-	call_library("waitforturn", &result, 3, arguments);
-	zval_ptr_dtor(&arguments[1]);
+	ZVAL_LONG(&arguments[0], (zend_long) handle);
+	ZVAL_LONG(&arguments[1], claim->side);
+	describe_handle(&arguments[2], &arguments[3], frame->execute_data);
+	call_library("waitforturn", &result, 4, arguments);
 	zval_ptr_dtor(&arguments[2]);
+	zval_ptr_dtor(&arguments[3]);
 	zval_ptr_dtor(&result);
 	obstacles--;
-	count = zend_hash_index_find(&waiters, key(claim->handle));
-	if (count != NULL && (Z_LVAL_P(count) -= 4) < 4) {
-		zend_hash_index_del(&waiters, key(claim->handle));
-	}
-}
-
-/* Lets the first of the tasks that wait for a handle of this call go on. An exception of the call stays pending. */
-static zend_never_inline void give_turn(struct frame *frame)
-{
-	zend_object *exception = EG(exception);
-	zval handle, result;
-	int i;
-
-	EG(exception) = NULL;
-	for (i = 0; i < 2; i++) {
-		if (frame->claims[i].handle != NULL && zend_hash_index_exists(&waiters, key(frame->claims[i].handle))) {
-			ZVAL_LONG(&handle, (zend_long) frame->claims[i].handle);
-			call_library("giveturn", &result, 1, &handle);
-			zval_ptr_dtor(&result);
-		}
-	}
-	if (exception != NULL) {
-		if (EG(exception) != NULL) {
-			OBJ_RELEASE(EG(exception));
-		}
-		EG(exception) = exception;
+	count = zend_hash_index_find(&waiters, key(handle));
+	if (count != NULL && (Z_LVAL_P(count) -= ones(claim->side)) == 0) {
+		zend_hash_index_del(&waiters, key(handle));
 	}
 }
 
@@ -969,6 +1050,34 @@ static bool is_nested(struct frame *frame, void *handle)
 	return false;
 }
 
+/*
+ * Lets the first of the tasks that wait for a handle of this call go on: one for each side that is free. An exception of the call stays pending.
+ * Nothing is free while a call around this one uses the handle.
+ */
+static zend_never_inline void give_turn(struct frame *frame)
+{
+	zend_object *exception = EG(exception);
+	zval arguments[2], result;
+	int i;
+
+	EG(exception) = NULL;
+	for (i = 0; i < 2; i++) {
+		void *handle = frame->claims[i].handle;
+		if (handle != NULL && zend_hash_index_exists(&waiters, key(handle)) && !is_nested(frame, handle)) {
+			ZVAL_LONG(&arguments[0], (zend_long) handle);
+			ZVAL_LONG(&arguments[1], sides_in_use(handle));
+			call_library("giveturn", &result, 2, arguments);
+			zval_ptr_dtor(&result);
+		}
+	}
+	if (exception != NULL) {
+		if (EG(exception) != NULL) {
+			OBJ_RELEASE(EG(exception));
+		}
+		EG(exception) = exception;
+	}
+}
+
 /* The claim for which this call has to queue behind tasks that asked before. */
 static struct claim *queue_of(struct frame *frame)
 {
@@ -978,12 +1087,58 @@ static struct claim *queue_of(struct frame *frame)
 	for (i = 0; i < 2; i++) {
 		void *handle = frame->claims[i].handle;
 		if (handle != NULL && (count = zend_hash_index_find(&waiters, key(handle))) != NULL
-				&& (Z_LVAL_P(count) & frame->claims[i].side) && !is_nested(frame, handle)) {
+				&& has_waiters(Z_LVAL_P(count), frame->claims[i].side) && !is_nested(frame, handle)) {
 			return &frame->claims[i];
 		}
 	}
 	return NULL;
 }
+
+#ifdef HAVE_PDO_HEADERS
+/* The source begins with the name of the driver and a colon. The driver for PostgreSQL replaces the semicolons of its copy by spaces. */
+static bool is_source_of(const zval *source, const pdo_dbh_t *connection)
+{
+	const char *given, *kept = connection->data_source;
+	size_t i;
+
+	if (Z_STRLEN_P(source) <= connection->data_source_len) {
+		return false;
+	}
+	given = Z_STRVAL_P(source) + Z_STRLEN_P(source) - connection->data_source_len;
+	for (i = 0; i < connection->data_source_len; i++) {
+		if (given[i] != kept[i] && !(given[i] == ';' && kept[i] == ' ')) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * A persistent connection that is opened again is the same connection, which PDO first asks whether it is alive: no task may wait in it. Null if
+ * none does.
+ */
+static void *suspended_persistent_connection(zend_execute_data *execute_data)
+{
+	zval *source = argument(execute_data, 1), *options = argument(execute_data, 4), *persistent;
+	struct frame *frame;
+
+	if (suspended == NULL || source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
+			|| (persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL || !zend_is_true(persistent)) {
+		return NULL;
+	}
+	for (frame = suspended; frame != NULL; frame = frame->after) {
+		pdo_dbh_t *connection = frame->claims[0].handle;
+		if (frame->function->handle < HANDLE_PDO || frame->function->handle > HANDLE_PDO_STATEMENT || connection == NULL
+				|| connection == (void *) (frame->freed != NULL ? frame->freed : object_of(frame->execute_data)) || !connection->is_persistent || connection->data_source == NULL) {
+			continue;
+		}
+		if (is_source_of(source, connection)) {
+			return connection;
+		}
+	}
+	return NULL;
+}
+#endif
 
 /* Whether the call may start. If not, an exception is pending. */
 static zend_never_inline bool is_admitted(struct frame *frame)
@@ -1000,11 +1155,20 @@ static zend_never_inline bool is_admitted(struct frame *frame)
 			return false;
 		}
 		wait_for_turn(frame, claim);
+#ifdef HAVE_PDO_HEADERS
+		if (((struct wrapped *) frame->execute_data->func->internal_function.reserved[weft_slot])->handle == HANDLE_PDO_NEW) {
+			frame->claims[1].handle = suspended_persistent_connection(frame->execute_data);
+		}
+#endif
+		claim = NULL;
+		holder = conflict(frame, &claim);
+		/* It cannot use the turn that it may have been given: the next one gets it. */
+		if ((claim != NULL || EG(exception) != NULL) && zend_hash_num_elements(&waiters) > 0) {
+			give_turn(frame);
+		}
 		if (EG(exception) != NULL) {
 			return false;
 		}
-		claim = NULL;
-		holder = conflict(frame, &claim);
 	}
 	return true;
 }
@@ -1074,36 +1238,6 @@ static zend_never_inline void end_interrupted(struct frame *frame)
 }
 
 #ifdef HAVE_PDO_HEADERS
-/*
- * A persistent connection that is opened again is the same connection, which PDO first asks whether it is alive: no task may wait in it. Null if
- * none does.
- */
-static void *suspended_persistent_connection(zend_execute_data *execute_data)
-{
-	zval *source = argument(execute_data, 1), *options = argument(execute_data, 4), *persistent;
-	struct frame *frame;
-
-	if (suspended == NULL || source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
-			|| (persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL || !zend_is_true(persistent)) {
-		return NULL;
-	}
-	for (frame = suspended; frame != NULL; frame = frame->after) {
-		pdo_dbh_t *connection = frame->claims[0].handle;
-		if (frame->function->handle < HANDLE_PDO || frame->function->handle > HANDLE_PDO_STATEMENT || connection == NULL
-				|| connection == (void *) object_of(frame->execute_data) || !connection->is_persistent || connection->data_source == NULL) {
-			continue;
-		}
-		/* The source begins with the name of the driver and a colon. */
-		if (Z_STRLEN_P(source) > connection->data_source_len
-				&& memcmp(Z_STRVAL_P(source) + Z_STRLEN_P(source) - connection->data_source_len, connection->data_source, connection->data_source_len) == 0) {
-			return connection;
-		}
-	}
-	return NULL;
-}
-#endif
-
-#ifdef HAVE_PDO_HEADERS
 /* A stream of a large object, whose reads and writes are requests of its connection. */
 static void claim_connection_of_large_object(struct claim *claim, zend_execute_data *execute_data, uint32_t number)
 {
@@ -1154,11 +1288,330 @@ static zend_always_inline void prepare(struct frame *frame, struct wrapped *func
 #endif
 }
 
+static zend_always_inline void begin(struct frame *frame, struct wrapped *function)
+{
+	frame->interruption = NULL;
+	frame->function = function;
+	frame->freed = NULL;
+	frame->is_unruled = false;
+	frame->soap = NULL;
+	frame->is_suspended = frame->waits = frame->is_destroyed = false;
+}
+
+/* --- objects that are freed ------------------------------------------------------------------------------------- */
+
+/*
+ * Freeing an object of a library may be a request on its connection: PDOStatement closes the prepared statement, AMQPChannel the channel. No
+ * function is called for it, so the function that frees the object is replaced:
+ *
+ * - Where another task waits in the handle, the contents of the object move to another object, which is freed when that call has ended.
+ * - The request is a call like others: it has a frame, so other tasks do not get into its conversation.
+ * - Weak references are cleared before it, not after it: no other task finds a half-freed object while the request waits.
+ */
+struct guarded {
+	zend_class_entry *class;
+	/* What the class's objects share; null until find_handlers(), and where another class has the same. */
+	const zend_object_handlers *handlers;
+	bool is_known;
+	zend_object_free_obj_t free;
+	struct wrapped function;
+	struct guarded *next;
+};
+
+static const struct rule guarded_classes[] = {
+	{"pdo", NULL, HANDLE_PDO, ALL},
+	{"pdostatement", NULL, HANDLE_PDO_STATEMENT, ALL},
+	{"mysqli", NULL, HANDLE_MYSQLI, ALL},
+	{"mysqli_stmt", NULL, HANDLE_MYSQLI_STMT, ALL},
+	{"mysqli_result", NULL, HANDLE_MYSQLI_RESULT, ALL},
+	{"sqlite3", NULL, HANDLE_SQLITE, ALL},
+	{"sqlite3stmt", NULL, HANDLE_SQLITE_STMT, ALL},
+	{"sqlite3result", NULL, HANDLE_INNER, ALL},
+	{"amqpconnection", NULL, HANDLE_OBJECT, ALL},
+	{"amqpchannel", NULL, HANDLE_AMQP, ALL},
+	{"memcached", NULL, HANDLE_INNER, ALL},
+	{"pgsql\\connection", NULL, HANDLE_INNER, ALL},
+	{"curlhandle", NULL, HANDLE_OBJECT, ALL},
+	{"curlmultihandle", NULL, HANDLE_OBJECT, ALL},
+	{"ftp\\connection", NULL, HANDLE_OBJECT, ALL},
+	{"ldap\\connection", NULL, HANDLE_INNER, ALL},
+};
+
+static struct guarded *guarded;
+
+static void free_guarded(zend_object *object);
+
+/* Only an object tells what the objects of its class share. So one of each class is created, which has no connection, and freed again. */
+void weft_calls_find_handlers(void)
+{
+	struct guarded *of;
+
+	for (of = guarded; of != NULL; of = of->next) {
+		zend_object *object;
+		zend_object_handlers *handlers;
+
+		if (of->is_known) {
+			continue;
+		}
+		of->is_known = true;
+		object = of->class->create_object(of->class);
+		handlers = (zend_object_handlers *) object->handlers;
+		GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
+		OBJ_RELEASE(object);
+		if (handlers->free_obj != free_guarded && handlers != zend_get_std_object_handlers()) {
+			of->handlers = handlers;
+			of->free = handlers->free_obj;
+			handlers->free_obj = free_guarded;
+		}
+	}
+}
+
+static void guard_class(zend_class_entry *class)
+{
+	const struct rule *rule = NULL;
+	const zend_class_entry *ancestor;
+	struct guarded *of;
+	size_t i;
+
+	for (ancestor = class; ancestor != NULL && rule == NULL; ancestor = ancestor->parent) {
+		for (i = 0; i < sizeof(guarded_classes) / sizeof(guarded_classes[0]) && rule == NULL; i++) {
+			if (strcasecmp(ZSTR_VAL(ancestor->name), guarded_classes[i].class) == 0) {
+				rule = &guarded_classes[i];
+			}
+		}
+	}
+	if (rule == NULL || class->create_object == NULL) {
+		return;
+	}
+	for (of = guarded; of != NULL; of = of->next) {
+		if (of->class == class) {
+			return;
+		}
+	}
+	of = pecalloc(1, sizeof(*of), true);
+	of->class = class;
+	of->function.handle = rule->handle;
+	of->function.side = rule->side;
+	of->function.module = class->info.internal.module;
+	of->next = guarded;
+	guarded = of;
+}
+
+static void swap(void *one, void *other, size_t size)
+{
+	char *a = one, *b = other, byte;
+
+	for (; size > 0; size--, a++, b++) {
+		byte = *a;
+		*a = *b;
+		*b = byte;
+	}
+}
+
+/* What the library keeps of the object's own address. */
+static void replace_address(unsigned char handle, void *object, void *end, void *old)
+{
+#ifdef HAVE_PDO_HEADERS
+	if (handle == HANDLE_PDO_STATEMENT) {
+		pdo_stmt_t *statement = object;
+		HashTable *bound[] = {statement->bound_params, statement->bound_columns};
+		struct pdo_bound_param_data *parameter;
+		int i;
+
+		for (i = 0; i < 2; i++) {
+			if (bound[i] != NULL) {
+				ZEND_HASH_FOREACH_PTR(bound[i], parameter) {
+					parameter->stmt = statement;
+				} ZEND_HASH_FOREACH_END();
+			}
+		}
+	}
+#endif
+	if (handle == HANDLE_AMQP) {
+		/* The last member of `amqp_channel_object`, and what `amqp_channel_resource` has behind its state and its connection. */
+		void **resource = ((void **) end)[-1];
+		if (resource != NULL && resource[2] == old) {
+			resource[2] = object;
+		}
+	}
+}
+
+/* Moves the contents of an object that is about to be freed to another object, and leaves it as new. */
+static zend_object *move_contents(zend_object *object, unsigned char handle)
+{
+	zend_class_entry *class = object->ce;
+	zend_object *other = class->create_object(class);
+	char *from = (char *) object - object->handlers->offset, *to = (char *) other - other->handlers->offset;
+	int properties = class->default_properties_count + (class->ce_flags & ZEND_ACC_USE_GUARDS ? 1 : 0);
+
+	swap(from, to, object->handlers->offset);
+	swap(&object->properties, &other->properties, sizeof(object->properties));
+	swap(object->properties_table, other->properties_table, properties * sizeof(zval));
+	replace_address(handle, to, other, from);
+	GC_ADD_FLAGS(other, IS_OBJ_DESTRUCTOR_CALLED);
+	return other;
+}
+
+static void park(zend_object *object, void *handle)
+{
+	struct parked *entry = emalloc(sizeof(*entry));
+
+	entry->object = object;
+	entry->handle = handle;
+	entry->next = parked;
+	parked = entry;
+}
+
+/* Frees the parked objects whose handles are free. An exception stays pending. */
+static zend_never_inline void free_parked(void)
+{
+	zend_object *exception = EG(exception);
+	struct parked **entry = &parked, *freed;
+
+	EG(exception) = NULL;
+	while ((freed = *entry) != NULL) {
+		if (sides_in_use(freed->handle) != 0) {
+			entry = &freed->next;
+			continue;
+		}
+		*entry = freed->next;
+		OBJ_RELEASE(freed->object);
+		efree(freed);
+		/* Other tasks may have changed the list. */
+		entry = &parked;
+	}
+	if (exception != NULL) {
+		if (EG(exception) != NULL) {
+			OBJ_RELEASE(EG(exception));
+		}
+		EG(exception) = exception;
+	}
+}
+
+static void forget_parked(void)
+{
+	struct parked *next;
+
+	for (; parked != NULL; parked = next) {
+		next = parked->next;
+		efree(parked);
+	}
+}
+
+static void free_guarded(zend_object *object)
+{
+	struct guarded *of = guarded;
+	struct frame frame;
+	void *handle;
+
+	while (of->handlers != object->handlers) {
+		of = of->next;
+	}
+	if (GC_FLAGS(object) & IS_OBJ_WEAKLY_REFERENCED) {
+		zend_weakrefs_notify(object);
+		GC_DEL_FLAGS(object, IS_OBJ_WEAKLY_REFERENCED);
+	}
+	if ((obstacles == 0 && EG(active_fiber) == NULL) || CG(unclean_shutdown)) {
+		of->free(object);
+		return;
+	}
+	handle = handle_in(&of->function, object);
+	if (UNEXPECTED(obstacles > 0) && sides_in_use(handle) != 0) {
+		park(move_contents(object, of->function.handle), handle);
+		of->free(object);
+		return;
+	}
+	if (EG(active_fiber) == NULL) {
+		of->free(object);
+		return;
+	}
+	begin(&frame, &of->function);
+	frame.freed = object;
+	frame.execute_data = EG(current_execute_data);
+	frame.context = EG(current_fiber_context);
+	frame.outer = weft_fiber_of(frame.context)->call;
+	frame.claims[0].handle = handle;
+	frame.claims[0].side = ALL;
+	frame.claims[0].frame = &frame;
+	frame.claims[1].handle = NULL;
+	weft_fiber_of(frame.context)->call = &frame;
+	of->free(object);
+	weft_fiber_of(frame.context)->call = frame.outer;
+	if (UNEXPECTED(frame.interruption != NULL)) {
+		end_interrupted(&frame);
+		if (EG(exception) != NULL) {
+			/* The library may have discarded it. Code of PHP that freed the object does not ask again. */
+			zend_throw_exception_internal(NULL);
+		}
+	}
+	if (UNEXPECTED(parked != NULL)) {
+		free_parked();
+	}
+	if (UNEXPECTED(zend_hash_num_elements(&waiters) > 0)) {
+		give_turn(&frame);
+	}
+}
+
+static int (*next_collect_cycles)(void);
+
+/* The objects whose handles are in use, each with a reference more. */
+static uint32_t hold_objects_in_use(zend_object ***held)
+{
+	uint32_t number, count = 0, size = 0;
+
+	for (number = 1; number < EG(objects_store).top; number++) {
+		zend_object *object = EG(objects_store).object_buckets[number];
+		const struct guarded *of;
+
+		if (!IS_OBJ_VALID(object) || object->handlers->free_obj != free_guarded) {
+			continue;
+		}
+		for (of = guarded; of->handlers != object->handlers; of = of->next) {
+		}
+		if (sides_in_use(handle_in((struct wrapped *) &of->function, object)) != 0) {
+			if (count == size) {
+				size = size * 2 + 16;
+				*held = safe_erealloc(*held, size, sizeof(**held), 0);
+			}
+			GC_ADDREF(object);
+			(*held)[count++] = object;
+		}
+	}
+	return count;
+}
+
+/*
+ * Garbage cannot be parked: what it refers to may be garbage as well, whose memory the collector frees. While its handle is in use, an object is
+ * no garbage.
+ */
+static int collect_cycles(void)
+{
+	zend_object **held = NULL;
+	uint32_t count = zend_hash_num_elements(&claims) > 0 && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
+	int collected = next_collect_cycles();
+
+	/* The collector may have been called from anywhere: nothing may suspend here. */
+	zend_fiber_switch_block();
+	while (count > 0) {
+		OBJ_RELEASE(held[--count]);
+	}
+	zend_fiber_switch_unblock();
+	if (held != NULL) {
+		efree(held);
+	}
+	return collected;
+}
+
+/* --- the call -------------------------------------------------------------------------------------------------- */
+
 static ZEND_NAMED_FUNCTION(call)
 {
 	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
 	struct frame frame;
 
+	if (UNEXPECTED(function->handle == HANDLE_CURL_MULTI) && !weft_give_way_before_call()) {
+		return;
+	}
 	if (EXPECTED(EG(active_fiber) == NULL)) {
 		if (UNEXPECTED(obstacles > 0)) {
 			prepare(&frame, function, execute_data);
@@ -1167,21 +1620,21 @@ static ZEND_NAMED_FUNCTION(call)
 			}
 		}
 		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		if (UNEXPECTED(parked != NULL)) {
+			free_parked();
+		}
 		return;
 	}
 	prepare(&frame, function, execute_data);
 	if (UNEXPECTED(obstacles > 0) && !is_admitted(&frame)) {
 		return;
 	}
-	frame.interruption = NULL;
-	frame.function = function;
-	frame.soap = NULL;
+	begin(&frame, function);
 	/* Calls whose variables cannot be kept apart must not overlap: they block. */
 	bool blocks = UNEXPECTED(function->handle == HANDLE_SOAP) && soap == NULL;
 	if (UNEXPECTED(function->handle == HANDLE_SOAP) && soap != NULL) {
 		separate_soap_variables(&frame);
 	}
-	frame.is_suspended = frame.waits = frame.is_destroyed = false;
 	weft_fiber_of(frame.context)->call = &frame;
 	if (blocks) {
 		zend_fiber_switch_block();
@@ -1196,6 +1649,9 @@ static ZEND_NAMED_FUNCTION(call)
 	}
 	if (UNEXPECTED(EG(exception) != NULL) || UNEXPECTED(frame.interruption != NULL) || UNEXPECTED(frame.is_destroyed)) {
 		end_interrupted(&frame);
+	}
+	if (UNEXPECTED(parked != NULL)) {
+		free_parked();
 	}
 	if (UNEXPECTED(zend_hash_num_elements(&waiters) > 0)) {
 		give_turn(&frame);
@@ -1231,13 +1687,103 @@ static struct frame *running(void)
 	return frame != NULL && frame->execute_data == EG(current_execute_data) ? frame : NULL;
 }
 
+bool weft_call_keeps_shared_handle(void)
+{
+	const struct frame *frame;
+
+	if (weft_slot >= 0 && EG(active_fiber) != NULL) {
+		for (frame = innermost(); frame != NULL; frame = frame->outer) {
+			if (frame->function->handle == HANDLE_CURL_MULTI) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static zend_always_inline bool is_unruled(const zend_execute_data *execute_data)
+{
+	return execute_data != NULL && execute_data->func != NULL && execute_data->func->type == ZEND_INTERNAL_FUNCTION
+		&& execute_data->func->internal_function.reserved[weft_slot] == NULL;
+}
+
+/* The streams among the arguments of a function without a rule: they must not be closed while it waits in one of them. */
+static zend_never_inline void claim_arguments(zend_execute_data *execute_data)
+{
+	static struct wrapped unruled = {.handle = HANDLE_RESOURCE, .side = ALL};
+	zval *value;
+	struct frame *frame;
+	uint32_t number, count = 0;
+	void *streams[2] = {NULL, NULL};
+
+	for (number = 1; number <= ZEND_CALL_NUM_ARGS(execute_data) && count < 2; number++) {
+		value = argument(execute_data, number);
+		if (Z_TYPE_P(value) == IS_RESOURCE && Z_RES_P(value)->ptr != NULL
+				&& (Z_RES_P(value)->type == php_file_le_stream() || Z_RES_P(value)->type == php_file_le_pstream())) {
+			streams[count++] = Z_RES_P(value)->ptr;
+		}
+	}
+	if (count == 0) {
+		return;
+	}
+	frame = emalloc(sizeof(*frame));
+	begin(frame, &unruled);
+	frame->is_unruled = true;
+	frame->execute_data = execute_data;
+	frame->context = EG(current_fiber_context);
+	frame->outer = innermost();
+	for (count = 0; count < 2; count++) {
+		frame->claims[count].handle = streams[count];
+		frame->claims[count].side = ALL;
+		frame->claims[count].frame = frame;
+	}
+	weft_fiber_of(frame->context)->call = frame;
+}
+
 void weft_call_suspends(void)
 {
 	struct frame *frame = running();
+	const zend_execute_data *execute_data = EG(current_execute_data);
 
 	if (frame != NULL) {
 		frame->waits = true;
+	} else if (weft_slot >= 0 && EG(active_fiber) != NULL && is_unruled(execute_data)) {
+		claim_arguments(EG(current_execute_data));
 	}
+}
+
+/* Extensions without rules whose functions wait in streams only. */
+static const char *const extensions_of_php[] = {"bz2", "dba", "fileinfo", "gd", "openssl", "phar", "tidy", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib"};
+
+static bool may_suspend(const zend_module_entry *module)
+{
+	size_t i;
+
+	if (module->handle == NULL || zend_hash_index_exists(&ruled_modules, (zend_ulong) module)) {
+		return true;
+	}
+	for (i = 0; i < sizeof(extensions_of_php) / sizeof(extensions_of_php[0]); i++) {
+		if (strcmp(module->name, extensions_of_php[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool weft_call_may_suspend(void)
+{
+	static const zend_module_entry *last;
+	const zend_execute_data *execute_data = EG(current_execute_data);
+	const zend_module_entry *module;
+
+	if (weft_slot < 0 || !is_unruled(execute_data) || (module = execute_data->func->internal_function.module) == NULL || module == last) {
+		return true;
+	}
+	if (!may_suspend(module)) {
+		return false;
+	}
+	last = module;
+	return true;
 }
 
 void weft_call_resumed(void)
@@ -1245,6 +1791,14 @@ void weft_call_resumed(void)
 	struct frame *frame = running();
 
 	if (frame == NULL) {
+		return;
+	}
+	if (frame->is_unruled) {
+		weft_fiber_of(frame->context)->call = frame->outer;
+		if (zend_hash_num_elements(&waiters) > 0) {
+			give_turn(frame);
+		}
+		efree(frame);
 		return;
 	}
 	if (EG(exception) != NULL && frame->interruption == NULL) {
@@ -1285,6 +1839,20 @@ static const struct rule *rule_of(const char *class, const zend_string *name)
 	return NULL;
 }
 
+/* The class of the objects that the functions of this kind take. */
+static zend_class_entry *class_with_handle(unsigned char handle)
+{
+	switch (handle) {
+		case HANDLE_MYSQLI:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli"));
+		case HANDLE_MYSQLI_STMT:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_stmt"));
+		case HANDLE_MYSQLI_RESULT:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_result"));
+	}
+	return NULL;
+}
+
 static struct wrapped *wrapped_function(const zend_internal_function *function, const struct rule *rule, const zend_module_entry *module)
 {
 	struct wrapped *wrapped = pecalloc(1, sizeof(*wrapped), true);
@@ -1293,6 +1861,7 @@ static struct wrapped *wrapped_function(const zend_internal_function *function, 
 	wrapped->handle = rule->handle;
 	wrapped->side = rule->side;
 	wrapped->module = module;
+	wrapped->class = class_with_handle(rule->handle);
 	return wrapped;
 }
 
@@ -1316,6 +1885,7 @@ static void wrap(zend_function *function, const struct rule *rule)
 	}
 	function->internal_function.reserved[weft_slot] = wrapped_function(&function->internal_function, rule, function->internal_function.module);
 	function->internal_function.handler = wrapper_of(rule);
+	zend_hash_index_add_empty_element(&ruled_modules, (zend_ulong) function->internal_function.module);
 }
 
 /*
@@ -1381,6 +1951,40 @@ static zend_string *ruled_ancestor(zend_class_entry *class)
 	return NULL;
 }
 
+static zif_handler original_handler(const zend_internal_function *function)
+{
+	const struct wrapped *wrapped = function->reserved[weft_slot];
+
+	return wrapped != NULL ? wrapped->original : function->handler;
+}
+
+/* An alias such as gzread() is a function of its own with the handler of the other one, and has its rule. */
+static void wrap_functions(void)
+{
+	HashTable rules_of_handlers;
+	zend_function *function;
+	zend_string *name;
+	const struct rule *rule;
+
+	zend_hash_init(&rules_of_handlers, 256, NULL, NULL, true);
+	ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
+		if (name != NULL && function->type == ZEND_INTERNAL_FUNCTION && (rule = rule_of(NULL, name)) != NULL) {
+			zend_hash_index_add_ptr(&rules_of_handlers, (zend_ulong) original_handler(&function->internal_function), (void *) rule);
+		}
+	} ZEND_HASH_FOREACH_END();
+	ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
+		if (name == NULL || function->type != ZEND_INTERNAL_FUNCTION) {
+			continue;
+		}
+		rule = rule_of(NULL, name);
+		if (rule == NULL) {
+			rule = zend_hash_index_find_ptr(&rules_of_handlers, (zend_ulong) original_handler(&function->internal_function));
+		}
+		wrap(function, rule);
+	} ZEND_HASH_FOREACH_END();
+	zend_hash_destroy(&rules_of_handlers);
+}
+
 /* Wraps what has been registered since the last time. */
 static void weft_calls_wrap(void)
 {
@@ -1388,13 +1992,13 @@ static void weft_calls_wrap(void)
 	zend_function *function;
 	zend_class_entry *class;
 
-	ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
-		if (name != NULL) {
-			wrap(function, rule_of(NULL, name));
-		}
-	} ZEND_HASH_FOREACH_END();
+	wrap_functions();
 	ZEND_HASH_FOREACH_PTR(CG(class_table), class) {
-		if (class->type != ZEND_INTERNAL_CLASS || (ancestor = ruled_ancestor(class)) == NULL) {
+		if (class->type != ZEND_INTERNAL_CLASS) {
+			continue;
+		}
+		guard_class(class);
+		if ((ancestor = ruled_ancestor(class)) == NULL) {
 			continue;
 		}
 		ZEND_HASH_FOREACH_STR_KEY_PTR(&class->function_table, name, function) {
@@ -1428,8 +2032,11 @@ bool weft_calls_startup(void)
 	zend_hash_init(&claims, 8, NULL, NULL, true);
 	zend_hash_init(&waiters, 8, NULL, NULL, true);
 	zend_hash_init(&driver_methods, 8, NULL, NULL, true);
+	zend_hash_init(&ruled_modules, 32, NULL, NULL, true);
 	zend_observer_fiber_switch_register(fiber_switches);
 	weft_fiber_ends(fiber_destroyed);
+	next_collect_cycles = gc_collect_cycles;
+	gc_collect_cycles = collect_cycles;
 	next_post_startup = zend_post_startup_cb;
 	zend_post_startup_cb = post_startup;
 	return true;
@@ -1467,6 +2074,8 @@ void weft_calls_request_shutdown(void)
 	}
 	suspended = NULL;
 	obstacles = 0;
+	/* PHP frees the objects with all others. */
+	forget_parked();
 	last_pgsql_connection = NULL;
 	is_describing = is_queueing = false;
 	zend_hash_clean(&claims);

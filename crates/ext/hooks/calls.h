@@ -11,6 +11,15 @@ bool weft_calls_startup(void);
  * that their handles are consistent when PHP frees them. */
 void weft_calls_request_shutdown(void);
 
+/* To be called when an event loop starts, before tasks use objects of libraries. */
+void weft_calls_find_handlers(void);
+
+/* Whether the task is in a call on a handle that tasks share between calls: while it is suspended, they get an error. */
+bool weft_call_keeps_shared_handle(void);
+
+/* Whether the function that runs may suspend its task: not one of an extension whose handles are unknown, because nothing keeps two tasks apart. */
+bool weft_call_may_suspend(void);
+
 /* To be called by a replaced wait of libc before it suspends the task. */
 void weft_call_suspends(void);
 

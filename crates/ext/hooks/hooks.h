@@ -102,6 +102,9 @@ bool weft_is_ready(int descriptor, short events);
  */
 bool weft_give_way(weft_mode mode);
 
+/* The same for a call in which a task must not give way. False: an exception is pending. */
+bool weft_give_way_before_call(void);
+
 /*
  * Calls `run(work)` on another thread and suspends the task until it has returned: WEFT_READY. `run` must not use PHP. `release(work)` is
  * called once both sides are done with it, on either thread. WEFT_INTERRUPTED abandons the call: it runs to its end, and the caller must not

@@ -93,7 +93,8 @@ weft_mode weft_mode_here(weft_group group)
 		|| CG(unclean_shutdown)
 		/* In the callback of an output buffer no task may print. */
 		|| OG(running) != NULL
-		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0);
+		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0)
+		|| !weft_call_may_suspend();
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;
 }
 
@@ -267,10 +268,15 @@ weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadl
 
 bool weft_give_way(weft_mode mode)
 {
-	if (mode != WEFT_SUSPEND || ++hooks.calls_in_a_row < CALLS_IN_A_ROW) {
+	if (mode != WEFT_SUSPEND || ++hooks.calls_in_a_row < CALLS_IN_A_ROW || weft_call_keeps_shared_handle()) {
 		return true;
 	}
 	return weft_wait(NULL, 0, weft_deadline_in(0, 0)) != WEFT_INTERRUPTED;
+}
+
+bool weft_give_way_before_call(void)
+{
+	return hooks.calls_in_a_row < CALLS_IN_A_ROW || weft_give_way(weft_mode_here(WEFT_SOCKETS));
 }
 
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline)
@@ -404,6 +410,9 @@ void weft_hooks_switch(unsigned groups)
 {
 	hooks.thread = pthread_self();
 	hooks.is_forked = false;
+	if (groups != 0 && weft_slot >= 0) {
+		weft_calls_find_handlers();
+	}
 	/* It stays when the last event loop ends: a library on a fiber that is destroyed later must not block. */
 	if (hooks.await == NULL && groups != 0 && weft_slot >= 0) {
 		find_methods();

@@ -13,7 +13,7 @@ use Weft\Runtime\HandleInUseError;
  */
 final class SharedHandles
 {
-    /** @var array<int, WaitQueue> the tasks that wait for their turn, by the address of what they share */
+    /** @var array<int, TurnQueue> the tasks that wait for their turn, by the address of what they share */
     private static array $queues = [];
 
     /**
@@ -38,12 +38,16 @@ final class SharedHandles
         ];
     }
 
-    /** Waits until a call that uses the handle has ended. */
-    public static function waitForTurn(int $address, mixed $handle, ?string $target): void
+    /**
+     * Waits until the calls that use these sides of the handle have ended, and those of tasks that asked before.
+     *
+     * @param int $sides 1 to read, 2 to write, 3 for both
+     */
+    public static function waitForTurn(int $address, int $sides, mixed $handle, ?string $target): void
     {
-        $queue = self::$queues[$address] ??= new WaitQueue(HandleName::of($handle, $target) . ', which another task uses');
+        $queue = self::$queues[$address] ??= new TurnQueue(HandleName::of($handle, $target) . ', which another task uses');
         try {
-            $queue->wait();
+            $queue->wait($sides);
         } finally {
             if ($queue->isEmpty()) {
                 unset(self::$queues[$address]);
@@ -51,10 +55,10 @@ final class SharedHandles
         }
     }
 
-    /** Lets the task that has waited longest go on. */
-    public static function giveTurn(int $address): void
+    /** Lets the tasks go on that have waited longest, one for each side that no call uses. */
+    public static function giveTurn(int $address, int $sidesInUse): void
     {
-        (self::$queues[$address] ?? null)?->wake();
+        (self::$queues[$address] ?? null)?->give($sidesInUse);
     }
 
     private static function taskOn(?\Fiber $fiber): ?Coroutine

@@ -55,4 +55,10 @@ final class SuspendingStream
     {
         return [];
     }
+
+    /** @return array<string, int> */
+    public function url_stat(): array
+    {
+        return [];
+    }
 }
