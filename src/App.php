@@ -210,7 +210,7 @@ final class App
      */
     public function metrics(string $address): static
     {
-        if (!Worker::isSupervised()) {
+        if (!Worker::isSupervised() && !Inspection::isActive()) {
             $this->endpoint = MetricsEndpoint::open($address);
             $this->logger->info('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->endpoint->address()]);
         }
