@@ -326,6 +326,10 @@ final class TypedHandlerTest extends HttpTestCase
             yield 1;
         }];
         yield 'an object without JSON' => ['returns a type that', static fn(): \ArrayObject => new \ArrayObject()];
+        yield 'a class that does not exist' => ['has the parameter $in, which contains Weft\Tests\Http\Inn, a class that does not exist', static fn(#[Body] Inn $in) => null];
+        yield 'a list of them' => ['which contains Weft\Tests\Http\Inn, a class that does not exist', /** @param list<Inn> $in */ static fn(#[Body] array $in) => null];
+        yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
+        yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
         yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
     }

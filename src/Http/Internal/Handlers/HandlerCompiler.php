@@ -18,7 +18,6 @@ use Weft\Internal\Codec\Instance;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
-use Weft\Internal\Codec\UnsupportedClassException;
 use Weft\Internal\Codec\UnsupportedTypeException;
 use Weft\Validation\Validate;
 
@@ -233,8 +232,6 @@ final class HandlerCompiler
             $isArray = (string) $this->function->getReturnType() === 'array';
 
             return $isArray ? null : throw $this->invalid("returns a type that {$unsupported->getMessage()}");
-        } catch (UnsupportedClassException $unsupported) {
-            throw $this->invalid("returns {$unsupported->getMessage()}");
         }
     }
 
