@@ -126,6 +126,19 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString('Exception trace:', Weft::run(['queues', self::BUS, 'nowhere', '-v'])->errors);
     }
 
+    public function testAMistakeInTheFileIsOneLineWithItsPlace(): void
+    {
+        $file = "{$this->directory}/h.php";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($file, "<?php\nrequire {$autoload};\nfinal class Handles\n{\n    #[Weft\\Bus\\CommandHandler] public function h(\\ArrayObject \$c): void {}\n}\nreturn Weft\\Bus\\Bus::connect('memory:')->handlers(new Handles());\n");
+
+        $weft = Weft::run(['handlers', $file]);
+
+        self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
+        self::assertSame("weft: Class ArrayObject cannot be a message: it is an internal class of PHP\nAt: {$file}:7\nHelp: weft explain bus-invalid-message-class\n", $weft->errors);
+        self::assertStringContainsString('Exception trace:', Weft::run(['handlers', $file, '-v'])->errors);
+    }
+
     public function testDeadLettersAreListedShownEditedAndRetriedUnderTheirOldIds(): void
     {
         $ids = $this->send(['nobody', 'a', 'nobody']);
