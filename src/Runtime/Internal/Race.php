@@ -27,7 +27,7 @@ final class Race
 
     /**
      * @param string $function for errors
-     * @param iterable<array-key, callable|Task> $work
+     * @param iterable<array-key, mixed> $work callables and tasks
      */
     public static function of(string $function, Scope $scope, iterable $work): self
     {

@@ -64,7 +64,9 @@ final class Copy
             return HookRunner::through($hookRunner, $copy->finish());
         } catch (\TypeError $error) {
             // Of array_is_list(): a check of each row would cost time.
-            throw \is_array($row) ? $error : new InvalidParameterException("row {$number} for the table \"{$table}\" must be an array of its values, got " . \get_debug_type($row));
+            /** @var mixed $given */
+            $given = $row;
+            throw \is_array($given) ? $error : new InvalidParameterException("row {$number} for the table \"{$table}\" must be an array of its values, got " . \get_debug_type($given));
         } finally {
             $copy->close();
         }

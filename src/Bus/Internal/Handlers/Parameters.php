@@ -74,7 +74,9 @@ final class Parameters
             $classes[] = $type->getName() === 'self' ? $method->class : $type->getName();
         }
 
-        \array_walk($classes, static fn(string $class) => self::refuseMissing($method, $class));
+        foreach ($classes as $class) {
+            self::refuseMissing($method, $class);
+        }
 
         /** @var list<class-string> */
         return \array_values(\array_unique($classes));

@@ -17,7 +17,7 @@ final class JsonFault
     public static function located(\JsonException $fault, mixed $data): \JsonException
     {
         try {
-            return new \JsonException("{$fault->getMessage()}, at " . self::place($data, '$', 0), $fault->getCode(), $fault);
+            return new \JsonException("{$fault->getMessage()}, at " . self::place($data, '$', 0), (int) $fault->getCode(), $fault);
         } catch (\Throwable) {
             // A jsonSerialize() that does not like to be called again.
             return $fault;
