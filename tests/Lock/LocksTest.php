@@ -282,14 +282,6 @@ final class LocksTest extends TestCase
         self::assertSame(2, $store->locks->acquire('a', 'next', 1.0));
     }
 
-    public function testALockIsNotReentrant(): void
-    {
-        $this->expectException(\Error::class);
-        $this->expectExceptionMessage('wait for itself');
-        $locks = new Locks(new MemoryStore());
-        $locks->synchronized('a', static fn() => $locks->synchronized('a', static fn() => self::fail('entered')));
-    }
-
     public function testNonsenseIsRefusedByName(): void
     {
         foreach ([static fn() => new Locks(new MemoryStore(), seconds: 0.0), static fn() => new Locks(new MemoryStore(), seconds: \NAN), static fn() => (new Locks(new MemoryStore()))->synchronized('', static fn() => null), static fn() => (new Locks(new MemoryStore()))->synchronized(\str_repeat('x', 201), static fn() => null)] as $nonsense) {
