@@ -216,7 +216,7 @@ final class App
      */
     public function metrics(string $address): static
     {
-        if (!Worker::isSupervised()) {
+        if (!Worker::isSupervised() && !Inspection::isActive()) {
             $this->endpoint = MetricsEndpoint::open($address);
             $this->logger->info('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->endpoint->address()]);
         }
@@ -302,9 +302,11 @@ final class App
             async(static fn() => $bus->consume($queue, $concurrency, $options))->named("consumer of $queue");
         }
         $tasks = \array_map(static fn(BackgroundTask $task): Task => async($task->run(...))->named("background task {$task->name}"), \array_values($this->tasks));
+        $isIdle = $this->isIdle();
         $checks = $this->checks->start();
         $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
         $this->logHandlers();
+        $isIdle && $this->logger->warning('The application has no server, queue or task: it only waits for SIGTERM');
         $started === null ? $this->announce($addresses) : $started($addresses);
         $this->reportHealth();
         Worker::ready();
@@ -377,6 +379,13 @@ final class App
                 $this->logger->info('{message}: {handler}, queue: {queue}, retries: {retries}, timeout: {timeout}, transaction: {transaction}', $handler->columns() + ['queue' => $queue]);
             }
         }
+    }
+
+    /** Whether nothing has been given to it and nothing else runs: an `onStart` hook may have opened what the application does. */
+    private function isIdle(): bool
+    {
+        return $this->http === [] && $this->grpc === [] && $this->consumers === [] && $this->tasks === [] && $this->onStart === []
+            && Worker::index() === 1 && \count(tasks()) === 1;
     }
 
     private function reportHealth(): void

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The HTTP API and the worker, in one process: bin/weft run app.php --watch
+// The HTTP API and the worker, in one process: vendor/bin/weft run app.php --watch
 
 use App\Greet;
 use Weft\App;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The bus with its handlers, for app.php and for commands such as: bin/weft queues bus.php greetings
+// The bus with its handlers, for app.php and for commands such as: vendor/bin/weft queues bus.php greetings
 
 use App\Greetings;
 use Weft\Bus\Bus;

@@ -11,10 +11,14 @@ final class InvalidMessageClassError extends \Error implements \Weft\Exception
 {
     use Documented;
 
-    /** @internal */
-    public static function because(string $class, string $reason): self
+    /**
+     * @internal
+     *
+     * @param string $role what the class is for
+     */
+    public static function because(string $class, string $reason, string $role = 'a message'): self
     {
-        return new self("Class {$class} cannot be a message: {$reason}");
+        return new self("Class {$class} cannot be {$role}: {$reason}");
     }
 
     /** @internal */

@@ -19,7 +19,7 @@ final class ExplainCommand extends Command
 
     protected function configure(): void
     {
-        $this->addArgument('name', InputArgument::OPTIONAL, 'Name of the page as an error message shows it, or the class of an exception');
+        $this->addArgument('name', InputArgument::OPTIONAL, 'Name of the page as an error message shows it, or the class of an exception, with or without its namespace');
         $this->setHelp('Without a name it lists the names. With the environment variable ' . ErrorDocumentation::ADDRESS
             . ', the address of a published version of the documentation, error messages have links instead of names.');
     }
@@ -33,12 +33,22 @@ final class ExplainCommand extends Command
             return self::SUCCESS;
         }
         $name = \str_starts_with($name, 'Weft\\') ? ErrorDocumentation::ofClass($name)->name : $name;
-        if (!\in_array($name, self::names(), true)) {
+        $pages = \in_array($name, self::names(), true) ? [$name] : self::pagesOf($name);
+        if ($pages === []) {
             throw new UnknownErrorException($name, self::similar($name));
         }
-        $output->writeln(\rtrim((string) \file_get_contents(self::PAGES . "/$name.md")), OutputInterface::OUTPUT_RAW);
+        $texts = \array_map(static fn(string $page): string => \rtrim((string) \file_get_contents(self::PAGES . "/$page.md")), $pages);
+        $output->writeln(\implode("\n\n", $texts), OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;
+    }
+
+    /** @return list<string> the pages about the exceptions with a name without the namespace, or without its beginning; packages share some names */
+    private static function pagesOf(string $class): array
+    {
+        $isAbout = static fn(string $page): bool => \preg_match('/^`Weft\\\\(?:\w+\\\\)*' . \preg_quote($class, '/') . '`$/mi', (string) \file_get_contents(self::PAGES . "/$page.md")) === 1;
+
+        return \array_values(\array_filter(self::names(), $isAbout));
     }
 
     /** @return list<string> */

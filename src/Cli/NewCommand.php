@@ -21,7 +21,7 @@ final class NewCommand extends Command
             ->setHelp(<<<'TEXT'
                 The application needs no server: its queue and its tables are in one SQLite file.
 
-                <info>weft new my-app && cd my-app && weft run app.php --watch</info>
+                <info>vendor/bin/weft new my-app && cd my-app && composer install && vendor/bin/weft run app.php --watch</info>
 
                 BROKER_URL=amqp://… and DATABASE_URL=postgres://… move it to RabbitMQ and PostgreSQL without a change.
                 TEXT);

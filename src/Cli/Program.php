@@ -7,6 +7,7 @@ namespace Weft\Cli;
 use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\PrintableFormatter;
 use Weft\Exception as WeftException;
@@ -49,6 +50,21 @@ final class Program extends Application
         ]);
     }
 
+    /** Symfony catches exceptions. A mistake in the user's file is an \Error of Weft, whose message says as much. */
+    public function doRun(InputInterface $input, OutputInterface $output): int
+    {
+        try {
+            return parent::doRun($input, $output);
+        } catch (\Error $error) {
+            if (!$error instanceof WeftException || !$this->areExceptionsCaught()) {
+                throw $error;
+            }
+            $this->renderThrowable($error, $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output);
+
+            return Command::FAILURE;
+        }
+    }
+
     protected function doRunCommand(Command $command, InputInterface $input, OutputInterface $output): int
     {
         if (!\extension_loaded('weft') && self::needsExtension($command)) {
@@ -58,13 +74,15 @@ final class Program extends Application
         return parent::doRunCommand($command, $input, $output);
     }
 
-    /** Exceptions of Weft are shown as their message and where to read about them; `-v` shows their stack. */
+    /** Exceptions of Weft are shown as their message, the user's line and where to read about them; `-v` shows their stack. */
     public function renderThrowable(\Throwable $e, OutputInterface $output): void
     {
         if ($e instanceof WeftException && !$output->isVerbose()) {
             $documentation = ErrorDocumentation::of($e);
+            $place = self::placeOf($e);
+            $at = $place === null ? '' : "\nAt: {$place}";
             $help = $documentation === null ? '' : "\nHelp: {$documentation->location()}";
-            $output->writeln(Printable::text("weft: {$e->getMessage()}{$help}"), OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
+            $output->writeln(Printable::text("weft: {$e->getMessage()}{$at}{$help}"), OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
 
             return;
         }
@@ -72,6 +90,23 @@ final class Program extends Application
         $output->setFormatter(new PrintableFormatter($formatter));
         parent::renderThrowable($e, $output);
         $output->setFormatter($formatter);
+    }
+
+    /** The innermost line of the user's file that a command has loaded, null if the command itself failed. */
+    private static function placeOf(\Throwable $e): ?string
+    {
+        $library = \dirname(__DIR__) . '/';
+        foreach ([['file' => $e->getFile(), 'line' => $e->getLine()], ...$e->getTrace()] as $frame) {
+            $file = $frame['file'] ?? $library;
+            if (\str_starts_with($file, __DIR__ . '/')) {
+                return null;
+            }
+            if (!\str_starts_with($file, $library)) {
+                return "{$file}:{$frame['line']}";
+            }
+        }
+
+        return null;
     }
 
     private static function needsExtension(Command $command): bool

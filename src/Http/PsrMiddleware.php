@@ -16,6 +16,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Weft\Http\Internal\Psr\Messages;
 use Weft\Http\Internal\ErrorPage;
 use Weft\Http\Internal\Handlers\ReturnValue;
+use Weft\Http\Internal\Handlers\UnusableResultException;
 
 /**
  * Lets a PSR-15 middleware work around Weft's routes: `$routes->use(new PsrMiddleware($middleware, $psr17, $psr17, $psr17))`.
@@ -85,8 +86,11 @@ final class PsrMiddleware
         } catch (HttpException $error) {
             return ErrorPage::ofException($error, $request);
         }
-
-        return $response instanceof Response ? $response : ReturnValue::ofUndeclared($response);
+        try {
+            return $response instanceof Response ? $response : ReturnValue::ofUndeclared($response);
+        } catch (UnusableResultException $unusable) {
+            throw $unusable->error(null);
+        }
     }
 
     private function message(Response $response, StreamInterface $body): ResponseInterface

@@ -7,6 +7,7 @@ namespace Weft\Http;
 use Weft\Http\Internal\EventBody;
 use Weft\Http\Internal\FileBody;
 use Weft\Http\Internal\FileName;
+use Weft\Http\Internal\Handlers\JsonFault;
 use Weft\Internal\Number;
 use Weft\Native\HttpFile;
 
@@ -50,12 +51,17 @@ final class Response
         return new self($status, ['content-type' => 'text/html; charset=utf-8'], $html);
     }
 
-    /** @throws \JsonException `$data` cannot be written as JSON */
+    /** @throws \JsonException `$data` cannot be written as JSON; the message names the place of the value that cannot: `$.people[3].name` */
     public static function json(mixed $data, int $status = 200): self
     {
         $flags = \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+        try {
+            $json = \json_encode($data, $flags);
+        } catch (\JsonException $fault) {
+            throw JsonFault::located($fault, $data);
+        }
 
-        return new self($status, self::JSON, \json_encode($data, $flags));
+        return new self($status, self::JSON, $json);
     }
 
     /** @param int $status 302, 303 (changes the method to GET), 307 (keeps the method), 301 or 308 (permanent) */

@@ -286,6 +286,24 @@ final class Router
         return $this->list()->routes;
     }
 
+    /**
+     * @internal
+     *
+     * The route that has matched a request, for errors.
+     */
+    public function routeOf(Request $request): ?Route
+    {
+        $path = $request->route ?? $request->path();
+        $methods = $request->method() === 'HEAD' ? ['HEAD', 'GET'] : [$request->method()];
+        foreach ($this->list()->routes as $route) {
+            if ($route->pattern->path === $path && \array_intersect($methods, $route->methods) !== []) {
+                return $route;
+            }
+        }
+
+        return null;
+    }
+
     /** @return array<string, \Closure(Request): mixed> by method */
     private function handlersOf(Route $route): array
     {

@@ -49,8 +49,8 @@ final class Server
             ($proxies === null ? ForwardedFields::None : $proxies->fields)->value,
             $proxies !== null && $proxies->proxyProtocol,
         );
-        $handler = $handler instanceof Router ? $handler->handler() : $handler;
-        $this->requests = new Requests($this->native, $handler, GuardedLogger::around($logger), $debug, $cancelOnDisconnect);
+        [$router, $handler] = $handler instanceof Router ? [$handler, $handler->handler()] : [null, $handler];
+        $this->requests = new Requests($this->native, $handler, GuardedLogger::around($logger), $debug, $cancelOnDisconnect, $router);
     }
 
     /**

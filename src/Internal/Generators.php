@@ -40,6 +40,6 @@ final class Generators
 
     private static function error(\Closure $code, string $what, string $deed): UsageError
     {
-        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$deed}, whose body is never run: call functions instead of `yield`");
+        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$deed}, which would return before its body runs: call functions instead of `yield`");
     }
 }

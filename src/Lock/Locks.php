@@ -13,6 +13,7 @@ use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
+use Weft\UsageError;
 
 use function Weft\current;
 use function Weft\delay;
@@ -69,6 +70,7 @@ final class Locks
      * @throws LockConflictException when another owner held it for the whole waiting time
      * @throws LockLostException     when it was lost meanwhile, even if the section has returned
      * @throws SqlException when the database fails
+     * @throws UsageError when the current task holds it already
      */
     public function synchronized(string $name, callable $section, ?float $wait = null): mixed
     {
@@ -106,6 +108,9 @@ final class Locks
 
     private static function enter(Mutex $mutex, string $name, ?float $wait): void
     {
+        if ($mutex->isHeldByCurrentTask()) {
+            throw new UsageError("The lock \"{$name}\" is held by this task already; locks are not re-entrant");
+        }
         try {
             $wait === null || !$mutex->isLocked() ? $mutex->lock() : timeout($wait, $mutex->lock(...));
         } catch (TimeoutException) {

@@ -77,6 +77,16 @@ final class Mutex implements \Stringable
         return $this->locked;
     }
 
+    /**
+     * @internal
+     *
+     * Whether the current task holds it, which then must not ask for it.
+     */
+    public function isHeldByCurrentTask(): bool
+    {
+        return $this->locked && $this->owner === Scheduler::task();
+    }
+
     /** Names the wait in reports. */
     public function __toString(): string
     {

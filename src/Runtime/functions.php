@@ -135,6 +135,7 @@ function timeout(float $seconds, callable $work): mixed
  *
  * @throws \Throwable the first failure, after the others were cancelled and have ended
  * @throws UsageError a key comes twice, which generators allow
+ * @throws \TypeError an item is neither
  */
 function all(iterable $work): array
 {
@@ -142,7 +143,11 @@ function all(iterable $work): array
         $tasks = [];
         foreach ($work as $key => $item) {
             isset($tasks[$key]) && throw new UsageError("Each key of the work given to Weft\\all() must be unique, {$key} comes twice");
-            $tasks[$key] = $scope->async($item instanceof Task ? $item->await(...) : $item);
+            try {
+                $tasks[$key] = $scope->async($item instanceof Task ? $item->await(...) : $item);
+            } catch (\TypeError) {
+                throw Race::refused('all', $key, $item);
+            }
         }
 
         return \array_map(static fn(Task $task): mixed => $task->await(), $tasks);
@@ -159,10 +164,11 @@ function all(iterable $work): array
  * @return T
  *
  * @throws CompositeException none succeeded
+ * @throws \TypeError an item is neither
  */
 function any(iterable $work): mixed
 {
-    return scope(static fn(Scope $scope): mixed => Race::of($scope, $work)->firstSuccess());
+    return scope(static fn(Scope $scope): mixed => Race::of('any', $scope, $work)->firstSuccess());
 }
 
 /**
@@ -173,10 +179,12 @@ function any(iterable $work): mixed
  * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is awaited, never cancelled
  *
  * @return T
+ *
+ * @throws \TypeError an item is neither
  */
 function race(iterable $work): mixed
 {
-    return scope(static fn(Scope $scope): mixed => Race::of($scope, $work)->firstEnd());
+    return scope(static fn(Scope $scope): mixed => Race::of('race', $scope, $work)->firstEnd());
 }
 
 /**

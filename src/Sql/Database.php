@@ -119,7 +119,7 @@ final class Database implements Connection
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows, $this->hookRunner);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $table, $columns, $rows, $this->hookRunner);
     }
 
     public function copyOut(string $sql): iterable

@@ -108,7 +108,7 @@ final class Transaction implements Connection
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows, $this->hookRunner);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $table, $columns, $rows, $this->hookRunner);
     }
 
     public function copyOut(string $sql): iterable

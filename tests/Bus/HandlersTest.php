@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -133,6 +134,14 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle(StoreCustomer ...$command): void {}
         }, 'as a variadic'];
+        yield 'no such class' => [new class {
+            #[CommandHandler]
+            public function handle(Cmdd $command): void {}
+        }, '::handle() takes Weft\Tests\Bus\Cmdd, a class that does not exist, at ' . __FILE__ . ':' . (__LINE__ - 1)];
+        yield 'a batch of no such class' => [new class {
+            #[CommandHandler, Batch(of: Cmdd::class)]
+            public function handle(array $commands): void {}
+        }, '::handle() takes Weft\Tests\Bus\Cmdd, a class that does not exist, at ' . __FILE__ . ':' . (__LINE__ - 1)];
         yield 'unknown service' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command, Context $context, \ArrayObject $things): void {}

@@ -76,6 +76,28 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString("outbox: 0\ndelayed: 0\n", $shown);
     }
 
+    /** @dataProvider commandsThatLoadABus */
+    #[DataProvider('commandsThatLoadABus')]
+    public function testAnApplicationGivenInPlaceOfItsBusIsNotRun(string $command): void
+    {
+        $file = "{$this->directory}/app.php";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($file, "<?php require {$autoload}; \$app = new Weft\\App(); \$app->metrics('127.0.0.1:1'); \$app->onStart(static function () { echo 'it runs'; exit(9); }); \$app->run();");
+
+        $weft = Weft::run([...\explode(' ', $command), $file, ...($command === 'dead:list' ? ['customers'] : [])]);
+
+        self::assertSame([1, ''], [$weft->exitCode, $weft->output], $weft->errors);
+        // Symfony's block breaks lines where the terminal ends.
+        self::assertStringContainsString('app.phprunsaWeft\App:givethefilethatreturnsitsbus.', (string) \preg_replace('/\s+/', '', $weft->errors));
+    }
+
+    public static function commandsThatLoadABus(): iterable
+    {
+        yield 'handlers' => ['handlers'];
+        yield 'dead:list' => ['dead:list'];
+        yield 'setup' => ['setup --check'];
+    }
+
     /** @dataProvider badDurations */
     #[DataProvider('badDurations')]
     public function testADurationThatIsNoneIsRefusedWithTheOptionAndItsValue(string $duration): void
@@ -135,6 +157,19 @@ final class BusCommandsTest extends TestCase
         self::assertMatchesRegularExpression('/^weft: Queue "nowhere" is not declared in \S+cli\.db\nHelp: weft explain bus-undefined-queue\n$/', $weft->errors);
 
         self::assertStringContainsString('Exception trace:', Weft::run(['queues', self::BUS, 'nowhere', '-v'])->errors);
+    }
+
+    public function testAMistakeInTheFileIsOneLineWithItsPlace(): void
+    {
+        $file = "{$this->directory}/h.php";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($file, "<?php\nrequire {$autoload};\nfinal class Handles\n{\n    #[Weft\\Bus\\CommandHandler] public function h(\\ArrayObject \$c): void {}\n}\nreturn Weft\\Bus\\Bus::connect('memory:')->handlers(new Handles());\n");
+
+        $weft = Weft::run(['handlers', $file]);
+
+        self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
+        self::assertSame("weft: Class ArrayObject cannot be a message: it is an internal class of PHP\nAt: {$file}:7\nHelp: weft explain bus-invalid-message-class\n", $weft->errors);
+        self::assertStringContainsString('Exception trace:', Weft::run(['handlers', $file, '-v'])->errors);
     }
 
     public function testDeadLettersAreListedShownEditedAndRetriedUnderTheirOldIds(): void

@@ -51,6 +51,32 @@ final class LifecycleTest extends TestCase
         self::assertMatchesRegularExpression('/^work ends\nstop three\n.* error +An onStop hook failed: unlucky\n.*^stop one\n$/ms', $told);
     }
 
+    public function testAnApplicationWithNothingToDoSaysSo(): void
+    {
+        $this->start('', '');
+        self::assertStringContainsString('warning The application has no server, queue or task: it only waits for SIGTERM', $this->line());
+        \proc_terminate($this->process);
+
+        self::assertSame([0, ''], $this->end());
+    }
+
+    /** @dataProvider busy */
+    #[DataProvider('busy')]
+    public function testAnApplicationThatOthersKeepBusySaysNothing(string $program): void
+    {
+        $this->start('', "{$program} exit(0);");
+        self::assertSame('ready', $this->line());
+        \proc_terminate($this->process);
+
+        self::assertSame([0, ''], $this->end());
+    }
+
+    public static function busy(): iterable
+    {
+        yield 'a hook' => ['$app->onStart(static fn() => null)->run(static fn() => say("ready"));'];
+        yield 'a task beside it' => ['\Weft\run(static function () use ($app) { $worker = \Weft\async(static fn() => delay(600)); $app->run(static fn() => say("ready")); $worker->cancel("done"); });'];
+    }
+
     public function testAHookThatThrowsAtTheStartEndsTheApplicationAndWhatWasOpenedIsClosed(): void
     {
         $this->start('', "\$app->onStart(fn() => throw new DomainException('no table'))->onStop(fn() => say('stopped'))->task('work', fn() => say('never'));");
@@ -427,7 +453,7 @@ final class LifecycleTest extends TestCase
         $generator = static function () {
             yield;
         };
-        yield 'a task that is a generator' => [') is a generator, whose body is never run: call functions instead of `yield`', static fn() => (new App())->task('a', $generator)];
+        yield 'a task that is a generator' => [') is a generator, which would return before its body runs: call functions instead of `yield`', static fn() => (new App())->task('a', $generator)];
         yield 'a hook that is a generator' => ['The onStart hook (closure at LifecycleTest.php:', static fn() => (new App())->onStart($generator)];
         yield 'a last hook that is a generator' => ['The onStop hook (closure at LifecycleTest.php:', static fn() => (new App())->onStop($generator)];
         yield 'a check that is a generator' => ['The health check "a" (closure at LifecycleTest.php:', static fn() => (new App())->check('a', $generator)];

@@ -9,6 +9,7 @@ use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Cli\Internal\ApplicationTemplate;
 use Weft\Tests\Timing;
+use Weft\Version;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -59,6 +60,30 @@ final class NewCommandTest extends TestCase
         self::assertStringContainsString('OK (1 test', \implode("\n", $output));
     }
 
+    public function testComposerFindsTheCheckoutThatHasWrittenTheApplication(): void
+    {
+        Weft::run(['new', $this->directory]);
+
+        $project = \json_decode((string) \file_get_contents("{$this->directory}/composer.json"), true, flags: \JSON_THROW_ON_ERROR);
+        self::assertSame([['type' => 'path', 'url' => self::root(), 'options' => ['versions' => ['weft/weft' => Version::LIBRARY]]]], $project['repositories']);
+        self::assertSame('^0.1', $project['require']['weft/weft']);
+    }
+
+    public function testFilesNameTheProgramThatTheApplicationHas(): void
+    {
+        Weft::run(['new', $this->directory]);
+        $named = 0;
+        foreach (['README.md', 'app.php', 'bus.php', 'Dockerfile', 'app.service'] as $file) {
+            \preg_match_all('{([\w./"-]*)\bweft"?,? "?(run|queues)\b}', (string) \file_get_contents("{$this->directory}/{$file}"), $programs);
+            foreach ($programs[1] as $path) {
+                self::assertStringEndsWith('vendor/bin/', $path, $file);
+                $named++;
+            }
+        }
+
+        self::assertGreaterThanOrEqual(4, $named);
+    }
+
     /** `composer require weft/weft` and `vendor/bin/weft new my-app`, on a system whose only PSR interfaces are those that Composer has installed. */
     public function testAnApplicationOfAComposerInstallationLoadsTheAutoloaderOfThatInstallation(): void
     {
@@ -74,6 +99,7 @@ final class NewCommandTest extends TestCase
         \exec(\implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-r', $program])) . ' 2>&1', $output);
 
         self::assertSame('loaded1', \implode("\n", $output));
+        self::assertStringNotContainsString('repositories', (string) \file_get_contents("{$this->directory}/my-app/composer.json"));
     }
 
     public function testTheGuideAboutContainersShowsTheDockerfile(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Http\Response;
 
 final class MisbehaviourTest extends HttpTestCase
 {
@@ -313,15 +314,6 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertSame('late', self::withoutChunks($server->get('/stream')));
     }
 
-    public function testAWebSocketHandlerThatIsAGeneratorIsRefused(): void
-    {
-        $this->expectException(\Weft\Http\InvalidRouteError::class);
-        $this->expectExceptionMessage('is a generator, whose body is never run');
-        (new \Weft\Http\Router())->websocket('/chat', static function (\Weft\Http\WebSocket $socket) {
-            yield $socket;
-        });
-    }
-
     private static function withoutChunks(string $response): string
     {
         return implode('', preg_split('/[0-9a-f]+\r\n|\r\n/', self::bodyOf($response)) ?: []);
@@ -387,15 +379,47 @@ final class MisbehaviourTest extends HttpTestCase
 
         self::assertStatus(500, $server->get('/people/1'));
         self::assertTrue($server->awaitLog('"request":"GET /people/{id} from'));
-        self::assertStringContainsString('The handler returned int instead of a Weft\Http\Response', $server->log());
+        self::assertMatchesRegularExpression('~The handler Closure \S+:\d+ of .{1,3}/people/\{id\}.{1,3} returned int \(1\); return a Response, or an object or array for JSON~', $server->log());
     }
 
-    public function testAForgottenAwaitIsTold(): void
+    public function testAReturnedValueThatNoResponseCanBeMadeOfIsToldWithItsHandler(): void
     {
-        $server = $this->serve('$routes->get("/forgotten", static fn() => \Weft\async(static fn() => Response::text("late")));');
+        $wrong = [
+            '"abc"' => 'returned string ("abc"); return Response::text($text), or an object or array for JSON',
+            '\Weft\async(static fn() => Response::text("late"))' => 'returned a task; return what await() of the task returns',
+            'new DateTimeImmutable()' => 'returned DateTimeImmutable, which is a single value in JSON; return an object or array that contains it, or a Response',
+            '(static function () { yield 1; })()' => 'returned a generator; return Response::stream() with it to stream, or an array of its values',
+            'new ArrayObject()' => 'returned ArrayObject, which cannot be encoded as JSON: it is an internal class of PHP',
+            '["a" => [new ArrayObject()]]' => 'returned an array with ArrayObject, which cannot be encoded as JSON: it is an internal class of PHP',
+            '["people" => [["name" => "Ada"], ["name" => "\xff"]]]' => 'returned data that cannot be encoded as JSON: Malformed UTF-8 characters, possibly incorrectly encoded, at $.people[1].name',
+            '["rate" => INF]' => 'returned data that cannot be encoded as JSON: Inf and NaN cannot be JSON encoded, at $.rate',
+        ];
+        foreach (['' => '', 'with a middleware: ' => '$routes->use(static fn(Weft\Http\Request $request, Closure $next) => $next($request));'] as $case => $middleware) {
+            $routes = '';
+            foreach (\array_keys($wrong) as $at => $returned) {
+                $routes .= "\$routes->get('/{$at}', static fn() => {$returned});\n";
+            }
+            $server = $this->serve($middleware . $routes, app: 'debug: true');
+            foreach (\array_values($wrong) as $at => $told) {
+                $page = \htmlspecialchars_decode($server->get("/{$at}"), \ENT_QUOTES);
+                self::assertStatus(500, $page);
+                self::assertMatchesRegularExpression('~The handler Closure \S+:\d+ of "/' . $at . '" ' . \preg_quote($told, '~') . '~', $page, $case . $told);
+            }
+            $server->stop();
+        }
+    }
 
-        self::assertStatus(500, $server->get('/forgotten'));
-        self::assertTrue($server->awaitLog('The handler returned a task, which it must await, instead of a Weft\Http\Response'));
+    public function testDataThatHasNoJsonIsToldWithThePlaceOfTheValue(): void
+    {
+        foreach (['at $.people[1].name' => ['people' => [['name' => 'Ada'], ['name' => "\xff"]]], 'at $' => "\xff", 'at a key of $.a' => ['a' => ["\xff" => 1]], 'at $.o.rate' => ['o' => (object) ['rate' => \NAN]]] as $place => $data) {
+            try {
+                Response::json($data);
+                self::fail($place);
+            } catch (\JsonException $fault) {
+                self::assertStringEndsWith(", {$place}", $fault->getMessage());
+                self::assertSame($fault->getPrevious()?->getCode(), $fault->getCode());
+            }
+        }
     }
 
     public function testRequestsAreInTheTaskListWithRouteClientAgeAndWhatTheyWaitFor(): void

@@ -117,14 +117,6 @@ final class ServerTest extends HttpTestCase
         self::assertStringContainsString('#0 ', $response);
     }
 
-    public function testAHandlerThatReturnsNoResponseIsA500WithALogLine(): void
-    {
-        $server = $this->serve('$routes->get("/", static fn() => "text");');
-
-        self::assertStatus(500, $server->get('/'));
-        self::assertTrue($server->awaitLog('The handler returned string instead of a Weft\Http\Response'));
-    }
-
     public function testAnHttpExceptionIsTheAnswer(): void
     {
         $server = $this->serve('$routes->get("/", static fn() => throw new HttpException(418, "I am a teapot", ["x-pot" => "tea"]));');

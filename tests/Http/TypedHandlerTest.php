@@ -9,11 +9,13 @@ use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\Internal\Handlers\BodyArgument;
 use Weft\Http\Internal\Handlers\JsonValue;
+use Weft\Http\Internal\Handlers\UnusableResultException;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Path;
 use Weft\Http\Query;
 use Weft\Http\Router;
 use Weft\Http\Status;
+use Weft\Http\WebSocket;
 use Weft\Validation\Validate;
 
 /** Handlers whose signature describes the request and the response. */
@@ -118,8 +120,8 @@ final class TypedHandlerTest extends HttpTestCase
 
     public function testADateTimeWhoseOffsetHasSecondsIsNotSent(): void
     {
-        $this->expectException(\TypeError::class);
-        $this->expectExceptionMessage('The handler returned an invalid DateTimeImmutable: expected a year from 0000 to 9999 and an offset of whole minutes');
+        $this->expectException(UnusableResultException::class);
+        $this->expectExceptionMessage('returned an invalid DateTimeImmutable: expected a year from 0000 to 9999 and an offset of whole minutes');
 
         JsonValue::of(['at' => new \DateTimeImmutable('1890-06-01', new \DateTimeZone('Europe/Berlin'))]);
     }
@@ -317,12 +319,29 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'nested objects in a query' => ['$nested (object', static fn(#[Query] Nested $a) => null];
         yield 'by reference' => ['taken by reference', static fn(#[Query] int &$a) => null];
         yield 'text as the response' => ['returns string', static fn(): string => ''];
-        yield 'a generator' => ['Response::stream()', static function (): \Generator {
+        yield 'a generator' => ['is a generator, which would return before its body runs; to stream, return Response::stream()', static function (): \Generator {
+            yield 1;
+        }];
+        yield 'a generator that does not say so' => ['is a generator, which would return before its body runs', static function () {
             yield 1;
         }];
         yield 'an object without JSON' => ['returns a type that', static fn(): \ArrayObject => new \ArrayObject()];
+        yield 'a class that does not exist' => ['has the parameter $in, which contains Weft\Tests\Http\Inn, a class that does not exist', static fn(#[Body] Inn $in) => null];
+        yield 'a list of them' => ['which contains Weft\Tests\Http\Inn, a class that does not exist', /** @param list<Inn> $in */ static fn(#[Body] array $in) => null];
+        yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
+        yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
         yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
+    }
+
+    public function testAGeneratorAsTheHandlerOfAWebSocketIsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('is a generator, which would return before its body runs');
+
+        (new Router())->websocket('/chat', static function (WebSocket $socket) {
+            yield $socket->receive();
+        });
     }
 
     public function testAFileThatAMethodIncludesKeepsItsImportsAndIsNotValidatedAsTheMethodsClass(): void

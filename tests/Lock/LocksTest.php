@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Lock;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Lock\Lock;
 use Weft\Lock\LockLostException;
@@ -14,6 +15,7 @@ use Weft\Lock\MemoryStore;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\ConnectionLostException;
+use Weft\UsageError;
 
 use function Weft\async;
 use function Weft\delay;
@@ -83,6 +85,24 @@ final class LocksTest extends TestCase
             self::assertSame(\array_fill(0, 30, [true, null]), $seen);
             self::assertCount(1, tasks(), 'nobody renews any more');
         });
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testATaskThatHoldsALockAndAsksForItIsToldItsName(?float $wait): void
+    {
+        $locks = new Locks(new MemoryStore());
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage('The lock "x" is held by this task already; locks are not re-entrant');
+
+        $locks->synchronized('x', static fn() => $locks->synchronized('x', static fn() => self::fail('entered'), $wait));
+    }
+
+    public static function waits(): iterable
+    {
+        yield 'without limit' => [null];
+        yield 'not at all' => [0.0];
+        yield 'a second' => [1.0];
     }
 
     public function testAFailedAttemptWithoutWaitingNamesTheLock(): void
@@ -260,14 +280,6 @@ final class LocksTest extends TestCase
         });
 
         self::assertSame(2, $store->locks->acquire('a', 'next', 1.0));
-    }
-
-    public function testALockIsNotReentrant(): void
-    {
-        $this->expectException(\Error::class);
-        $this->expectExceptionMessage('wait for itself');
-        $locks = new Locks(new MemoryStore());
-        $locks->synchronized('a', static fn() => $locks->synchronized('a', static fn() => self::fail('entered')));
     }
 
     public function testNonsenseIsRefusedByName(): void

@@ -272,6 +272,31 @@ final class ScopeTest extends TestCase
         race([static fn() => delay(60), static fn() => delay(0.001) ?? throw new \DomainException('boo')]);
     }
 
+    /** @dataProvider groups */
+    #[DataProvider('groups')]
+    public function testAnItemThatIsAResultInPlaceOfItsFunctionIsNamed(string $function, callable $group): void
+    {
+        $this->expectException(\TypeError::class);
+        $this->expectExceptionMessage("Weft\\{$function}(): item second must be a callable or a Task, got array; pass fn() => … instead of its result");
+
+        $group(['first' => static fn() => delay(60), 'second' => ['a', 'result']]);
+    }
+
+    public static function groups(): iterable
+    {
+        yield 'all()' => ['all', all(...)];
+        yield 'any()' => ['any', any(...)];
+        yield 'race()' => ['race', race(...)];
+    }
+
+    public function testATypeErrorOfTheWorkItselfIsThrownAsItIs(): void
+    {
+        $this->expectException(\TypeError::class);
+        $this->expectExceptionMessage('mine');
+
+        all([static fn() => throw new \TypeError('mine')]);
+    }
+
     public function testARaceOfNobodyIsRefused(): void
     {
         $this->expectException(\ValueError::class);

@@ -187,6 +187,16 @@ final class ErrorPagesTest extends TestCase
         self::assertSame(\array_keys(self::pages()), \explode("\n", \trim(Weft::run(['explain'])->output)));
     }
 
+    public function testTheCommandExplainsAClassByTheNameWithoutItsNamespace(): void
+    {
+        $one = Weft::run(['explain', 'ListenException']);
+        $two = Weft::run(['explain', 'ConnectionRefusedException']);
+
+        self::assertSame([0, self::page('http-listen')], [$one->exitCode, $one->output], $one->errors);
+        self::assertSame([0, self::page('amqp-connection-refused') . "\n" . self::page('sql-connection-refused')], [$two->exitCode, $two->output], $two->errors);
+        self::assertSame(self::page('http-listen'), Weft::run(['explain', 'Http\ListenException'])->output);
+    }
+
     public function testTheCommandSuggestsNamesForOneThatNoPageHas(): void
     {
         $weft = Weft::run(['explain', 'LeaseReturned']);

@@ -91,6 +91,21 @@ final class CopyTest extends TestCase
         self::assertSame(['one', 'two'], $this->names());
     }
 
+    public function testARowThatIsNoArrayIsNamedWithItsTable(): void
+    {
+        $error = self::thrown(InvalidParameterException::class, fn () => $this->db->copyRows('items', self::COLUMNS, [[1, 'one', 1], 2]));
+        $nothing = self::thrown(InvalidParameterException::class, fn () => $this->db->copyRows('items', self::COLUMNS, [null]));
+
+        self::assertSame('row 1 for the table "items" must be an array of its values, got null', $nothing->getMessage());
+        self::assertSame('row 2 for the table "items" must be an array of its values, got int', $error->getMessage());
+        self::assertSame([], $this->names());
+        $own = self::thrown(\TypeError::class, fn () => $this->db->copyRows('items', self::COLUMNS, (static function (): iterable {
+            yield [1, 'one', 1];
+            throw new \TypeError('mine');
+        })()));
+        self::assertSame('mine', $own->getMessage());
+    }
+
     public function testTextCsvAndBinaryGoInAsTheyAreCutAnywhere(): void
     {
         $csv = "id,name,price\r\n1,\"one, \"\"quoted\"\"\",1.50\r\n2,\"new\nline\",\r\n";

@@ -133,6 +133,9 @@ final class Setup
     /** @return list<Handler|WideListener> */
     private function compile(object $service): array
     {
+        if (SagaCompiler::isSaga($service::class)) {
+            throw new InvalidHandlerError($service::class . ' is a saga: register it by its class, handlers(' . $service::class . '::class)');
+        }
         $handlers = $this->compiler->compile($service);
         if (!$this->decoder->upcasters->add($service) && $handlers === []) {
             throw new InvalidHandlerError(\get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener], #[QueryHandler] or #[Upcaster]');

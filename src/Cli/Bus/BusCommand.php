@@ -10,7 +10,9 @@ use Symfony\Component\Console\Formatter\OutputFormatter;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
+use Weft\App;
 use Weft\Bus\Bus;
+use Weft\Internal\Inspection;
 use Weft\Internal\Printable;
 
 use function Weft\run;
@@ -26,7 +28,7 @@ abstract class BusCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         return run(function () use ($input, $output): int {
-            $bus = self::load($input->getArgument('file'));
+            $bus = self::evaluate($input->getArgument('file'), Bus::class);
             try {
                 return $this->work($bus, $input, $output);
             } finally {
@@ -44,35 +46,27 @@ abstract class BusCommand extends Command
         return OutputFormatter::escape(Printable::line($text));
     }
 
-    /** The return value of a PHP file, or of the closure that it returns. */
-    public static function evaluate(string $file): mixed
+    /**
+     * The return value of a PHP file, or of the closure that it returns. An application that the file would run does not run.
+     *
+     * @template T of object
+     *
+     * @param class-string<T> ...$expected
+     *
+     * @return T
+     *
+     * @throws InvalidArgumentException it is of none of the classes
+     */
+    public static function evaluate(string $file, string ...$expected): object
     {
-        if (!\is_file($file)) {
-            throw new InvalidArgumentException("There is no file {$file}.");
+        [$returned, $app] = Inspection::load($file);
+        foreach ($expected as $class) {
+            if ($returned instanceof $class) {
+                return $returned;
+            }
         }
-        $returned = (static fn(): mixed => require $file)();
-
-        return $returned instanceof \Closure && !self::takesArguments($returned) ? $returned() : $returned;
-    }
-
-    public static function describe(mixed $returned): string
-    {
-        return match (true) {
-            $returned === 1 => 'nothing',
-            $returned instanceof \Closure && self::takesArguments($returned) => 'a closure that takes arguments',
-            default => \get_debug_type($returned),
-        };
-    }
-
-    private static function takesArguments(\Closure $closure): bool
-    {
-        return (new \ReflectionFunction($closure))->getNumberOfRequiredParameters() > 0;
-    }
-
-    private static function load(string $file): Bus
-    {
-        $bus = self::evaluate($file);
-
-        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . self::describe($bus) . '.');
+        throw new InvalidArgumentException($app !== null || $returned instanceof App
+            ? "{$file} runs a " . App::class . ': give the file that returns its bus.'
+            : "{$file} must return a " . \implode(', a ', $expected) . ' or a closure that makes one, it returned ' . Inspection::describe($returned) . '.');
     }
 }

@@ -56,22 +56,13 @@ final class SetupCommand extends Command
 
         return run(function () use ($file, $input, $output): int {
             Migrator::pause();
-            $made = self::load($file);
+            $made = BusCommand::evaluate($file, Bus::class, Database::class);
             try {
                 return $this->tables($made, $input, $output) | ($made instanceof Bus ? $this->queues($made, $input, $output) : self::SUCCESS);
             } finally {
                 $made->close();
             }
         });
-    }
-
-    private static function load(string $file): Bus|Database
-    {
-        $made = BusCommand::evaluate($file);
-
-        return $made instanceof Bus || $made instanceof Database
-            ? $made
-            : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ', a ' . Database::class . ' or a closure that makes one, it returned ' . BusCommand::describe($made) . '.');
     }
 
     private function tables(Bus|Database $made, InputInterface $input, OutputInterface $output): int

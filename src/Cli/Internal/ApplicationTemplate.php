@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Cli\Internal;
 
 use Weft\Cli\NewApplicationException;
+use Weft\Version;
 
 /**
  * The application that `weft new` writes: a copy of `examples/starter`.
@@ -56,8 +57,27 @@ final class ApplicationTemplate
     {
         return match ($name) {
             'autoload.php' => \str_replace(self::LIBRARY, \var_export("{$this->library}/autoload.php", true), $contents),
+            'composer.json' => $this->isCheckout() ? $this->withRepository($contents) : $contents,
             default => $contents,
         };
+    }
+
+    /** Weft's repository, and not a package that Composer has installed. */
+    private function isCheckout(): bool
+    {
+        return \is_file("{$this->library}/Cargo.toml") && !\is_file("{$this->library}/../../autoload.php");
+    }
+
+    /** Composer takes the package from the checkout. It has no branch that Composer could read a version from. */
+    private function withRepository(string $project): string
+    {
+        /** @var array<string, mixed> $fields */
+        $fields = \json_decode($project, true, flags: \JSON_THROW_ON_ERROR);
+        $repository = ['type' => 'path', 'url' => $this->library, 'options' => ['versions' => ['weft/weft' => Version::LIBRARY]]];
+        // After name and type.
+        $changed = \array_slice($fields, 0, 2) + ['repositories' => [$repository]] + $fields;
+
+        return \json_encode($changed, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR) . "\n";
     }
 
     private static function write(string $path, string $contents): void

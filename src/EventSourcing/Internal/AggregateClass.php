@@ -46,7 +46,7 @@ final class AggregateClass
         $id = $this->options->id;
         $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
         $this->apply = self::appliers($reflection);
-        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new MessageCompiler())->shape($class));
+        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new MessageCompiler())->shape($class, 'an aggregate with snapshots'));
     }
 
     /** @param class-string $class */

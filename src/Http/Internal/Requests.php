@@ -7,8 +7,10 @@ namespace Weft\Http\Internal;
 use Psr\Log\LoggerInterface;
 use Weft\Http\HttpException;
 use Weft\Http\Internal\Handlers\ReturnValue;
+use Weft\Http\Internal\Handlers\UnusableResultException;
 use Weft\Http\Request;
 use Weft\Http\Response;
+use Weft\Http\Router;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Native;
 use Weft\Native\HttpServer;
@@ -34,13 +36,17 @@ final class Requests implements ServerTaskHandler
     /** @var array<int, true> requests with a response whose task still runs, by id */
     private array $answered = [];
 
-    /** @param \Closure(Request): mixed $handler */
+    /**
+     * @param \Closure(Request): mixed $handler
+     * @param Router|null $router that has made it, for errors
+     */
     public function __construct(
         private readonly HttpServer $native,
         private readonly \Closure $handler,
         private readonly LoggerInterface $logger,
         private readonly bool $debug,
         private readonly bool $cancelOnDisconnect,
+        private readonly ?Router $router,
     ) {
         $this->serverTasks = new ServerTasks($this, $native, $logger);
         $this->refusals = new RefusalLog($native, $logger);
@@ -95,6 +101,8 @@ final class Requests implements ServerTaskHandler
         if ($error === null && !$response instanceof Response) {
             try {
                 $response = ReturnValue::ofUndeclared($response);
+            } catch (UnusableResultException $unusable) {
+                $error = $unusable->error($this->router?->routeOf($request)?->plan);
             } catch (\Throwable $error) {
             }
         }

@@ -70,7 +70,7 @@ final class Compiler
     private function reflect(string $class): \ReflectionClass
     {
         if (!\class_exists($class) && !\interface_exists($class)) {
-            throw new UnsupportedClassException($class, 'the class does not exist');
+            throw UnsupportedClassException::missing($class);
         }
         $reflection = new \ReflectionClass($class);
         $problem = match (true) {
@@ -199,7 +199,7 @@ final class Compiler
                 $this->shape($class);
             }
         } catch (UnsupportedClassException $invalid) {
-            throw new UnsupportedTypeException("contains {$invalid->getMessage()}");
+            throw new UnsupportedTypeException("contains {$invalid->nested()}");
         }
 
         return new Instance($class, $this);

@@ -25,11 +25,15 @@ final class Race
         $this->judge = new WaitQueue('the first of several alternatives');
     }
 
-    /** @param iterable<array-key, callable|Task> $work */
-    public static function of(Scope $scope, iterable $work): self
+    /**
+     * @param string $function for errors
+     * @param iterable<array-key, mixed> $work callables and tasks
+     */
+    public static function of(string $function, Scope $scope, iterable $work): self
     {
         $competition = new self($scope);
         foreach ($work as $key => $item) {
+            $item instanceof Task || \is_callable($item) || throw self::refused($function, $key, $item);
             $competition->contenders++;
             $scope->async($competition->contend(...), $key, $item)->named("alternative $key");
         }
@@ -38,6 +42,12 @@ final class Race
         }
 
         return $competition;
+    }
+
+    /** The usual mistake is a call in place of a function that makes it. */
+    public static function refused(string $function, int|string $key, mixed $item): \TypeError
+    {
+        return new \TypeError("Weft\\{$function}(): item {$key} must be a callable or a Task, got " . \get_debug_type($item) . '; pass fn() => … instead of its result');
     }
 
     public function firstEnd(): mixed
@@ -66,7 +76,8 @@ final class Race
         throw new CompositeException($failures);
     }
 
-    private function contend(int|string $key, callable|Task $item): void
+    /** @param callable|Task $item */
+    private function contend(int|string $key, mixed $item): void
     {
         $failure = $result = null;
         try {

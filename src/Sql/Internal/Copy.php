@@ -44,13 +44,15 @@ final class Copy
     }
 
     /**
+     * @param string $table for errors
      * @param list<string> $columns
      * @param iterable<array<int|string, mixed>> $rows
      */
     #[WaitsFor('the rows of a COPY to be sent')]
-    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows, ?HookRunner $hookRunner): int
+    public static function rows(SqlCopyIn $copy, string $table, array $columns, iterable $rows, ?HookRunner $hookRunner): int
     {
         $number = 0;
+        $row = [];
         try {
             foreach ($rows as $row) {
                 $number++;
@@ -60,6 +62,11 @@ final class Copy
             }
 
             return HookRunner::through($hookRunner, $copy->finish());
+        } catch (\TypeError $error) {
+            // Of array_is_list(): a check of each row would cost time.
+            /** @var mixed $given */
+            $given = $row;
+            throw \is_array($given) ? $error : new InvalidParameterException("row {$number} for the table \"{$table}\" must be an array of its values, got " . \get_debug_type($given));
         } finally {
             $copy->close();
         }

@@ -33,14 +33,15 @@ final class MessageCompiler implements PropertyRules
 
     /**
      * @param class-string $class
+     * @param string $role what the class is for, for errors
      * @throws InvalidMessageClassError
      */
-    public function shape(string $class): ClassCodec
+    public function shape(string $class, string $role = 'a message'): ClassCodec
     {
         try {
             return $this->compiler->shape($class);
         } catch (UnsupportedClassException $unsupported) {
-            throw InvalidMessageClassError::because($unsupported->class, $unsupported->reason);
+            throw InvalidMessageClassError::because($unsupported->class, $unsupported->reason, $role);
         }
     }
 

@@ -122,7 +122,10 @@ final class HandlerCompiler
             throw Parameters::invalid($method, 'takes batches, so its first parameter must be an array, the list of BatchItem');
         }
 
-        return $method->getAttributes(Batch::class)[0]->newInstance()->of;
+        $class = $method->getAttributes(Batch::class)[0]->newInstance()->of;
+        Parameters::refuseMissing($method, $class);
+
+        return $class;
     }
 
     /** @param list<string|\Closure(?Context): mixed> $arguments */

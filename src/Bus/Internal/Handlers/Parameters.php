@@ -74,8 +74,20 @@ final class Parameters
             $classes[] = $type->getName() === 'self' ? $method->class : $type->getName();
         }
 
+        foreach ($classes as $class) {
+            self::refuseMissing($method, $class);
+        }
+
         /** @var list<class-string> */
         return \array_values(\array_unique($classes));
+    }
+
+    /** @throws InvalidHandlerError when there is no such message class */
+    public static function refuseMissing(\ReflectionMethod $method, string $class): void
+    {
+        if (!\class_exists($class) && !\interface_exists($class)) {
+            throw self::invalid($method, "takes {$class}, a class that does not exist, at {$method->getFileName()}:{$method->getStartLine()}");
+        }
     }
 
     /**

@@ -120,7 +120,7 @@ final class SagaCompiler
         }
         /** @var Saga $options */
 
-        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class)));
+        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')));
     }
 
     private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null

@@ -18,7 +18,6 @@ use Weft\Internal\Codec\Instance;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
-use Weft\Internal\Codec\UnsupportedClassException;
 use Weft\Internal\Codec\UnsupportedTypeException;
 use Weft\Validation\Validate;
 
@@ -62,9 +61,7 @@ final class HandlerCompiler
     public static function ofWebSocket(\Closure $handler, string $path, array $names): array
     {
         $compiler = new self(new \ReflectionFunction($handler), $path, $names);
-        if ($compiler->function->isGenerator()) {
-            throw $compiler->invalid('is a generator, whose body is never run: call functions instead of `yield`');
-        }
+        $compiler->function->isGenerator() && throw $compiler->invalid('is a generator, which would return before its body runs');
         $arguments = [];
         foreach ($compiler->function->getParameters() as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
@@ -87,7 +84,7 @@ final class HandlerCompiler
         $marked = \array_filter($parameters, static fn(\ReflectionParameter $parameter): bool => self::mark($parameter) !== null);
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
-        return new HandlerPlan($handler, $this->name, $this->source(), $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+        return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
     }
 
     private function argument(\ReflectionParameter $parameter): Argument
@@ -205,7 +202,10 @@ final class HandlerCompiler
         if ($name === 'void' || $name === 'null') {
             return new ReturnValue($status, isNothing: true);
         }
-        if ($this->function->isGenerator() || \in_array($name, ['string', 'int', 'float', 'bool', 'iterable', 'callable', 'Generator', 'Iterator', 'Traversable', 'Closure'], true)) {
+        if ($this->function->isGenerator()) {
+            throw $this->invalid('is a generator, which would return before its body runs; to stream, return Response::stream() with the generator of another function');
+        }
+        if (\in_array($name, ['string', 'int', 'float', 'bool', 'iterable', 'callable', 'Generator', 'Iterator', 'Traversable', 'Closure'], true)) {
             throw $this->invalid("returns $declared; return an object or an array, which become JSON, or a Response: Response::text(), Response::stream()");
         }
         if ($name === null || \in_array($name, [Response::class, 'never', 'mixed', 'object'], true)) {
@@ -232,8 +232,6 @@ final class HandlerCompiler
             $isArray = (string) $this->function->getReturnType() === 'array';
 
             return $isArray ? null : throw $this->invalid("returns a type that {$unsupported->getMessage()}");
-        } catch (UnsupportedClassException $unsupported) {
-            throw $this->invalid("returns {$unsupported->getMessage()}");
         }
     }
 

@@ -23,6 +23,8 @@ final class HandlerPlan
 {
     /**
      * @param string $name as errors and `weft routes` show it
+     * @param string $source its name and where it is, for errors
+     * @param string $path of its route, for errors
      * @param list<Argument> $arguments
      * @param bool $isTyped its signature describes the request or the response
      */
@@ -30,6 +32,7 @@ final class HandlerPlan
         public readonly \Closure $handler,
         public readonly string $name,
         public readonly string $source,
+        public readonly string $path,
         public readonly array $arguments,
         public readonly ReturnValue $result,
         public readonly ?ValidationRule $validation,
@@ -52,25 +55,28 @@ final class HandlerPlan
         if ($isRaw && ($takesRequest || $arguments === [])) {
             return $this->handler;
         }
-        [$handler, $result] = [$this->handler, $this->result];
+        [$handler, $result, $failure] = [$this->handler, $this->result, $this->failure(...)];
 
-        return static function (Request $request) use ($handler, $arguments, $result): Response {
+        return static function (Request $request) use ($handler, $arguments, $result, $failure): Response {
             $values = [];
             foreach ($arguments as $argument) {
                 $values[] = $argument->value($request);
             }
             $returned = $handler(...$values);
-
-            return $returned instanceof Response ? $returned : $result->response($returned);
+            try {
+                return $returned instanceof Response ? $returned : $result->response($returned);
+            } catch (UnusableResultException $unusable) {
+                throw $failure($unusable);
+            }
         };
     }
 
     /** @return \Closure(Request): Response */
     private function typed(?Validator $validator): \Closure
     {
-        [$handler, $arguments, $result, $rule, $refuse] = [$this->handler(), $this->arguments, $this->result, $this->validation, $this->refuse(...)];
+        [$handler, $arguments, $result, $rule, $refuse, $failure] = [$this->handler(), $this->arguments, $this->result, $this->validation, $this->refuse(...), $this->failure(...)];
 
-        return static function (Request $request) use ($handler, $arguments, $result, $rule, $refuse, $validator): Response {
+        return static function (Request $request) use ($handler, $arguments, $result, $rule, $refuse, $failure, $validator): Response {
             $request->answersProblems = true;
             $values = [];
             try {
@@ -84,8 +90,11 @@ final class HandlerPlan
                 throw new InvalidRequestException(422, $faults);
             }
             $returned = $handler(...$values);
-
-            return $returned instanceof Response ? $returned : $result->response($returned);
+            try {
+                return $returned instanceof Response ? $returned : $result->response($returned);
+            } catch (UnusableResultException $unusable) {
+                throw $failure($unusable);
+            }
         };
     }
 
@@ -106,6 +115,11 @@ final class HandlerPlan
                     : $invalid;
             }
         };
+    }
+
+    private function failure(UnusableResultException $unusable): \TypeError
+    {
+        return $unusable->error($this);
     }
 
     /** Collects the faults of all arguments, at most 100. */

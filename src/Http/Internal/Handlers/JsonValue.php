@@ -8,6 +8,7 @@ use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\DateTime;
 use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\UnsupportedClassException;
+use Weft\Internal\Printable;
 use Weft\Runtime\Task;
 
 /**
@@ -18,6 +19,8 @@ use Weft\Runtime\Task;
 final class JsonValue
 {
     private const MAX_DEPTH = 256;
+    /** Of a text, in an error. */
+    private const SHOWN_BYTES = 40;
 
     private static ?Compiler $compiler = null;
 
@@ -27,19 +30,23 @@ final class JsonValue
         return self::$compiler ??= new Compiler();
     }
 
-    /** @throws \TypeError it is neither an object nor an array, or contains something that has no JSON */
+    /** @throws UnusableResultException it is neither an object nor an array, or contains something that has no JSON */
     public static function of(mixed $value): mixed
     {
         if (\is_array($value) || \is_object($value) && !$value instanceof \UnitEnum && !$value instanceof \DateTimeInterface) {
             return self::encode($value, 0);
         }
-        throw self::refused(\get_debug_type($value));
+        throw new UnusableResultException(match (true) {
+            \is_string($value) => 'returned string ("' . Printable::cut($value, self::SHOWN_BYTES) . '"); return Response::text($text), or an object or array for JSON',
+            \is_object($value) => 'returned ' . $value::class . ', which is a single value in JSON; return an object or array that contains it, or a Response',
+            default => 'returned ' . \get_debug_type($value) . (\is_scalar($value) ? ' (' . \var_export($value, true) . ')' : '') . '; return a Response, or an object or array for JSON',
+        });
     }
 
     private static function encode(mixed $value, int $depth): mixed
     {
         if (\is_array($value)) {
-            $depth < self::MAX_DEPTH || throw new \TypeError('The handler returned arrays nested more than ' . self::MAX_DEPTH . ' deep');
+            $depth < self::MAX_DEPTH || throw new UnusableResultException('returned arrays nested more than ' . self::MAX_DEPTH . ' deep');
             // Not in place: an element may be a reference, and writing to it would change the handler's array.
             $encoded = [];
             foreach ($value as $key => $item) {
@@ -50,10 +57,11 @@ final class JsonValue
         }
 
         return match (true) {
-            $value instanceof Task => throw self::refused('a task, which it must await,'),
+            $value instanceof Task => throw new UnusableResultException('returned a task' . ($depth === 0 ? '' : ' in its array') . '; return what await() of the task returns'),
+            $value instanceof \Generator => throw new UnusableResultException('returned a generator' . ($depth === 0 ? '; return Response::stream() with it to stream, or an array of its values' : ' in its array; return an array of its values')),
             $value instanceof \JsonSerializable, $value instanceof \stdClass, $value instanceof \BackedEnum, !\is_object($value) => $value,
             $value instanceof \DateTimeImmutable => self::time($value),
-            default => self::object($value),
+            default => self::object($value, $depth),
         };
     }
 
@@ -62,23 +70,18 @@ final class JsonValue
         try {
             return (new DateTime())->encode($value);
         } catch (MismatchException $mismatch) {
-            throw new \TypeError('The handler returned an invalid ' . $value::class . ": {$mismatch->problem}");
+            throw new UnusableResultException('returned an invalid ' . $value::class . ": {$mismatch->problem}");
         }
     }
 
-    private static function object(object $value): mixed
+    private static function object(object $value, int $depth): mixed
     {
         try {
             return self::compiler()->shape($value::class)->encode($value);
         } catch (UnsupportedClassException $unsupported) {
-            throw self::refused($value::class, ": {$unsupported->getMessage()}");
+            throw new UnusableResultException('returned ' . ($depth === 0 ? '' : 'an array with ') . "{$unsupported->class}, which cannot be encoded as JSON: {$unsupported->reason}");
         } catch (MismatchException $mismatch) {
-            throw new \TypeError("The handler returned an invalid " . $value::class . ": at {$mismatch->path()} {$mismatch->problem}");
+            throw new UnusableResultException('returned an invalid ' . $value::class . ": at {$mismatch->path()} {$mismatch->problem}");
         }
-    }
-
-    private static function refused(string $what, string $reason = ''): \TypeError
-    {
-        return new \TypeError("The handler returned {$what} instead of a Weft\Http\Response, an object or an array$reason");
     }
 }

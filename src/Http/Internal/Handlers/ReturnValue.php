@@ -6,6 +6,7 @@ namespace Weft\Http\Internal\Handlers;
 
 use Weft\Http\Response;
 use Weft\Internal\Codec\ClassCodec;
+use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\Type;
 
 /**
@@ -33,21 +34,27 @@ final class ReturnValue
     /**
      * An object or an array becomes JSON, null 204.
      *
-     * @throws \TypeError it can be neither
+     * @throws UnusableResultException it can be neither
      */
     public function response(mixed $value): Response
     {
         if ($value === null) {
             return new Response($this->isNothing && $this->status !== 200 ? $this->status : 204);
         }
-        if ($this->class !== null && \is_object($value) && $value::class === $this->class->class->name) {
-            return Response::json($this->class->encode($value), $this->status);
+        try {
+            return Response::json($this->class !== null && \is_object($value) && $value::class === $this->class->class->name ? $this->class->encode($value) : JsonValue::of($value), $this->status);
+        } catch (MismatchException $mismatch) {
+            throw new UnusableResultException('returned an invalid ' . \get_debug_type($value) . ": at {$mismatch->path()} {$mismatch->problem}");
+        } catch (\JsonException $fault) {
+            throw new UnusableResultException("returned data that cannot be encoded as JSON: {$fault->getMessage()}", previous: $fault);
         }
-
-        return Response::json(JsonValue::of($value), $this->status);
     }
 
-    /** The response to a handler whose signature says nothing about it. */
+    /**
+     * The response to a handler whose signature says nothing about it.
+     *
+     * @throws UnusableResultException
+     */
     public static function ofUndeclared(mixed $value): Response
     {
         return (new self())->response($value);
