@@ -22,7 +22,7 @@ final class Generators
     public static function refuse(\Closure $code, string $what): void
     {
         if ((new \ReflectionFunction($code))->isGenerator()) {
-            throw self::error($code, $what, 'is a generator');
+            throw self::error($code, $what, 'is a generator, which would return before its body runs');
         }
     }
 
@@ -34,12 +34,12 @@ final class Generators
     public static function refuseResult(mixed $returned, \Closure $code, string $what): void
     {
         if ($returned instanceof \Generator) {
-            throw self::error($code, $what, 'returned a generator');
+            throw self::error($code, $what, 'returned a generator, whose body has not run');
         }
     }
 
     private static function error(\Closure $code, string $what, string $deed): UsageError
     {
-        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$deed}, which would return before its body runs: call functions instead of `yield`");
+        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$deed}: call functions instead of `yield`");
     }
 }
