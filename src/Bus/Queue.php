@@ -97,13 +97,9 @@ final class Queue
     public function delete(bool $withMessages = false): void
     {
         $this->setup->persistence?->prepare();
-        try {
-            $messages = $this->depth();
-            $letters = $this->deadLetters()->count();
-        } catch (UndefinedQueueException) {
-            // The database may still have messages of it.
-            $messages = $letters = 0;
-        }
+        // Each of the two may be gone, and the database may still have messages of it.
+        $messages = self::countOf($this->depth(...));
+        $letters = self::countOf($this->deadLetters()->count(...));
         $retries = $this->setup->delays?->retries($this->name) ?? 0;
         $blocked = $this->setup->persistence?->keys->waitingIn($this->name) ?? 0;
         if (!$withMessages && $messages + $letters + $retries + $blocked > 0) {
@@ -112,6 +108,16 @@ final class Queue
         $this->setup->transport->delete($this->name);
         $this->setup->delays?->forgetRetries($this->name);
         $this->setup->persistence?->keys->forgetQueue($this->name);
+    }
+
+    /** @param \Closure(): int $count */
+    private static function countOf(\Closure $count): int
+    {
+        try {
+            return $count();
+        } catch (UndefinedQueueException) {
+            return 0;
+        }
     }
 
     /**

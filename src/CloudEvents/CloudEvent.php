@@ -266,7 +266,7 @@ final class CloudEvent
         $data = $name = $start = null;
         $depth = $at = 0;
         while (($at += \strcspn($event, '"{}[]:,', $at)) < \strlen($event)) {
-            $token = $event[$at] === '"' && \preg_match('/"[^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+"/As', $event, $string, 0, $at) === 1 ? $string[0] : $event[$at];
+            $token = $event[$at] === '"' ? self::stringAt($event, $at) : $event[$at];
             $depth += match ($token) {
                 '{', '[' => 1,
                 '}', ']' => -1,
@@ -284,6 +284,17 @@ final class CloudEvent
         }
 
         return $data;
+    }
+
+    /** The string that begins with the quotation mark at this place, in valid JSON. PCRE's limit of backtracking forbids a pattern. */
+    private static function stringAt(string $event, int $start): string
+    {
+        $at = $start + 1;
+        while ($event[$at += \strcspn($event, '"\\', $at)] === '\\') {
+            $at += 2;
+        }
+
+        return \substr($event, $start, $at + 1 - $start);
     }
 
     /** @param array<array-key, mixed> $attributes */

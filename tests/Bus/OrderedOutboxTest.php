@@ -25,6 +25,9 @@ use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\RecordingLogger;
 
+use function Weft\async;
+use function Weft\delay;
+
 require_once __DIR__ . '/Fixtures/ordered.php';
 
 /** Handlers of ordered messages that send ordered messages, which cannot be published at once. */
@@ -38,6 +41,8 @@ final class OrderedOutboxTest extends BusTestCase
     private array $published = [];
 
     private int $failures = 0;
+    /** Whether the broker rejects the messages by basic.nack, such as for a full queue; it is away otherwise. */
+    private bool $nacks = false;
     private SpyTransport $spy;
     private Database $database;
     private RecordingLogger $logger;
@@ -80,12 +85,36 @@ final class OrderedOutboxTest extends BusTestCase
             $this->failures = 1_000;
             $this->whenItFails(static fn() => null);
 
-            self::assertSame(0, $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 4.0, signals: false)));
-            self::assertTrue($this->logger->hasRecord('warning', 'Queue {queue} is not consumed before the ordered messages in the outbox are published'));
+            $consumer = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            while (!$this->logger->hasRecord('warning', 'Queue {queue} is not consumed before the ordered messages in the outbox are published')) {
+                delay(0.01);
+            }
+            $bus->stop();
+            self::assertSame(0, $consumer->await());
             self::assertSame([], $this->published);
             $this->failures = 0;
             self::drain($bus);
             self::assertSame([1, 2, 3], $this->published);
+        });
+    }
+
+    /** A full queue may be that of the handler itself: only its consumer makes room. */
+    public function testMessagesThatTheBrokerRejectsForNowHoldUpNoOthers(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = $this->bus();
+            $this->nacks = true;
+            $this->failures = \PHP_INT_MAX;
+            self::drain($bus);
+            self::assertSame([0, 3], [$bus->queue(self::QUEUE)->depth(), $this->database->execute('SELECT count(*) FROM weft_outbox')->value()]);
+            $bus->send(new Deposit('b', 4));
+            self::drain($bus);
+            self::assertSame([0, 4], [$bus->queue(self::QUEUE)->depth(), $this->database->execute('SELECT count(*) FROM weft_outbox')->value()]);
+            self::assertSame([], $this->published);
+            $this->failures = 0;
+            self::drain($bus);
+
+            self::assertSame([1, 2, 3, 4], $this->published);
         });
     }
 
@@ -155,7 +184,7 @@ final class OrderedOutboxTest extends BusTestCase
             if ($isEvent && $this->failures > 0) {
                 $this->failures--;
                 $then();
-                throw new PublishException('the broker is away');
+                throw new PublishException($this->nacks ? 'the queue is full' : 'the broker is away', nacked: $this->nacks);
             }
             $this->note($what, $messages);
         };

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Amqp\Connection;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -119,6 +120,67 @@ final class QueueTest extends BusTestCase
 
             self::assertSame([0, 1], [$delays->retries(self::QUEUE), $delays->retries('other')]);
             $queue->delete();
+        });
+    }
+
+    public function testAQueueOfWhichOneHalfIsGoneIsNotDeletedWithTheMessagesOfTheOther(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect($this->brokerDsn())->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $operator = Connection::connect($this->brokerDsn());
+            $queue = $bus->queue(self::QUEUE);
+            foreach ([self::QUEUE => [0, 1], self::QUEUE . '.dead' => [1, 0]] as $gone => $left) {
+                $queue->declare();
+                $bus->send(self::customer(1));
+                self::drain($bus);
+                $bus->send(self::customer(2));
+                $operator->deleteQueue($gone);
+                try {
+                    $queue->delete();
+                    self::fail("$gone is gone, and the other one has a message");
+                } catch (QueueNotEmptyException $refused) {
+                    self::assertStringContainsString("has {$left[0]} messages, {$left[1]} dead letters", $refused->getMessage());
+                }
+                $queue->delete(withMessages: true);
+            }
+            $operator->close();
+        });
+    }
+
+    public function testAConsumerOfADeletedQueueForgetsItsBlockedKeys(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $handled = [];
+            $bus = Bus::connect(new Memory(), $database)->handlers(new class ($handled) {
+                public function __construct(private array &$handled) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 0, on: [\RuntimeException::class])]
+                public function withdraw(Withdraw $command): void
+                {
+                    $this->handled[] = $command->number;
+                    $command->number === 1 && throw new \RuntimeException('no');
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $consumer = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+            $bus->sendAll([new Withdraw('bob', 1), new Withdraw('bob', 2)]);
+            $waiting = static fn(): int => $database->execute('SELECT count(*) FROM weft_blocked_messages')->value();
+            while ($waiting() === 0) {
+                delay(0.005);
+            }
+            // What delete() does in another process.
+            $database->execute('DELETE FROM weft_blocked_keys');
+            $database->execute('DELETE FROM weft_blocked_messages');
+            $bus->send(new Withdraw('bob', 3));
+            while (\count($handled) < 2) {
+                delay(0.005);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame([[1, 3], 0], [$handled, $waiting()]);
         });
     }
 

@@ -74,7 +74,7 @@ final class StandbyTest extends BusTestCase
             $foreign = $transport->consume(self::QUEUE, 1);
             $bus->send(new Deposit('a', 1));
 
-            self::assertSame(0, timeout(self::RETURNS_WITHIN, static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 1.5, signals: false))));
+            self::assertSame(0, timeout(self::RETURNS_WITHIN, static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(stopAfter: 5.0, signals: false))));
             self::assertCount(1, self::about('still has a consumer that does not hold the lock "queue customers"', $logger));
             $foreign->close();
             self::assertSame(1, self::drain($bus));

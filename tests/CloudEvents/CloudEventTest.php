@@ -99,6 +99,15 @@ final class CloudEventTest extends TestCase
         }
     }
 
+    /** More of them than the patterns of PCRE can go back. */
+    public function testAStringOfAMillionEscapesIsForwardedAsItWasRead(): void
+    {
+        $data = '{"text":"' . \str_repeat('\n', 1_000_001) . '}, x ,"}';
+        $event = CloudEvent::fromHttp(['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/b","type":"a","data":' . $data . '}');
+
+        self::assertTrue($event->body(ContentMode::Binary) === $data);
+    }
+
     /** @return iterable<string, array{string, ContentMode, ContentMode}> */
     public static function received(): iterable
     {

@@ -305,7 +305,8 @@ final class Dispatcher
      *
      * @param list<Outgoing> $messages
      * @param Worker|null    $inOrder  of a message in an order: the next of its key may send later ones, so this one is not done before its
-     *                                 own are published or the worker stops; the next worker first publishes what is left
+     *                                 own are published or the worker stops; the next worker first publishes what is left. What the broker
+     *                                 rejects, such as for a full queue, is not waited for: this consumer may be the one to make room
      * @throws UnroutableMessageException|PublishException only where they are not noted
      */
     public function publish(array $messages, ?Worker $inOrder = null): void
@@ -325,7 +326,7 @@ final class Dispatcher
                 $isRepeated || $this->setup->logger->error('{count} messages could not be published and stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
                 $isRepeated = true;
             }
-        } while ($inOrder !== null && $exception instanceof PublishException && !$exception->refused && $this->remain($messages, $inOrder));
+        } while ($inOrder !== null && $exception instanceof PublishException && !$exception->refused && !$exception->nacked && $this->remain($messages, $inOrder));
     }
 
     /**

@@ -18,9 +18,11 @@ use Weft\Runtime\Internal\InterruptedWork;
  */
 final class MessagesInFlight implements InterruptedWork
 {
+    /** @param \Closure(Coroutine, Delivery): bool $handles whether the task handles this message of the consumer */
     public function __construct(
         private readonly string $queue,
         private readonly LoggerInterface $logger,
+        private readonly \Closure $handles,
     ) {}
 
     public function describe(Coroutine $task): ?string
@@ -32,7 +34,7 @@ final class MessagesInFlight implements InterruptedWork
         $delivery = $task->args[0] ?? null;
 
         // The handler has entered a span of its own.
-        return $delivery instanceof Delivery ? "Message {$delivery->type} " . ($delivery->headers[Header::MESSAGE_ID] ?? '') : null;
+        return $delivery instanceof Delivery && ($this->handles)($task, $delivery) ? "Message {$delivery->type} " . ($delivery->headers[Header::MESSAGE_ID] ?? '') : null;
     }
 
     public function fate(): string

@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\ExitHandler;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
@@ -88,7 +89,7 @@ final class Worker
     {
         $watch = $this->options->signals ? detach($this->watchSignals(...)) : null;
         $lifetime = $this->options->stopAfter === null ? null : detach($this->stopAfter(...), $this->options->stopAfter);
-        $messages = new MessagesInFlight($this->queue, $this->logger);
+        $messages = new MessagesInFlight($this->queue, $this->logger, fn(Coroutine $task, Delivery $delivery): bool => ($this->tasks[$delivery->tag] ?? null) === $task);
         ExitHandler::watch($messages);
         try {
             scope(function (Scope $scope): void {

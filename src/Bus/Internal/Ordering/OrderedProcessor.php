@@ -61,9 +61,7 @@ final class OrderedProcessor
     {
         $this->learn($worker);
         $id = Persistence::idOf($delivery->headers);
-        if (isset($this->blockedBy[$key]) && $this->blockedBy[$key] !== $id) {
-            $this->wait($delivery, $key, $worker);
-
+        if (isset($this->blockedBy[$key]) && $this->blockedBy[$key] !== $id && $this->wait($delivery, $key, $worker)) {
             return;
         }
         $outcome = $this->turn($this->handling, $delivery, $key, $worker);
@@ -75,16 +73,23 @@ final class OrderedProcessor
         }
     }
 
-    private function wait(Delivery $delivery, string $key, Worker $worker): void
+    /** @return bool false when the key is not blocked any more */
+    private function wait(Delivery $delivery, string $key, Worker $worker): bool
     {
+        $isBlocked = true;
         try {
-            $this->insist($worker, function () use ($key, $delivery): void {
-                $this->keys->add($this->queue, $key, $delivery);
-                $this->consumer->ack($delivery);
+            $this->insist($worker, function () use ($key, $delivery, &$isBlocked): void {
+                $isBlocked = $this->keys->add($this->queue, $key, $delivery);
+                $isBlocked && $this->consumer->ack($delivery);
             });
         } catch (DuplicateMessageIdException $duplicate) {
             $this->handling->refuse($delivery, $duplicate);
         }
+        if (!$isBlocked) {
+            unset($this->blockedBy[$key]);
+        }
+
+        return $isBlocked;
     }
 
     /** Handles the messages of a key that was released elsewhere; the key is reserved. */

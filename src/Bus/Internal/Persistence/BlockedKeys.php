@@ -97,17 +97,20 @@ final class BlockedKeys
     public function forgetQueue(string $queue): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
-            $transaction->execute('DELETE FROM weft_blocked_messages WHERE queue = ?', [$queue]);
+            // A consumer that adds a message to a key meanwhile looks for the key afterwards.
             $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ?', [$queue]);
+            $transaction->execute('DELETE FROM weft_blocked_messages WHERE queue = ?', [$queue]);
         });
     }
 
     /**
      * Appends a message to those that wait for its key. A message that is waiting already keeps its position.
      *
+     * @return bool false when the key is not blocked any more, because its queue was deleted: the message does not wait
+     *
      * @throws DuplicateMessageIdException when another one of the same id waits
      */
-    public function add(string $queue, string $key, Delivery $delivery): void
+    public function add(string $queue, string $key, Delivery $delivery): bool
     {
         $id = Persistence::idOf($delivery->headers);
         try {
@@ -121,6 +124,12 @@ final class BlockedKeys
             }
             // It was stored before, and its acknowledgement was lost.
         }
+        if ($this->database->execute('SELECT 1 FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key])->value() !== null) {
+            return true;
+        }
+        $this->database->execute('DELETE FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id]);
+
+        return false;
     }
 
     /** @return list<Delivery> the first that wait, with tags below 0: no broker gives such */

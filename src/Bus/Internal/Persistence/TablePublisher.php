@@ -205,7 +205,7 @@ final class TablePublisher
 
             return $rows;
         } catch (UnroutableMessageException | PublishException $failed) {
-            if ($failed instanceof PublishException && !$failed->refused) {
+            if ($failed instanceof PublishException && !$failed->refused && !$failed->nacked) {
                 throw $failed;
             }
             if (\count($rows) === 1) {

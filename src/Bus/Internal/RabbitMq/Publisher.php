@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
 use Weft\Amqp\BrokerException;
+use Weft\Amqp\MessageNackedException;
 use Weft\Amqp\MessageReturnedException;
 use Weft\UsageError;
 use Weft\Bus\Header;
@@ -212,7 +213,7 @@ final class Publisher
     /** A failure that concerns only this message counts as refused: headers beyond one frame, or a body beyond the broker's limit. */
     private static function failed(string $where, AmqpException|UsageError $exception): PublishException
     {
-        return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError);
+        return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError, nacked: $exception instanceof MessageNackedException);
     }
 
     #[WaitsFor('RabbitMQ to open a channel')]
