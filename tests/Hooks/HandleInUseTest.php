@@ -329,6 +329,69 @@ final class HandleInUseTest extends TestCase
         self::assertSame([], $pdo->query("SELECT statement FROM pg_prepared_statements WHERE statement LIKE 'SELECT $1%'")->fetchAll());
     }
 
+    public function testAStatementWithPropertiesThatIsDroppedMeanwhileKeepsThemUntilItIsFreed(): void
+    {
+        self::needs('pdo_pgsql');
+        [$pdo, $holder, $lock] = self::lockedDatabase();
+        $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithProperties::class, []]);
+        $statement = $pdo->prepare('SELECT 1');
+        $statement->declared = [new \stdClass()];
+        $statement->dynamic = [new \stdClass()];
+        $weak = \WeakReference::create($statement->dynamic[0]);
+        self::assertCount(3, \get_object_vars($statement));
+        $first = async(static fn(): mixed => $pdo->query("SELECT pg_advisory_lock($lock), 7")->fetchColumn(1));
+        self::waits($first);
+
+        unset($statement);
+        for ($pass = 0; $pass < 3; $pass++) {
+            gc_collect_cycles();
+        }
+
+        $holder->query("SELECT pg_advisory_unlock($lock)");
+        self::assertSame(7, $first->await());
+        self::assertNull($weak->get());
+    }
+
+    public function testAPreparedStatementOfSqliteIsDroppedWhileAnotherTaskWaitsInItsConnection(): void
+    {
+        self::needs('sqlite3');
+        $file = (string) \tempnam(\sys_get_temp_dir(), 'weft');
+        [$holder, $sqlite] = [new \SQLite3($file), new \SQLite3($file)];
+        $holder->exec('CREATE TABLE numbers (number INTEGER)');
+        $sqlite->busyTimeout(60_000);
+        $statement = $sqlite->prepare('SELECT 1 FROM numbers');
+        $holder->exec('BEGIN IMMEDIATE');
+        $first = async(static fn(): bool => $sqlite->exec('INSERT INTO numbers VALUES (1)'));
+        self::waits($first);
+
+        unset($statement);
+        $holder->exec('COMMIT');
+
+        self::assertTrue($first->await());
+        self::assertTrue($sqlite->close());
+        $holder->close();
+        \unlink($file);
+    }
+
+    public function testWhatIsReleasedAfterAnInterruptedReleaseKeepsItsConnection(): void
+    {
+        self::needs('pdo_pgsql');
+        $pdo = self::lockedDatabase()[0];
+        $work = static function () use ($pdo): void {
+            $statement = $pdo->prepare('SELECT ?::int');
+            $statement->execute([1]);
+            $pipe = \popen('exec sleep 60', 'r');
+            $pipe = null;
+        };
+        try {
+            timeout(0.05, $work);
+            self::fail('no timeout');
+        } catch (TimeoutException) {
+        }
+
+        self::assertSame([1, 2], [$pdo->query('SELECT 1')->fetchColumn(), $pdo->query('SELECT 2')->fetchColumn()]);
+    }
+
     public function testAnObjectWhoseReleaseWaitsIsNotFoundByOtherTasksAndItsHandleIsInUse(): void
     {
         self::needs('pdo_pgsql');
@@ -853,4 +916,12 @@ final class HandleInUseTest extends TestCase
             self::markTestSkipped("needs the extension $extension");
         }
     }
+}
+
+#[\AllowDynamicProperties]
+final class StatementWithProperties extends \PDOStatement
+{
+    public mixed $declared = null;
+
+    protected function __construct() {}
 }

@@ -411,7 +411,16 @@ final class MisbehaviourTest extends HttpTestCase
 
     public function testDataThatHasNoJsonIsToldWithThePlaceOfTheValue(): void
     {
-        foreach (['at $.people[1].name' => ['people' => [['name' => 'Ada'], ['name' => "\xff"]]], 'at $' => "\xff", 'at a key of $.a' => ['a' => ["\xff" => 1]], 'at $.o.rate' => ['o' => (object) ['rate' => \NAN]]] as $place => $data) {
+        // It is encoded by its properties.
+        $itself = new class implements \JsonSerializable {
+            public string $name = "\xff";
+
+            public function jsonSerialize(): static
+            {
+                return $this;
+            }
+        };
+        foreach (['at $.itself.name' => ['itself' => $itself], 'at $.people[1].name' => ['people' => [['name' => 'Ada'], ['name' => "\xff"]]], 'at $' => "\xff", 'at a key of $.a' => ['a' => ["\xff" => 1]], 'at $.o.rate' => ['o' => (object) ['rate' => \NAN]]] as $place => $data) {
             try {
                 Response::json($data);
                 self::fail($place);

@@ -13,6 +13,8 @@
 typedef struct {
 	/* Whether calls of libraries suspend it: a `weft_hook_state` of hooks/suspend.c. */
 	int hook_state;
+	/* Where the last wait was interrupted. */
+	const zend_execute_data *interrupted_in;
 	/* The innermost wrapped call in progress: hooks/calls.c. */
 	struct frame *call;
 	/* What the engine had in the middle of a call when the fiber was left, or NULL: hooks/state.c. */

@@ -280,6 +280,7 @@ static const struct rule rules[] = {
 	/* One task may read a stream while another one writes it. */
 	{NULL, "fread", HANDLE_RESOURCE, READ},
 	{NULL, "fgets", HANDLE_RESOURCE, READ},
+	{NULL, "feof", HANDLE_RESOURCE, READ},
 	{NULL, "fgetc", HANDLE_RESOURCE, READ},
 	{NULL, "fgetcsv", HANDLE_RESOURCE, READ},
 	{NULL, "fscanf", HANDLE_RESOURCE, READ},
@@ -1325,7 +1326,7 @@ static const struct rule guarded_classes[] = {
 	{"mysqli_stmt", NULL, HANDLE_MYSQLI_STMT, ALL},
 	{"mysqli_result", NULL, HANDLE_MYSQLI_RESULT, ALL},
 	{"sqlite3", NULL, HANDLE_SQLITE, ALL},
-	{"sqlite3stmt", NULL, HANDLE_SQLITE_STMT, ALL},
+	/* Not SQLite3Stmt: its release asks nobody, and its connection keeps its address. */
 	{"sqlite3result", NULL, HANDLE_INNER, ALL},
 	{"amqpconnection", NULL, HANDLE_OBJECT, ALL},
 	{"amqpchannel", NULL, HANDLE_AMQP, ALL},
@@ -1447,6 +1448,16 @@ static zend_object *move_contents(zend_object *object, unsigned char handle)
 	swap(from, to, object->handlers->offset);
 	swap(&object->properties, &other->properties, sizeof(object->properties));
 	swap(object->properties_table, other->properties_table, properties * sizeof(zval));
+	if (other->properties != NULL) {
+		zval *value;
+
+		/* A table of the properties points to those that are declared. */
+		ZEND_HASH_FOREACH_VAL(other->properties, value) {
+			if (Z_TYPE_P(value) == IS_INDIRECT) {
+				ZVAL_INDIRECT(value, other->properties_table + (Z_INDIRECT_P(value) - object->properties_table));
+			}
+		} ZEND_HASH_FOREACH_END();
+	}
 	replace_address(handle, to, other, from);
 	GC_ADD_FLAGS(other, IS_OBJ_DESTRUCTOR_CALLED);
 	return other;
@@ -1525,6 +1536,10 @@ static void free_guarded(zend_object *object)
 		of->free(object);
 		return;
 	}
+	if (EG(exception) != NULL && !weft_call_is_running()) {
+		/* What was interrupted is over: this is what its exception leaves behind. */
+		weft_forget_interruption();
+	}
 	begin(&frame, &of->function);
 	frame.freed = object;
 	frame.execute_data = EG(current_execute_data);
@@ -1580,6 +1595,25 @@ static uint32_t hold_objects_in_use(zend_object ***held)
 	return count;
 }
 
+/* Whether a call is suspended in the handle of an object, and not only in a stream: there are many objects to look at. */
+static bool is_object_in_use(void)
+{
+	const struct frame *frame;
+
+	for (frame = suspended; frame != NULL; frame = frame->after) {
+		switch (frame->function->handle) {
+			case HANDLE_NONE:
+			case HANDLE_RESOURCE:
+			case HANDLE_SECOND:
+			case HANDLE_COPY:
+				break;
+			default:
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Garbage cannot be parked: what it refers to may be garbage as well, whose memory the collector frees. While its handle is in use, an object is
  * no garbage.
@@ -1587,7 +1621,7 @@ static uint32_t hold_objects_in_use(zend_object ***held)
 static int collect_cycles(void)
 {
 	zend_object **held = NULL;
-	uint32_t count = zend_hash_num_elements(&claims) > 0 && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
+	uint32_t count = is_object_in_use() && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
 	int collected = next_collect_cycles();
 
 	/* The collector may have been called from anywhere: nothing may suspend here. */
@@ -1685,6 +1719,11 @@ static struct frame *running(void)
 	struct frame *frame = weft_slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
 
 	return frame != NULL && frame->execute_data == EG(current_execute_data) ? frame : NULL;
+}
+
+bool weft_call_is_running(void)
+{
+	return running() != NULL;
 }
 
 bool weft_call_keeps_shared_handle(void)

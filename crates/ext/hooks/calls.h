@@ -14,6 +14,9 @@ void weft_calls_request_shutdown(void);
 /* To be called when an event loop starts, before tasks use objects of libraries. */
 void weft_calls_find_handlers(void);
 
+/* Whether the function that runs, or the release of an object, is a call with a handle. */
+bool weft_call_is_running(void);
+
 /* Whether the task is in a call on a handle that tasks share between calls: while it is suspended, they get an error. */
 bool weft_call_keeps_shared_handle(void);
 

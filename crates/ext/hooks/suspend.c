@@ -67,6 +67,18 @@ static bool is_exit(const zend_object *exception)
 	return zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
 }
 
+static bool is_in_function(void)
+{
+	const zend_execute_data *frame = EG(current_execute_data);
+	return frame != NULL && frame->func != NULL && !ZEND_USER_CODE(frame->func->type);
+}
+
+/* Whether the call whose wait was interrupted goes on, or one around it, and not a release of what the exception leaves behind. */
+static bool is_interrupted_here(void)
+{
+	return weft_call_is_running() || (is_in_function() && weft_fiber_of(&EG(active_fiber)->context)->interrupted_in == EG(current_execute_data));
+}
+
 bool weft_is_forked(void)
 {
 	return hooks.is_forked;
@@ -81,7 +93,7 @@ weft_mode weft_mode_here(weft_group group)
 	if (state == WEFT_FIBER_FOREIGN) {
 		return WEFT_BLOCK;
 	}
-	if (EG(exception) != NULL && state == WEFT_FIBER_INTERRUPTED) {
+	if (EG(exception) != NULL && state == WEFT_FIBER_INTERRUPTED && is_interrupted_here()) {
 		return WEFT_FAIL;
 	}
 	bool is_refused = (EG(exception) != NULL && is_exit(EG(exception)))
@@ -201,7 +213,9 @@ static zend_long await_operation(int64_t operation)
 	weft_call_resumed();
 	if (EG(exception) != NULL) {
 		weft_wait_cancel(operation);
-		set_fiber_state(WEFT_FIBER_INTERRUPTED);
+		/* A resource that code of PHP has released is gone with this wait. The next release is of another one, whose connection is intact. */
+		set_fiber_state(is_in_function() || weft_call_is_running() ? WEFT_FIBER_INTERRUPTED : WEFT_FIBER_HOOKED);
+		weft_fiber_of(&EG(active_fiber)->context)->interrupted_in = EG(current_execute_data);
 		zval_ptr_dtor(&outcome);
 		return WEFT_INTERRUPTED;
 	}
@@ -276,7 +290,12 @@ bool weft_give_way(weft_mode mode)
 
 bool weft_give_way_before_call(void)
 {
-	return hooks.calls_in_a_row < CALLS_IN_A_ROW || weft_give_way(weft_mode_here(WEFT_SOCKETS));
+	if (hooks.calls_in_a_row < CALLS_IN_A_ROW || weft_give_way(weft_mode_here(WEFT_SOCKETS))) {
+		return true;
+	}
+	/* No library has begun to wait. */
+	weft_forget_interruption();
+	return false;
 }
 
 weft_end weft_wait_for(int descriptor, short events, weft_deadline deadline)

@@ -26,8 +26,14 @@ final class JsonFault
 
     private static function place(mixed $value, string $path, int $depth): string
     {
-        while ($value instanceof \JsonSerializable) {
-            $value = $value->jsonSerialize();
+        while ($value instanceof \JsonSerializable && $depth < self::MAX_DEPTH) {
+            $serialized = $value->jsonSerialize();
+            if ($serialized === $value) {
+                // It is encoded by its properties.
+                break;
+            }
+            $value = $serialized;
+            $depth++;
         }
         if ($depth === self::MAX_DEPTH || !\is_array($value) && !\is_object($value)) {
             return $path;
