@@ -334,6 +334,7 @@ final class HandleInUseTest extends TestCase
         self::needs('pdo_pgsql');
         [$pdo, $holder, $lock] = self::lockedDatabase();
         $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithProperties::class, []]);
+        /** @var StatementWithProperties $statement */
         $statement = $pdo->prepare('SELECT 1');
         $statement->declared = [new \stdClass()];
         $statement->dynamic = [new \stdClass()];
