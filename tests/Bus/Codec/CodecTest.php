@@ -257,7 +257,7 @@ final class CodecTest extends TestCase
             [
             'Untyped' => ['public $value;', 'property $value has no type'],
             'Union' => ['public int|string $value;', 'has the type string|int; of union types only ?T'],
-            'MisspeltType' => ['public Itemm $value;', 'property $value contains Weft\Tests\Bus\Codec\Itemm, a class that does not exist'],
+            'MisspeltType' => ['public Itemm $value;', 'property $value contains Weft\Tests\Bus\Codec\Declared\Itemm, a class that does not exist'],
             'PlainArray' => ['public array $value;', 'property $value is a plain array; declare its elements'],
             'VagueArray' => ['/** @var array<Item> */ public array $value;', 'documented as array<Item>'],
             'ArrayOfArrays' => ['/** @var list<array> */ public array $value;', 'plain array'],
