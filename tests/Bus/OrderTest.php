@@ -190,6 +190,7 @@ final class OrderTest extends BusTestCase
             [, $database] = $this->place($place);
             (new Migrator($database))->ensure(Tables::component());
             $keys = new BlockedKeys($database);
+            $keys->block(self::QUEUE, 'a', 'id');
             // 1.5 MiB each, one of 5 MiB, and small ones.
             foreach ([3 << 19, 3 << 19, 3 << 19, 5 << 20, 10, 10] as $number => $bytes) {
                 $keys->add(self::QUEUE, 'a', new Delivery($number, 'deposit', \str_repeat('x', $bytes), [Header::MESSAGE_ID => "id {$number}"], false));
