@@ -293,7 +293,7 @@ final class TaskTest extends TestCase
         $program = Subprocess::run(<<<'PHP'
             run(function () {
                 async(function () { try { delay(60); } finally { delay(0.0); echo "cleaned up\n"; } });
-                delay(0.01);
+                yieldNow();
                 exit(3);
             });
             PHP);
@@ -461,7 +461,9 @@ final class TaskTest extends TestCase
                 $states = array_column(tasks(), 'state', 'id');
             });
             $ready = async(yieldNow(...))->id();
-            delay(0.001);
+            while ($states === []) {
+                delay(0.001);
+            }
             $states = $states[$ready];
         });
 
