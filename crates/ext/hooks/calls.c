@@ -401,7 +401,7 @@ struct frame {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
-	/* The object that PHP frees, where this is no call but the end of an object. */
+	/* The object that PHP frees; NULL in the frame of a call. */
 	zend_object *freed;
 	/* The function has no rule; the frame exists while it waits. */
 	bool is_unruled;
@@ -1326,7 +1326,7 @@ static const struct rule guarded_classes[] = {
 	{"mysqli_stmt", NULL, HANDLE_MYSQLI_STMT, ALL},
 	{"mysqli_result", NULL, HANDLE_MYSQLI_RESULT, ALL},
 	{"sqlite3", NULL, HANDLE_SQLITE, ALL},
-	/* Not SQLite3Stmt: its release asks nobody, and its connection keeps its address. */
+	/* Without SQLite3Stmt: its release sends no request, and its connection keeps the address of the object. */
 	{"sqlite3result", NULL, HANDLE_INNER, ALL},
 	{"amqpconnection", NULL, HANDLE_OBJECT, ALL},
 	{"amqpchannel", NULL, HANDLE_AMQP, ALL},

@@ -45,7 +45,7 @@ final class StreamedBody
     /**
      * @param iterable<string>|\Closure(BodyWriter): mixed $body
      *
-     * @throws UsageError a function returned something that is no chunks
+     * @throws UsageError a function returned something other than chunks
      */
     public static function copy(iterable|\Closure $body, BodyWriter $writer): void
     {

@@ -48,7 +48,7 @@ final class RegistrationTest extends TestCase
         yield 'no property' => [FindsNoProperty::class, 'correlates by the property $number, which ' . OrderPlaced::class . ' does not have'];
         yield 'a private method' => [Hidden::class, 'Hidden::start() is not public'];
         yield 'an unknown parameter' => [AsksForMore::class, 'has the parameter $heap (SplHeap), which cannot be resolved; available are SagaContext, Context, Transaction, Database'];
-        yield 'state that is no JSON' => [HoldsAClosure::class, 'Class ' . HoldsAClosure::class . ' cannot be a saga: property $closure', InvalidMessageClassError::class];
+        yield 'state without a JSON form' => [HoldsAClosure::class, 'Class ' . HoldsAClosure::class . ' cannot be a saga: property $closure', InvalidMessageClassError::class];
     }
 
     public function testASagaRegisteredAsAnObjectIsToldToBeRegisteredByItsClass(): void

@@ -20,7 +20,7 @@ final class RuntimeOptions
     }
 
     /**
-     * Those of a command: `bin/console` may run in another runtime, which tells nobody what its options are.
+     * The options for a command. `bin/console` may run in another runtime, which does not pass them on.
      *
      * @param string $directory of the project
      */
