@@ -13,7 +13,8 @@ final class Reference
 {
     /** Namespaces with pages of their own that are written by hand. */
     private const PAGES = [
-        'Weft' => 'app', 'Weft\Amqp' => 'amqp', 'Weft\Bus' => 'bus', 'Weft\Bus\Saga' => 'sagas', 'Weft\EventSourcing' => 'event-sourcing',
+        'Weft' => 'app', 'Weft\Amqp' => 'amqp', 'Weft\Bus' => 'bus', 'Weft\Bus\Saga' => 'sagas',
+        'Weft\Bus\Serializer' => 'bus-messages', 'Weft\Bus\Transport' => 'bus-transports', 'Weft\EventSourcing' => 'event-sourcing',
         'Weft\Grpc' => 'grpc', 'Weft\Http' => 'http', 'Weft\Lock' => 'locks', 'Weft\Pool' => 'pool', 'Weft\Protobuf' => 'protobuf',
         'Weft\Runtime' => 'runtime', 'Weft\Sql' => 'sql', 'Weft\Testing' => 'testing', 'Weft\Workers' => 'operations', 'Weft\Cli' => 'cli',
     ];
@@ -176,15 +177,5 @@ final class Reference
     private static function title(string $page): string
     {
         return \str_replace('-', ' ', $page);
-    }
-
-    private static function value(mixed $default): string
-    {
-        return $default === null || $default === [] ? '' : '`' . (\is_string($default) ? $default : (string) \json_encode($default)) . '`';
-    }
-
-    private static function sentence(string $text): string
-    {
-        return \rtrim($text, '.') . '.';
     }
 }
