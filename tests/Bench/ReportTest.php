@@ -168,7 +168,7 @@ final class ReportTest extends TestCase
         $this->open('alone.html', self::DESKTOP, 'light');
 
         self::assertSame([], $this->complaints());
-        self::assertStringContainsString('What one server of Weft bears', self::$browser->evaluate('document.querySelector("#grpc").innerText'));
+        self::assertStringContainsString('The limits of one server of Weft', self::$browser->evaluate('document.querySelector("#grpc").innerText'));
     }
 
     public function testABenchmarkWithoutChartsOfItsOwnIsATable(): void
