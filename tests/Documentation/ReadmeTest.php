@@ -7,6 +7,7 @@ namespace Weft\Tests\Documentation;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
+use Weft\Bench\Server;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Cli\Weft;
 use Weft\Tests\Timing;
@@ -16,8 +17,6 @@ require_once __DIR__ . '/../../bench/autoload.php';
 /** Does what README.md says, except for the build. */
 final class ReadmeTest extends TestCase
 {
-    private const DEMO_APPLICATION = 'hello';
-
     private string $directory;
 
     protected function setUp(): void
@@ -35,14 +34,14 @@ final class ReadmeTest extends TestCase
     public function testTheFirstStepsAnswerWhatThePageSays(): void
     {
         $page = self::page();
-        self::assertStringContainsString("\nbin/weft new ../" . self::DEMO_APPLICATION . ' && cd ../' . self::DEMO_APPLICATION . ' ', $page);
+        self::assertStringContainsString("\nbin/weft new ../hello && cd ../hello ", $page);
         self::assertStringContainsString("\n../weft/bin/weft run app.php --watch ", $page);
         \preg_match_all('/^(curl localhost:8080.*?) +# (.+)$/m', $page, $calls, \PREG_SET_ORDER);
         self::assertCount(3, $calls);
 
-        self::assertSame(0, Weft::run(['new', "{$this->directory}/" . self::DEMO_APPLICATION])->exitCode);
+        self::assertSame(0, Weft::run(['new', "{$this->directory}/hello"])->exitCode);
         $address = '127.0.0.1:' . Port::free();
-        $application = new Supervised("{$this->directory}/" . self::DEMO_APPLICATION . '/app.php', ['--watch'], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
+        $application = new Supervised("{$this->directory}/hello/app.php", ['--watch'], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
         $application->wait('is ready');
         foreach ($calls as [, $command, $answer]) {
             $call = \str_replace(['curl localhost:8080', '\n'], ["curl -s --max-time 60 http://{$address}", ''], $command);
@@ -56,25 +55,22 @@ final class ReadmeTest extends TestCase
     public function testTheApplicationOfThePageStoresEachCustomerOnce(): void
     {
         self::assertSame(1, \preg_match('/^```php\n(.*?)^```$/ms', self::page(), $program));
-        $address = '127.0.0.1:' . Port::free();
+        $port = Port::free();
         \mkdir("{$this->directory}/app");
-        \file_put_contents("{$this->directory}/app/app.php", \str_replace(
-            ['127.0.0.1:8080', 'sqlite:customers.db'],
-            [$address, "sqlite:{$this->directory}/customers.db"],
-            $program[1],
-        ));
-        $application = new Supervised("{$this->directory}/app/app.php");
-        $application->wait('is ready');
-        $post = static fn(string $body): HttpAnswer => HttpAnswer::of("http://{$address}/customers", ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => $body]);
+        \file_put_contents("{$this->directory}/app/app.php", \str_replace(['8080', 'sqlite:customers.db'], [(string) $port, "sqlite:{$this->directory}/customers.db"], $program[1]));
+        $log = "{$this->directory}/log";
+        $application = Server::start([\PHP_BINARY, '-d', 'extension=' . Weft::library(), "{$this->directory}/app/app.php"], [], $log, $port);
+        try {
+            $post = static fn(string $body): HttpAnswer => HttpAnswer::of("http://127.0.0.1:{$port}/customers", ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => $body]);
+            self::assertSame(202, $post('{"name": "Ada", "email": "ada@example.org"}')->status);
+            self::assertSame(422, $post('{"name": "Ada"}')->status);
+            Timing::until(static fn(): bool => \str_contains((string) \file_get_contents($log), "A mail to ada@example.org\n"), 'the mail');
+        } finally {
+            $application->stop();
+        }
 
-        self::assertSame(202, $post('{"name": "Ada", "email": "ada@example.org"}')->status);
-        self::assertSame(422, $post('{"name": "Ada"}')->status);
-        $customers = fn(): array => (new \PDO("sqlite:{$this->directory}/customers.db"))->query('SELECT email, name FROM customers')->fetchAll(\PDO::FETCH_NUM);
-        Timing::until(static fn(): bool => $customers() === [['ada@example.org', 'Ada']], 'the customer');
-
-        $application->signal(\SIGTERM);
-        self::assertSame(0, $application->end());
-        self::assertStringContainsString('A mail to ada@example.org', $application->other);
+        $customers = (new \PDO("sqlite:{$this->directory}/customers.db"))->query('SELECT email, name FROM customers')->fetchAll(\PDO::FETCH_NUM);
+        self::assertSame([['ada@example.org', 'Ada']], $customers);
     }
 
     private static function page(): string
