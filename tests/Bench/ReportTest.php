@@ -134,7 +134,7 @@ final class ReportTest extends TestCase
         $matrix = self::$browser->evaluate('[...document.querySelectorAll("#bus h3")].find((title) => title.textContent.startsWith("Persistent")).parentElement.innerText');
         self::assertStringContainsString('persistent, confirms on', $matrix);
         self::assertStringContainsString('Machine, versions and command', $matrix);
-        $bounds = self::$browser->evaluate('[...document.querySelectorAll("#grpc h3")].find((title) => title.textContent.startsWith("What one")).parentElement.innerText');
+        $bounds = self::$browser->evaluate('[...document.querySelectorAll("#grpc h3")].find((title) => title.textContent.startsWith("The limits of one")).parentElement.innerText');
         self::assertStringContainsString("10,000 idle connections\t20.4 KiB each\tat most 20 KiB\tNO", $bounds);
         self::assertStringContainsString('commands in flight', self::$browser->evaluate('document.querySelector("#scale").innerText'));
     }
