@@ -142,11 +142,11 @@ test-server-model: ## explore a million random schedules of the server core
 	@cargo test --locked --release --package weft-core --lib -- --ignored server::
 
 .PHONY: test-properties
-test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of inputs that are wrong (CASES=100000 of each kind)
+test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of malformed inputs (CASES=100000 of each kind)
 	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile malformed_input
 
 .PHONY: fuzz
-fuzz: ## feed the decoders of gRPC and Protocol Buffers damage for an hour each, or FOR=SECONDS; a failure names its seed
+fuzz: ## feed the decoders of gRPC and Protocol Buffers malformed input for an hour each, or FOR=SECONDS; a failure names its seed
 	@WEFT_FUZZ_SECONDS=$(or $(FOR),3600) cargo test --locked --release --package weft-core --lib --test grpc -- \
 		protobuf::fuzz:: damage:: no_template_and_no_path
 
@@ -274,13 +274,13 @@ bench-grpc: ## measure Weft, grpc-go, tonic and grpc-js as gRPC servers (SHORT=1
 	@$(SUITE) --only=grpc
 
 .PHONY: bench-grpc-bounds
-bench-grpc-bounds: ## measure what one gRPC server bears: tail, a million messages, distance, idle connections, an hour of load (SOAK=SECONDS)
+bench-grpc-bounds: ## measure the limits of one gRPC server: tail, a million messages, distance, idle connections, an hour of load (SOAK=SECONDS)
 	@scripts/setup demo bench
 	@$(MAKE) build
 	@bench/grpc/bounds --soak=$(or $(SOAK),3600)
 
 .PHONY: bench-pool
-bench-pool: ## measure what the pool is worth: five published loads against MariaDB, also for Swoole where SWOOLE_EXTENSION names it (SHORT=1: half a minute)
+bench-pool: ## measure the gain from the pool: five published loads against MariaDB, also for Swoole where SWOOLE_EXTENSION names it (SHORT=1: half a minute)
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@$(SUITE) --only=pool

@@ -21,7 +21,8 @@ final class Pages
         foreach ($this->files('bench', 'md') as $file) {
             if (!\str_ends_with($file, '.template.md')) {
                 $name = \dirname(\substr($file, \strlen('bench/')));
-                $this->places[$file] = $name === '.' ? 'benchmarks/index.md' : "benchmarks/$name.md";
+                $page = \basename($file, '.md');
+                $this->places[$file] = $name === '.' ? 'benchmarks/index.md' : "benchmarks/$name" . ($page === 'README' ? '' : "-$page") . '.md';
             }
         }
         $this->places['CHANGELOG.md'] = 'changelog.md';

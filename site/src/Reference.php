@@ -8,14 +8,15 @@ use Symfony\Component\Console\Command\Command;
 use Weft\Cli\Program;
 use Weft\Internal\ErrorDocumentation;
 
-/** The generated reference: a page for each namespace, and the tables of options, exceptions, metrics and commands. */
+/** The generated reference: a page for each namespace, and the tables of options, exceptions and metrics. */
 final class Reference
 {
     /** Namespaces with pages of their own that are written by hand. */
     private const PAGES = [
-        'Weft' => 'app', 'Weft\Amqp' => 'amqp', 'Weft\Bus' => 'bus', 'Weft\Bus\Saga' => 'sagas', 'Weft\EventSourcing' => 'event-sourcing',
+        'Weft' => 'app', 'Weft\Amqp' => 'amqp', 'Weft\Bus' => 'bus', 'Weft\Bus\Saga' => 'sagas',
+        'Weft\Bus\Serializer' => 'bus-messages', 'Weft\Bus\Transport' => 'bus-transports', 'Weft\EventSourcing' => 'event-sourcing',
         'Weft\Grpc' => 'grpc', 'Weft\Http' => 'http', 'Weft\Lock' => 'locks', 'Weft\Pool' => 'pool', 'Weft\Protobuf' => 'protobuf',
-        'Weft\Runtime' => 'runtime', 'Weft\Sql' => 'sql', 'Weft\Testing' => 'testing', 'Weft\Workers' => 'operations', 'Weft\Cli' => 'operations',
+        'Weft\Runtime' => 'runtime', 'Weft\Sql' => 'sql', 'Weft\Testing' => 'testing', 'Weft\Workers' => 'operations', 'Weft\Cli' => 'cli',
     ];
     private const GENERATED = '<!-- Generated from the sources by site/build. -->';
 
@@ -47,7 +48,6 @@ final class Reference
         $pages['options.md'] = $this->options();
         $pages['exceptions.md'] = $this->exceptions();
         $pages['metrics.md'] = $this->metrics();
-        $pages['commands.md'] = $this->commands();
         $pages['index.md'] = $this->index($namespaces);
 
         return \array_map(static fn(string $page): string => self::GENERATED . "\n\n" . \rtrim($page) . "\n", $pages);
@@ -62,7 +62,7 @@ final class Reference
         ], $namespaces);
 
         return "# API\n\nEvery public class, from its source. "
-            . "All [options](options.md), [exceptions](exceptions.md), [metrics](metrics.md) and [commands](commands.md) have tables of their own. "
+            . "All [options](options.md), [exceptions](exceptions.md) and [metrics](metrics.md) have tables of their own. "
             . "Classes that are [generated](generated.md) from Google's `.proto` files are apart.\n\n"
             . Markdown::table(['namespace', 'introduced in'], $rows);
     }
@@ -127,7 +127,7 @@ final class Reference
             $class->isInterface() ? '' : Markdown::link('cause and fix', '../../errors/' . ErrorDocumentation::ofClass($class->getName())->name . '.md'),
         ], $this->classes->throwables());
 
-        return "# Exceptions\n\nA name that ends in `Exception` is a failure at run time; one that ends in `Error` is a mistake of the program and not there to be caught.\n\n"
+        return "# Exceptions\n\nA name that ends in `Exception` is a failure at run time; one that ends in `Error` is a mistake of the program: do not catch it, correct the program.\n\n"
             . Markdown::table(['class of `Weft\\`', 'extends', '', ''], $rows);
     }
 
@@ -139,28 +139,6 @@ final class Reference
         }
 
         return "# Metrics\n\n[Running Weft](../operations.md#metrics) explains labels and the endpoint.\n\n" . Markdown::table(['name', 'type', ''], $rows);
-    }
-
-    private function commands(): string
-    {
-        $parts = [];
-        foreach (self::all() as $name => $command) {
-            $definition = $command->getDefinition();
-            $rows = [];
-            foreach ($definition->getArguments() as $argument) {
-                $rows[] = ["`{$argument->getName()}`", $argument->isRequired() ? 'required' : self::value($argument->getDefault()), $argument->getDescription()];
-            }
-            foreach ($definition->getOptions() as $option) {
-                $rows[] = ['`--' . $option->getName() . ($option->acceptValue() ? '=' . \strtoupper($option->getName()) : '') . '`', $option->acceptValue() ? self::value($option->getDefault()) : '', $option->getDescription()];
-            }
-            $parts[] = "## weft $name {: #" . \strtr($name, ':', '-') . ' }';
-            $parts[] = self::sentence($command->getDescription());
-            $parts[] = Markdown::code("weft $name " . $definition->getSynopsis(true), 'text');
-            $parts[] = $rows === [] ? '' : Markdown::table(['', 'default', ''], $rows);
-            $parts[] = \preg_replace('/<[^>]+>/', '', $command->getProcessedHelp() === $command->getDescription() ? '' : $command->getProcessedHelp()) ?? '';
-        }
-
-        return "# Commands\n\n`vendor/bin/weft list` lists the commands; `weft help COMMAND` describes one. Every command has `-q`, `-v`, `--no-ansi` and `--help`.\n\n" . \implode("\n\n", \array_filter($parts));
     }
 
     /** @return array<string, Command> by name; those that every Symfony console has are left out */
@@ -199,15 +177,5 @@ final class Reference
     private static function title(string $page): string
     {
         return \str_replace('-', ' ', $page);
-    }
-
-    private static function value(mixed $default): string
-    {
-        return $default === null || $default === [] ? '' : '`' . (\is_string($default) ? $default : (string) \json_encode($default)) . '`';
-    }
-
-    private static function sentence(string $text): string
-    {
-        return \rtrim($text, '.') . '.';
     }
 }

@@ -41,7 +41,7 @@ final class Site
             $this->pages["reference/api/$file"] = $page;
         }
         $this->pages['reference/index.md'] .= "\n## API\n\nFrom the sources: [every public class](api/index.md), [options](api/options.md), [exceptions](api/exceptions.md), "
-            . "[metrics](api/metrics.md), [commands](api/commands.md).\n";
+            . "[metrics](api/metrics.md).\n";
         $this->pages['benchmarks/index.md'] = (string) \preg_replace(
             '/^# .+\n\n/',
             "$0**[Charts of all published results](" . \basename(self::CHARTS) . ")**, with every run to filter and to save. The tables are on the pages of this section.\n\n",

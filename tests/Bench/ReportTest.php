@@ -134,7 +134,7 @@ final class ReportTest extends TestCase
         $matrix = self::$browser->evaluate('[...document.querySelectorAll("#bus h3")].find((title) => title.textContent.startsWith("Persistent")).parentElement.innerText');
         self::assertStringContainsString('persistent, confirms on', $matrix);
         self::assertStringContainsString('Machine, versions and command', $matrix);
-        $bounds = self::$browser->evaluate('[...document.querySelectorAll("#grpc h3")].find((title) => title.textContent.startsWith("What one")).parentElement.innerText');
+        $bounds = self::$browser->evaluate('[...document.querySelectorAll("#grpc h3")].find((title) => title.textContent.startsWith("The limits of one")).parentElement.innerText');
         self::assertStringContainsString("10,000 idle connections\t20.4 KiB each\tat most 20 KiB\tNO", $bounds);
         self::assertStringContainsString('commands in flight', self::$browser->evaluate('document.querySelector("#scale").innerText'));
     }
@@ -168,7 +168,7 @@ final class ReportTest extends TestCase
         $this->open('alone.html', self::DESKTOP, 'light');
 
         self::assertSame([], $this->complaints());
-        self::assertStringContainsString('What one server of Weft bears', self::$browser->evaluate('document.querySelector("#grpc").innerText'));
+        self::assertStringContainsString('The limits of one server of Weft', self::$browser->evaluate('document.querySelector("#grpc").innerText'));
     }
 
     public function testABenchmarkWithoutChartsOfItsOwnIsATable(): void

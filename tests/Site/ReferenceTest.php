@@ -159,17 +159,6 @@ final class ReferenceTest extends TestCase
         }
     }
 
-    public function testEveryCommandHasASectionWithItsOptions(): void
-    {
-        foreach (Reference::all() as $name => $command) {
-            $section = \explode("\n## ", (string) \strstr(self::$pages['commands.md'], "## weft $name {"))[0];
-            self::assertNotSame('', $section, $name);
-            foreach ($command->getDefinition()->getOptions() as $option) {
-                self::assertStringContainsString("`--{$option->getName()}", $section, $name);
-            }
-        }
-    }
-
     public function testEveryLinkOfTheReferenceLeadsToAPage(): void
     {
         foreach (self::$pages as $file => $page) {

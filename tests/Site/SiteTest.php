@@ -99,7 +99,7 @@ final class SiteTest extends TestCase
     /** @return list<string> */
     private static function documents(): array
     {
-        $files = [self::ROOT . '/README.md', self::ROOT . '/CONTRIBUTING.md', self::ROOT . '/CHANGELOG.md', ...(\glob(self::ROOT . '/bench/*.md') ?: []), ...(\glob(self::ROOT . '/bench/*/README.md') ?: [])];
+        $files = [self::ROOT . '/README.md', self::ROOT . '/CONTRIBUTING.md', self::ROOT . '/CHANGELOG.md', ...(\glob(self::ROOT . '/bench/*.md') ?: []), ...(\glob(self::ROOT . '/bench/*/{README,notes}.md', \GLOB_BRACE) ?: [])];
         foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::ROOT . '/docs', \FilesystemIterator::SKIP_DOTS)) as $file) {
             $file->getExtension() !== 'md' || $files[] = $file->getPathname();
         }

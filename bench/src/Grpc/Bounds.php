@@ -18,7 +18,7 @@ use Weft\Bench\Machine;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
-/** What one server of Weft bears: streams on a connection, its tail under load, long calls, distance, idle connections, time. */
+/** The limits of one server of Weft: streams on a connection, its tail under load, long calls, distance, idle connections, time. */
 final class Bounds
 {
     public const USAGE = <<<'USAGE'

@@ -76,7 +76,7 @@ final class BoundsResults
         $versions = Page::versions($this->versions);
 
         return <<<MARKDOWN
-            ## What one server bears
+            ## The limits of one server
 
             Weft alone, the same server on one core, beside the targets. Machine: {$this->machine}. Versions: $versions.
 

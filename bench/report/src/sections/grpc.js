@@ -59,7 +59,7 @@ function bears({ bounds: rows, streams }, result) {
     return element(
         'div',
         {},
-        element('h3', {}, 'What one server of Weft bears'),
+        element('h3', {}, 'The limits of one server of Weft'),
         table('Measured, beside what was wanted', ['what', 'measured', 'wanted', 'met'], rows, 'words'),
         series.length === 0 ? null : percentiles('Latency by percentile: Get, by the number of streams that share a connection', series),
         origin(result),
