@@ -7,11 +7,13 @@ namespace Weft\Bridge\Doctrine;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
 use Doctrine\DBAL\ParameterType;
 use Weft\Bridge\Doctrine\Internal\VersionedConnection;
+use Weft\Bridge\Internal\Literal;
 use Weft\Pool\PoolException;
 use Weft\Sql\Database;
 use Weft\Sql\Driver as Kind;
 use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\SqlException;
+use Weft\UsageError;
 
 use function Weft\shield;
 
@@ -64,10 +66,11 @@ final class Connection implements VersionedConnection
         try {
             // PostgreSQL keeps the last value of a sequence in the session.
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $inserts && $this->kind() === Kind::Postgres);
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
-        if ($inserts && $columns === []) {
+        if ($columns === [] && ($inserts || $this->kind() === Kind::Mysql)) {
+            // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE.
             $this->lastId = $id;
         }
 
@@ -78,11 +81,8 @@ final class Connection implements VersionedConnection
     public function quote($value, $type = ParameterType::STRING): string
     {
         $text = (string) $value;
-        if ($this->kind() === Kind::Mysql) {
-            return "'" . \strtr($text, ['\\' => '\\\\', "'" => "\\'", '"' => '\\"', "\0" => '\\0', "\n" => '\\n', "\r" => '\\r', "\x1a" => '\\Z']) . "'";
-        }
 
-        return "'" . \str_replace("'", "''", $text) . "'";
+        return $this->kind() === Kind::Mysql ? Literal::ofMysql($text) : Literal::of($text);
     }
 
     /**
@@ -116,7 +116,7 @@ final class Connection implements VersionedConnection
     {
         try {
             $this->session->begin();
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
         $this->inTransaction = true;
@@ -128,7 +128,7 @@ final class Connection implements VersionedConnection
         $this->inTransaction = false;
         try {
             $this->session->commit();
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
     }
@@ -140,7 +140,7 @@ final class Connection implements VersionedConnection
         try {
             // A cancelled task must not leave the transaction open.
             shield($this->session->rollBack(...));
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
     }
@@ -155,7 +155,7 @@ final class Connection implements VersionedConnection
                 Kind::Mysql => 'SELECT VERSION()',
                 Kind::Sqlite => 'SELECT sqlite_version()',
             })->value();
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
     }

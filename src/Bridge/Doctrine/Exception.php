@@ -8,6 +8,7 @@ use Doctrine\DBAL\Driver\AbstractException;
 use Weft\Pool\PoolException;
 use Weft\Sql;
 use Weft\Sql\SqlException;
+use Weft\UsageError;
 
 /**
  * A failure of the database as DBAL's exception converters know it: by SQLSTATE for PostgreSQL, by error number for MySQL, by message
@@ -16,7 +17,7 @@ use Weft\Sql\SqlException;
 final class Exception extends AbstractException
 {
     /** @internal */
-    public static function of(SqlException|PoolException $failure): self
+    public static function of(SqlException|PoolException|UsageError $failure): self
     {
         $state = $failure instanceof SqlException ? $failure->sqlState : null;
         $code = (int) $failure->getCode();

@@ -12,6 +12,7 @@ use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Laravel\Console\ServeCommand;
 use Weft\Bridge\Laravel\Console\WorkCommand;
 use Weft\Bridge\Laravel\Database\Connector;
+use Weft\Bridge\Laravel\Database\SQLiteConnection;
 use Weft\Bridge\Laravel\Internal\Connections;
 use Weft\Bridge\Laravel\Internal\Octane;
 use Weft\Bridge\Laravel\Queue\WeftConnector;
@@ -29,6 +30,9 @@ final class WeftServiceProvider extends ServiceProvider
         if (\extension_loaded('weft') && Setting::boolean('"enabled" of "database" in config/weft.php', Setting::given($this->app->make('config')->get('weft.database.enabled')) ?? true)) {
             foreach (['pgsql', 'mysql', 'mariadb', 'sqlite'] as $driver) {
                 $this->app->bind("db.connector.$driver", static fn($app): Connector => $app->make(Connector::class));
+            }
+            if (Connection::getResolver('sqlite') === null) {
+                Connection::resolverFor('sqlite', static fn(mixed ...$arguments): Connection => new SQLiteConnection(...$arguments));
             }
         }
         $this->app->resolving('db', static function (DatabaseManager $manager): void {

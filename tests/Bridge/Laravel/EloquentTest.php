@@ -15,13 +15,18 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bridge\Laravel\Database\Connector;
 use Weft\Bridge\Laravel\Database\Pdo;
+use Weft\Bridge\Laravel\Database\SQLiteConnection;
+use Weft\Bridge\Laravel\Internal\Databases as LaravelDatabases;
 use Weft\Runtime\Channel;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\Database;
 use Weft\Tests\Sql\Support\Databases;
 use Weft\UsageError;
 
 use function Weft\all;
 use function Weft\async;
 use function Weft\run;
+use function Weft\timeout;
 
 require_once __DIR__ . '/autoload.php';
 
@@ -342,6 +347,150 @@ final class EloquentTest extends TestCase
             self::assertInstanceOf(Pdo::class, $pdo);
             $pdo->reset();
         }
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testAConnectionIsUsableAfterATimeoutInANestedTransaction(string $kind): void
+    {
+        $connection = $this->connection($kind, true, 1);
+        $slow = $kind === 'postgres' ? 'select pg_sleep(60)' : 'select sleep(60)';
+        $nested = static fn() => $connection->transaction(static fn() => $connection->transaction(static fn() => $connection->select($slow)));
+
+        $thrown = run(static function () use ($nested): ?\Throwable {
+            try {
+                timeout(0.1, $nested);
+            } catch (\Throwable $thrown) {
+                return $thrown;
+            }
+
+            return null;
+        });
+
+        self::assertNotNull($thrown);
+        self::assertSame(0, $connection->transactionLevel());
+        self::assertEquals(1, $connection->selectOne('select 1 as one')->one);
+        self::assertSame('done', $connection->transaction(static fn(): string => 'done'));
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testAConnectionIsUsableAfterATimeoutOfAStatementInASessionWithSettings(string $kind): void
+    {
+        $connection = $this->connection($kind, true, 1);
+        $connection->statement($kind === 'postgres' ? "set application_name = 'mine'" : 'set @a = 1');
+        try {
+            run(static fn() => timeout(0.1, static fn() => $connection->select($kind === 'postgres' ? 'select pg_sleep(60)' : 'select sleep(60)')));
+            self::fail('the statement was not cancelled');
+        } catch (TimeoutException | QueryException) {
+        }
+
+        self::assertEquals(1, $connection->selectOne('select 1 as one')->one);
+    }
+
+    public function testAStatementInATransactionIsPreparedAnewAfterItsTableHasChanged(): void
+    {
+        $connection = $this->connection('postgres', true, 1);
+        $connection->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+        $connection->table('items')->insert(['id' => 1]);
+        $work = static fn() => $connection->transaction(static function () use ($connection): int {
+            $connection->select('select 1');
+
+            return $connection->table('items')->where('id', 1)->get()->count();
+        });
+        self::assertSame(1, $work());
+        $this->connection('postgres', true, 2)->getSchemaBuilder()->table('items', static fn(Blueprint $table) => $table->string('name')->nullable());
+
+        try {
+            $work();
+            self::fail('the outdated statement was answered: the test shows nothing');
+        } catch (QueryException $stale) {
+            self::assertSame('0A000', $stale->getCode());
+        }
+        self::assertSame(1, $work());
+    }
+
+    public function testAllTablesOfAnOpenSqliteFileAreDropped(): void
+    {
+        $file = \tempnam(\sys_get_temp_dir(), 'weft-fresh');
+        try {
+            $connection = new SQLiteConnection(static fn(): Pdo => (new Connector())->connect(['driver' => 'sqlite', 'database' => $file]), $file, '', ['driver' => 'sqlite']);
+            $schema = $connection->getSchemaBuilder();
+            $make = static function () use ($schema, $connection): void {
+                $connection->statement('PRAGMA foreign_keys = ON');
+                $schema->create('authors', static function (Blueprint $table): void {
+                    $table->increments('id');
+                });
+                $schema->create('books', static function (Blueprint $table): void {
+                    $table->increments('id');
+                    $table->unsignedInteger('author_id')->index();
+                    $table->foreign('author_id')->references('id')->on('authors');
+                });
+                $connection->statement('create view titles as select id from books');
+                $connection->table('authors')->insert(['id' => 1]);
+                $connection->table('books')->insert(['id' => 1, 'author_id' => 1]);
+            };
+            foreach (['first', 'again'] as $time) {
+                $make();
+                $schema->dropAllViews();
+                $schema->dropAllTables();
+                self::assertFalse($schema->hasTable('authors'), $time);
+                self::assertSame([], $connection->select("select name from sqlite_master where name not like 'sqlite_%'"), $time);
+            }
+            $make();
+            self::assertSame(1, $connection->table('books')->count());
+            self::assertSame('ok', $connection->selectOne('PRAGMA integrity_check')->integrity_check);
+        } finally {
+            \array_map('unlink', (array) \glob("$file*"));
+        }
+    }
+
+    public function testATextIsQuotedWhateverTheModeOfTheServerSaysOfBackslashes(): void
+    {
+        foreach (['', 'NO_BACKSLASH_ESCAPES'] as $mode) {
+            $connection = $this->connection('mariadb', true, 1, ['modes' => [$mode]]);
+            foreach (['\\', "\\' OR 1=1 -- ", "it's", "a\nb\0c\x1a\"", 'é\\é'] as $text) {
+                self::assertSame($text, $connection->selectOne("select {$connection->getPdo()->quote($text)} as text")->text, "$mode: $text");
+            }
+            $connection->disconnect();
+        }
+    }
+
+    public function testTheLastIdOfMariaDbIsThatOfTheLastStatementAsWithPdo(): void
+    {
+        $ids = [];
+        foreach ([false, true] as $onWeft) {
+            $connection = $this->connection('mariadb', $onWeft, 1);
+            $schema = $connection->getSchemaBuilder();
+            $schema->dropIfExists('counted');
+            $schema->dropIfExists('plain');
+            $schema->create('counted', static function (Blueprint $table): void {
+                $table->increments('id');
+                $table->string('name')->unique();
+            });
+            $schema->create('plain', static fn(Blueprint $table) => $table->integer('id')->primary());
+            foreach ([
+                "insert into counted (name) values ('a')", "insert into counted (name) values ('b')", 'insert into plain values (5)', "insert ignore into counted (name) values ('a')",
+                "/* c */ insert into counted (name) values ('c')", "update counted set name = 'd' where name = 'a'", 'update counted set id = last_insert_id(2026) where id = 1',
+            ] as $sql) {
+                $connection->unprepared($sql);
+                $ids[(int) $onWeft][] = [$sql, (string) $connection->getPdo()->lastInsertId()];
+            }
+            $connection->disconnect();
+        }
+
+        self::assertSame($ids[0], $ids[1]);
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testTasksThatConnectAtOnceShareOnePool(string $kind): void
+    {
+        $configuration = $this->configuration($kind) + ['pool' => ['name' => \uniqid('shared')]];
+
+        $databases = run(static fn(): array => all(\array_fill(0, 5, static fn(): Database => LaravelDatabases::of($configuration))));
+
+        self::assertCount(1, \array_unique(\array_map(\spl_object_id(...), $databases)));
     }
 
     /** From Laravel 12 on, with PHP 8.4, SQLiteConnection begins so. */

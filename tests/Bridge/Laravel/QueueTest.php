@@ -146,6 +146,7 @@ final class QueueTest extends TestCase
         $again = $queue->pop($this->name('a'));
 
         self::assertSame('1', $again?->getRawBody());
+        self::assertSame(2, $again->attempts(), 'an attempt that was begun counts');
         $again->delete();
         self::assertNull($queue->pop($this->name('a')));
     }
@@ -182,6 +183,7 @@ final class QueueTest extends TestCase
         }, 'the job comes again');
 
         self::assertSame('1', $again?->getRawBody());
+        self::assertSame(2, $again->attempts(), 'an attempt that was begun counts');
         $again->delete();
         self::assertNull($queue->pop($this->name('a')));
     }

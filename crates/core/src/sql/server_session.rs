@@ -21,6 +21,8 @@ pub(super) struct ServerSession<S: Server> {
     in_transaction: Cell<bool>,
     /// The reason why the transaction or other state of the session is lost.
     lost: RefCell<Option<Error>>,
+    /// How often the session was reset: what a statement has begun before is not of the session any more.
+    resets: Cell<u64>,
 }
 
 impl<S: Server> Default for ServerSession<S> {
@@ -29,6 +31,7 @@ impl<S: Server> Default for ServerSession<S> {
             held: Mutex::new(None),
             in_transaction: Cell::new(false),
             lost: RefCell::new(None),
+            resets: Cell::new(0),
         }
     }
 }
@@ -85,6 +88,7 @@ impl<S: Server> ServerSession<S> {
         };
         lease.set_statement(&statement.source);
         let wanted = self.in_transaction.get();
+        let resets = self.resets.get();
         let guard = CancelGuard {
             lost: &self.lost,
             is_stateful: wanted || lease.holds_state(),
@@ -94,6 +98,10 @@ impl<S: Server> ServerSession<S> {
         let outcome = lease.run_statement(&statement, begin).await;
         let is_stateful = guard.is_stateful;
         guard.disarm();
+        if self.resets.get() != resets {
+            // The pool undoes and cleans what the statement leaves in its connection.
+            return outcome.flatten();
+        }
         match outcome {
             Ok(result) => {
                 let keeps = keep || self.in_transaction.get() || lease.holds_state();
@@ -150,8 +158,9 @@ impl<S: Server> ServerSession<S> {
         Ok(())
     }
 
-    /// Rolls back and returns the connection to the pool, which cleans it. A running statement keeps its connection.
+    /// Rolls back and returns the connection to the pool, which cleans it. A running statement keeps its connection until it has ended.
     pub(super) fn reset(&self) {
+        self.resets.set(self.resets.get() + 1);
         self.in_transaction.set(false);
         self.lost.take();
         if let Ok(mut held) = self.held.try_lock() {

@@ -34,7 +34,14 @@ final class Databases
             return Database::connect($dsn, $pool);
         }
 
-        return self::$open[\serialize([$dsn, $pool])] ??= Database::connect($dsn, $pool);
+        $key = \serialize([$dsn, $pool]);
+        if (!isset(self::$open[$key])) {
+            $database = Database::connect($dsn, $pool);
+            // Connecting waits: of two that tasks have opened for one key, the first is shared.
+            isset(self::$open[$key]) ? $database->close() : self::$open[$key] = $database;
+        }
+
+        return self::$open[$key];
     }
 
     /** @param array<string, mixed> $params */

@@ -58,7 +58,8 @@ final class DatabaseException extends \PDOException implements Exception
         if ($failure instanceof Sql\TransactionOutcomeUnknownException) {
             return self::made('HY000', 2013, "Lost connection during COMMIT: $text", $failure);
         }
-        if ($failure instanceof Sql\ConnectionLostException) {
+        // A statement is cancelled by an exception of the task; this is a later one, whose session has ended with the cancelled one.
+        if ($failure instanceof Sql\ConnectionLostException || $failure instanceof Sql\StatementCancelledException) {
             return match ($driver) {
                 Driver::Mysql => self::made('HY000', 2006, "MySQL server has gone away: $text", $failure),
                 default => self::made('HY000', 7, "no connection to the server: $text", $failure),

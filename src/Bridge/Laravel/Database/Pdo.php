@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Laravel\Database;
 
+use Weft\Bridge\Internal\Literal;
 use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
@@ -103,7 +104,10 @@ final class Pdo extends \PDO
             throw $this->failed($failure);
         }
         $this->error = ['00000', null, null];
-        if ($inserts && $columns === [] && $id !== null) {
+        if ($columns === [] && $this->driver() === Driver::Mysql) {
+            // The server says it for each statement: 0 where it has made none, that of LAST_INSERT_ID(expression) also for an UPDATE.
+            $this->lastId = $id ?? 0;
+        } elseif ($inserts && $columns === [] && $id !== null) {
             $this->lastId = $id;
         }
 
@@ -112,11 +116,7 @@ final class Pdo extends \PDO
 
     public function quote(string $string, int $type = self::PARAM_STR): string
     {
-        if ($this->driver() === Driver::Mysql) {
-            return "'" . \strtr($string, ['\\' => '\\\\', "'" => "\\'", '"' => '\\"', "\0" => '\\0', "\n" => '\\n', "\r" => '\\r', "\x1a" => '\\Z']) . "'";
-        }
-
-        return "'" . \str_replace("'", "''", $string) . "'";
+        return $this->driver() === Driver::Mysql ? Literal::ofMysql($string) : Literal::of($string);
     }
 
     /** @param string|null $name of a sequence, PostgreSQL only */

@@ -55,7 +55,9 @@ final class Buses
         if (!isset(self::$open[$this->dsn])) {
             // Delayed jobs are stored in the database of the messages; RabbitMQ has queues for them.
             $database = \preg_match('/^(?:postgres|postgresql|pgsql|sqlite):/', $this->dsn) === 1 ? Database::connect($this->dsn) : null;
-            self::$open[$this->dsn] = [Dsn::connect($this->dsn, $database), $database];
+            $transport = Dsn::connect($this->dsn, $database);
+            // Connecting waits: another task may have been faster.
+            self::$open[$this->dsn] ??= [$transport, $database];
         }
 
         return self::$open[$this->dsn];

@@ -7,9 +7,9 @@ namespace Weft\Bridge\Laravel\Internal;
 use Illuminate\Database\Connection;
 use Illuminate\Database\MySqlConnection;
 use Illuminate\Database\PostgresConnection;
-use Illuminate\Database\SQLiteConnection;
 use Weft\Bridge\Laravel\Database\Connector;
 use Weft\Bridge\Laravel\Database\Pdo;
+use Weft\Bridge\Laravel\Database\SQLiteConnection;
 use Weft\UsageError;
 
 /**

@@ -33,7 +33,7 @@ final class Databases
     {
         [$driver, $dsn, $settings] = match ($config['driver'] ?? null) {
             'pgsql' => [Driver::Postgres, self::postgres($config), []],
-            'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config)), self::mysqlSettings($config)],
+            'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config) + self::logIn($config)), self::mysqlSettings($config)],
             'sqlite' => [Driver::Sqlite, self::sqlite($config), []],
             'weft' => [null, (string) ($config['dsn'] ?? throw new UsageError('A connection with the driver "weft" needs a "dsn", such as postgres://user:password@localhost/app')), []],
             default => throw new UsageError(\sprintf('The driver of a connection is "%s": Weft knows pgsql, mysql, mariadb, sqlite and weft', (string) ($config['driver'] ?? ''))),
@@ -50,10 +50,24 @@ final class Databases
                 return self::open($config, $dsn, $pool, $hooks);
             }
 
-            return self::$open[\serialize([$dsn, $settings, $pool])] ??= self::open($config, $dsn, $pool, $hooks);
+            $key = \serialize([$dsn, $settings, $pool]);
+
+            return self::$open[$key] ?? self::keep($key, self::open($config, $dsn, $pool, $hooks));
         } catch (SqlException | PoolException $failure) {
             throw DatabaseException::of($failure, $driver ?? Driver::Sqlite);
         }
+    }
+
+    /** Opening waits: of two that tasks have opened for one key, the first is shared. */
+    private static function keep(string $key, Database $database): Database
+    {
+        if (isset(self::$open[$key])) {
+            $database->close();
+
+            return self::$open[$key];
+        }
+
+        return self::$open[$key] = $database;
     }
 
     /** @param array<string, mixed> $config */
@@ -91,6 +105,8 @@ final class Databases
             'sslmode' => self::sslMode((string) ($config['sslmode'] ?? '')),
             'sslrootcert' => $config['sslrootcert'] ?? null,
             'application_name' => $config['application_name'] ?? null,
+            'require_auth' => $config['require_auth'] ?? null,
+            'channel_binding' => $config['channel_binding'] ?? null,
             'connect_timeout' => $config['connect_timeout'] ?? null,
             'options' => $options === [] ? null : \implode(' ', $options),
         ], static fn(mixed $value): bool => $value !== null && $value !== ''));
@@ -124,6 +140,25 @@ final class Databases
         }
 
         return ['sslmode' => self::option($options, 'SSL_VERIFY_SERVER_CERT') === false ? 'require' : 'verify-ca', 'sslrootcert' => $authority];
+    }
+
+    /**
+     * For servers that ask for the password without TLS: the two options that the error message of the refused log-in names.
+     *
+     * @param array<string, mixed> $config
+     *
+     * @return array<string, mixed>
+     */
+    private static function logIn(array $config): array
+    {
+        /** @var array<int, mixed> $options */
+        $options = $config['options'] ?? [];
+        $unverified = $config['allow_unverified_server'] ?? null;
+
+        return \array_filter([
+            'server_public_key' => $config['server_public_key'] ?? self::option($options, 'SERVER_PUBLIC_KEY'),
+            'allow_unverified_server' => \is_bool($unverified) ? ($unverified ? 'on' : 'off') : $unverified,
+        ], static fn(mixed $value): bool => $value !== null && $value !== '');
     }
 
     /** @param array<int, mixed> $options */

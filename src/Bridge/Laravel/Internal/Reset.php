@@ -198,9 +198,8 @@ final class Reset
 
     private static function releaseConnection(Connection $connection): void
     {
-        while ($connection->transactionLevel() > 0) {
-            $connection->rollBack();
-        }
+        // Not level by level: a session that has ended knows no savepoint.
+        $connection->transactionLevel() > 0 && $connection->rollBack(0);
         foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
             $pdo instanceof Pdo && $pdo->reset();
         }

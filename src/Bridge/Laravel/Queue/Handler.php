@@ -85,7 +85,12 @@ abstract class Handler
         $this->listening[$events] = true;
         $events->listen(JobFailed::class, static function (JobFailed $event): void {
             $job = $event->job;
-            $job->getContainer()->make('queue.failer')->log($event->connectionName, $job->getQueue(), $job->getRawBody(), $event->exception);
+            try {
+                $job->getContainer()->make('queue.failer')->log($event->connectionName, $job->getQueue(), $job->getRawBody(), $event->exception);
+            } catch (\Throwable $failure) {
+                $job instanceof WeftJob && $job->notStored($failure);
+                throw $failure;
+            }
         });
     }
 }

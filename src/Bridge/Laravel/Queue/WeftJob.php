@@ -18,6 +18,8 @@ final class WeftJob extends Job implements JobContract
 
     private float $delay = 0.0;
 
+    private ?\Throwable $unstored = null;
+
     /**
      * @internal made by {@see WeftQueue::pop()} and {@see Handler}
      *
@@ -95,15 +97,25 @@ final class WeftJob extends Job implements JobContract
         $this->atOnce && $this->finish();
     }
 
+    /** @internal it has failed, and is not among the failed jobs: it must stay in the queue */
+    public function notStored(\Throwable $why): void
+    {
+        $this->unstored = $why;
+    }
+
     /**
      * @internal acknowledges what was deleted, and sends again what was released
      *
      * @throws \LogicException the job is neither: it stays in the queue
+     * @throws \Throwable      the job has failed, and could not be stored among the failed jobs
      */
     public function finish(): void
     {
         if ($this->isFinished) {
             return;
+        }
+        if ($this->unstored !== null) {
+            throw $this->unstored;
         }
         if (!$this->isDeletedOrReleased()) {
             throw new \LogicException("The job {$this->resolveName()} has returned, and was neither deleted nor released");

@@ -115,6 +115,11 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
                 $this->container->make(ExceptionHandler::class)->report($undecodable);
                 continue;
             }
+            if ($taken[1]->redelivered) {
+                // The process that had it has ended with it. Laravel counts an attempt when it begins, so that `tries` also ends a job that kills its worker.
+                $popped->replace(new $message($message->payload, $message->attempts + 1), null);
+                continue;
+            }
 
             return new WeftJob($this->container, $this->connectionName, $name, $message, $popped, atOnce: true);
         }
@@ -141,7 +146,11 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
      */
     public function clear($queue): int
     {
-        return $this->bus()->queue($this->name($queue))->purge();
+        try {
+            return $this->bus()->queue($this->name($queue))->purge();
+        } catch (UndefinedQueueException) {
+            return 0;
+        }
     }
 
     /**

@@ -28,7 +28,9 @@ impl Connection {
     pub async fn run(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
         let fresh = self.status() == TransactionStatus::Idle;
         let mut outcome = self.run_once(batch, true).await?;
-        if fresh && self.forget_stale(&batch, &outcome) {
+        // In a transaction of the caller nothing can be repeated, but its next attempt is to prepare the statement anew.
+        let is_stale = self.forget_stale(&batch, &outcome);
+        if fresh && is_stale {
             if self.status() != TransactionStatus::Idle {
                 self.rollback().await?;
             }
@@ -72,7 +74,8 @@ impl Connection {
         Ok(outcome)
     }
 
-    /// Whether to run the batch again with newly prepared statements; it must have had no effect.
+    /// Forgets prepared statements that the server refuses because tables have changed. Returns whether there were any: where the batch has had no
+    /// effect, it can run again with newly prepared ones.
     fn forget_stale(&mut self, batch: &Batch<'_>, outcome: &Outcome) -> bool {
         let stale = outcome.failure.as_ref().filter(|failure| failure.stale);
         match stale.and_then(|failure| batch.statements.get(failure.at)) {
