@@ -28,6 +28,14 @@ final class Worker
         return \max(1, (int) \getenv('WEFT_WORKERS'));
     }
 
+    /** Seconds from the signal to stop until the supervisor kills this worker, `--drain-timeout`; null without a supervisor. */
+    public static function drainTimeout(): ?float
+    {
+        $seconds = \getenv('WEFT_DRAIN_TIMEOUT');
+
+        return self::isSupervised() && \is_numeric($seconds) ? (float) $seconds : null;
+    }
+
     public static function isSupervised(): bool
     {
         return Native\supervised();

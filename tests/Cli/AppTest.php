@@ -7,6 +7,8 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
+use Weft\Cli\RunCommand;
+use Weft\Workers\Internal\RunOptions;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -281,6 +283,40 @@ final class AppTest extends TestCase
         }
         self::assertStringNotContainsString('weft_bus_succeeded_total{type="Price"}', $text);
         self::assertStringNotContainsString('foreign', $text);
+    }
+
+    public function testUnfinishedWorkIsCancelledBeforeTheSupervisorKillsAWorkerByDefault(): void
+    {
+        $grace = (new \ReflectionParameter([\Weft\App::class, '__construct'], 'grace'))->getDefaultValue();
+        $drainTimeout = (new \ReflectionParameter([RunOptions::class, '__construct'], 'drainTimeout'))->getDefaultValue();
+
+        // onStop hooks have at least a second after the grace period.
+        self::assertGreaterThan($grace + 1.0, $drainTimeout);
+        self::assertSame($drainTimeout, (float) (new RunCommand())->getDefinition()->getOption('drain-timeout')->getDefault());
+    }
+
+    public function testAGraceThatIsNotShorterThanTheDrainTimeoutIsLoggedOnce(): void
+    {
+        $run = $this->start('--workers=2', '--drain-timeout=30');
+        $run->wait('is ready');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([
+            'The grace of the App is 30 s and --drain-timeout is 30 s: a worker with unfinished work is killed before that work is cancelled and the onStop hooks run. '
+            . 'Make --drain-timeout longer than the grace',
+        ], $run->all('The grace of the App'), $run->messages());
+    }
+
+    public function testAGraceThatIsShorterThanTheDrainTimeoutIsNotLogged(): void
+    {
+        $run = $this->start('--workers=1');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('The grace of the App'), $run->messages());
     }
 
     public function testAGraceIsNoNegativeTime(): void

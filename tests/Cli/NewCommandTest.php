@@ -135,7 +135,7 @@ final class NewCommandTest extends TestCase
                 'ExecReload=/bin/kill -HUP $MAINPID',
                 'WatchdogSec=30',
                 'Restart=on-failure',
-                'TimeoutStopSec=40',
+                'TimeoutStopSec=50',
                 'LimitNOFILE=65536',
                 'KillMode=mixed',
             ], \array_values($lines), $file);
