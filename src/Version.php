@@ -8,7 +8,7 @@ namespace Weft;
 final class Version
 {
     /** The version of the PHP library; the extension must have the same. */
-    public const LIBRARY = '0.1.0';
+    public const LIBRARY = '0.2.0-dev';
 
     /**
      * The native interface that the library calls: a hash of the files in `stubs/`. The extension must have the same, because

@@ -29,6 +29,37 @@ final class ProgramTest extends TestCase
         self::assertStringContainsString('version = "' . Version::LIBRARY . '"', $cargo);
     }
 
+    /** Unreleased changes have a version of their own, between that of the last release and that of the next one. */
+    public function testTheVersionIsThatOfTheChangelog(): void
+    {
+        \preg_match_all('/^## \[(.+)\]/m', (string) \file_get_contents(\dirname(__DIR__, 2) . '/CHANGELOG.md'), $sections);
+        [$newest, $before] = $sections[1];
+
+        if ($newest === 'Unreleased') {
+            self::assertTrue(\version_compare(Version::LIBRARY, $before, '>'), Version::LIBRARY . " comes after $before");
+            self::assertMatchesRegularExpression('/^\d+\.\d+\.\d+-(dev|alpha\d+|beta\d+|rc\d+)$/', Version::LIBRARY);
+        } else {
+            self::assertSame($newest, Version::LIBRARY);
+        }
+    }
+
+    /** Composer installs no development version unless a project asks for it: what is shown is the release to come. */
+    public function testTheDocumentationRequiresThisRelease(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        $release = \explode('-', Version::LIBRARY)[0];
+        $named = [];
+        foreach ([...\glob("$root/docs/*/*.md") ?: [], ...\glob("$root/examples/*/composer.json") ?: []] as $file) {
+            \preg_match_all('{"weft/\w+": "(\^?[\d.]+)"|\bweft[-_](\d+\.\d+\.\d+)[-_]}', (string) \file_get_contents($file), $found, \PREG_SET_ORDER);
+            foreach ($found as $match) {
+                $named[\end($match)][] = \basename($file);
+            }
+        }
+
+        \ksort($named);
+        self::assertSame([$release, '^' . \implode('.', \array_slice(\explode('.', $release), 0, 2))], \array_keys($named), (string) \json_encode($named));
+    }
+
     /** @dataProvider firstCalls */
     #[DataProvider('firstCalls')]
     public function testAProgramWithoutTheExtensionIsToldWhatIsMissing(string $program): void

@@ -173,6 +173,13 @@ final class ReleaseTest extends TestCase
         self::assertStringContainsString('.' . \PHP_EXTENSION_DIR . '/weft.so', $contents);
         self::assertStringContainsString('mods-available/weft.ini', $contents);
         self::assertMatchesRegularExpression('{^ ?Depends: phpapi-\d+}m', self::command(['dpkg-deb', '--info', ...$packages]));
+
+        // A development version or a release candidate is older than its release.
+        $version = self::command(['dpkg-deb', '--field', $packages[0], 'Version']);
+        self::assertStringContainsString("_{$version}_", $packages[0]);
+        self::assertSame(\str_replace('-', '~', Version::LIBRARY), $version);
+        $release = \explode('-', Version::LIBRARY)[0];
+        self::command(['dpkg', '--compare-versions', $version, $release === Version::LIBRARY ? 'eq' : 'lt', $release]);
     }
 
     public function testAnExtensionForAnotherPhpIsRefused(): void
