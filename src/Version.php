@@ -11,10 +11,10 @@ final class Version
     public const LIBRARY = '0.2.0-dev';
 
     /**
-     * The native interface that the library calls: a hash of the files in `stubs/`. The extension must have the same, because
+     * A hash of the files in `stubs/`, the interface of the extension that the library calls. The extension must have the same, because
      * between two releases the interface changes and the version does not.
      */
-    public const CONTRACT = '6376674e';
+    public const INTERFACE_HASH = '6be8958e';
 
     /** The version of the loaded extension, null where none is loaded. */
     public static function extension(): ?string
@@ -24,9 +24,9 @@ final class Version
         return $version === false ? null : $version;
     }
 
-    /** The native interface of the loaded extension; null without one, and of one that does not say it yet. */
-    public static function extensionContract(): ?string
+    /** The hash of the interface of the loaded extension; null without one, and of one that does not say it yet. */
+    public static function extensionInterfaceHash(): ?string
     {
-        return \function_exists('Weft\Native\contract') ? Native\contract() : null;
+        return \function_exists('Weft\Native\interfaceHash') ? Native\interfaceHash() : null;
     }
 }

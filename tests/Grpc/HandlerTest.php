@@ -183,7 +183,7 @@ final class HandlerTest extends GrpcTestCase
         $server = $this->serve('"get" => static function ($request, Call $call) { $call->trailer("Upper", "a"); return new User(); }');
 
         self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
-        self::assertTrue($server->awaitLog('"Upper" is no name of metadata'));
+        self::assertTrue($server->awaitLog('"Upper" is not a name of metadata'));
     }
 
     public function testAMessageThatCannotBeEncodedIsInternalWithALogLine(): void

@@ -221,7 +221,7 @@ impl Inner {
             *message.method_mut() = Method::POST;
             *message.uri_mut() = uri
                 .parse()
-                .map_err(|error| Status::internal(format!("\"{uri}\" is no address: {error}")))?;
+                .map_err(|error| Status::internal(format!("\"{uri}\" is not an address: {error}")))?;
             *message.headers_mut() = self.headers(&request);
             match connection.try_send_request(message).await {
                 Ok(response) => return Ok(response),
