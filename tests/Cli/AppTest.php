@@ -75,7 +75,7 @@ final class AppTest extends TestCase
         $run->wait('is ready');
 
         self::assertSame(500, self::get("http://$address/eat")[0]);
-        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of \d+ bytes exhausted~', $run->wait('this process ends')['message']);
+        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of \d+ bytes exhausted~', $run->wait('the process ends')['message']);
         // The process has gone by then: until that moment it may still have accepted a connection.
         $run->wait('is started again');
         self::assertSame([200, 'hello you'], self::get("http://$address/hello/you"));
