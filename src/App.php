@@ -145,18 +145,18 @@ final class App
      *
      * @param string $name in logs and in the task list
      * @param \Closure(): mixed $work
-     * @param Restart|null $restart by default after failures, with growing pauses of 1 to 60 seconds
+     * @param RestartPolicy|null $restart by default after failures, with growing pauses of 1 to 60 seconds
      *
      * @throws \Error the name is taken
      * @throws UsageError the work is a generator, which would return before its body runs
      */
-    public function task(string $name, \Closure $work, ?Restart $restart = null): static
+    public function task(string $name, \Closure $work, ?RestartPolicy $restart = null): static
     {
         if (isset($this->tasks[$name])) {
             throw new \Error("The application has a background task \"{$name}\" already");
         }
         Generators::refuse($work, "The background task \"{$name}\"");
-        $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? Restart::onFailure(), $this->logger);
+        $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? RestartPolicy::onFailure(), $this->logger);
 
         return $this;
     }

@@ -79,7 +79,7 @@ function detach(callable $main, mixed ...$args): Task
 {
     $scheduler = Scheduler::$current ?? throw new \Error('Weft\detach() needs a running event loop: call it inside Weft\run()');
 
-    return $scheduler->orphans->start($main, $args);
+    return $scheduler->detached->start($main, $args);
 }
 
 /**

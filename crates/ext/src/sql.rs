@@ -218,9 +218,9 @@ impl SqlDatabase {
         Ok(())
     }
 
-    pub fn suspend(&self) -> PhpResult<()> {
+    pub fn pause(&self) -> PhpResult<()> {
         Process::refuse_after_fork()?;
-        self.database.change_pool(PoolChange::Suspend);
+        self.database.change_pool(PoolChange::Pause);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ namespace Weft\Internal\App;
 use Psr\Log\LoggerInterface;
 use Weft\Internal\Generators;
 use Weft\Internal\Jitter;
-use Weft\Restart;
+use Weft\RestartPolicy;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
@@ -30,7 +30,7 @@ final class BackgroundTask
     public function __construct(
         public readonly string $name,
         private readonly \Closure $work,
-        private readonly Restart $restart,
+        private readonly RestartPolicy $restart,
         private readonly LoggerInterface $logger,
     ) {
     }
