@@ -36,9 +36,9 @@ use Weft\Workers\Worker;
  * $app->run();
  * ```
  *
- * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. What is not
- * done after the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background task fails
- * for good, the application ends with that failure.
+ * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. Work that is
+ * unfinished at the end of the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background
+ * task fails for good, the application ends with that failure.
  */
 final class App
 {

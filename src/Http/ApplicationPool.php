@@ -247,7 +247,7 @@ final class ApplicationPool
     }
 
     /**
-     * Who holds instances, the longest first: `GET /orders from 127.0.0.1:50122 (12.3 s, waits for a response of 10.0.0.7)`.
+     * The requests that hold instances, the longest first: `GET /orders from 127.0.0.1:50122 (12.3 s, waits for a response of 10.0.0.7)`.
      *
      * @return list<string>
      */

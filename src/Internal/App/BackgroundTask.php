@@ -35,7 +35,7 @@ final class BackgroundTask
     ) {
     }
 
-    /** Cancels the work. What it throws from now on is its end, not a failure. */
+    /** Cancels the work. An exception is its end from now on, not a failure. */
     public function stop(): void
     {
         $this->isStopping = true;

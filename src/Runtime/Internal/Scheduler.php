@@ -789,7 +789,7 @@ final class Scheduler
         $task->wait = null;
         $error = Blocking::refusal($refused);
         if ($error !== null && $task->realm !== null) {
-            // What runs in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
+            // Code in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
             return Blocking::await($op);
         }
         if ($error !== null) {

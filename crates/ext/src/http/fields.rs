@@ -123,7 +123,7 @@ fn encode(headers: &ZendHashTable) -> Option<Head> {
             value.zend_str()?.as_bytes().into(),
         ]);
     }
-    // What is wrong with a field is said where the answer goes the other way.
+    // The slow path reports which field is invalid.
     let encoded = EncodedFields::encode(&header_map(headers).ok()?)?;
     let encoded = Rc::new(encoded);
     Some(Head { fields, encoded })

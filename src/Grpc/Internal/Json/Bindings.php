@@ -45,8 +45,8 @@ final class Bindings
                 }
             }
         }
-        // What has GET has HEAD (RFC 9110 §9.1); the HTTP server leaves the body out. Of rules for one path the first applies: a HEAD of the
-        // application's own.
+        // A path with GET also has HEAD (RFC 9110 §9.1); the HTTP server leaves the body out. The first rule for a path applies, so the
+        // application's own HEAD comes first.
         $this->methods = [...$methods, ...$headMethods];
         $this->rules = [...$rules, ...$headRules];
     }
