@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Cli\RunCommand;
+use Weft\Tests\Extension;
 use Weft\Workers\Internal\RunOptions;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -53,7 +54,7 @@ final class AppTest extends TestCase
         $script = \tempnam(\sys_get_temp_dir(), 'weft');
         \file_put_contents($script, \sprintf('<?php require %s; try { (new Weft\App())->run(); } catch (Error $error) { echo $error->getMessage(); }', \var_export(\dirname(__DIR__, 2) . '/autoload.php', true)));
         $address = '127.0.0.1:' . Port::free();
-        $server = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-S', $address, $script], [2 => ['file', '/dev/null', 'w']], $pipes);
+        $server = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-S', $address, $script], [2 => ['file', '/dev/null', 'w']], $pipes);
         try {
             $deadline = \microtime(true) + 60;
             while (($answer = @\file_get_contents("http://$address/")) === false && \microtime(true) < $deadline) {
@@ -132,7 +133,7 @@ final class AppTest extends TestCase
     {
         $this->write('$app->metrics("127.0.0.1:0");');
         $process = \proc_open(
-            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file],
+            [\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file],
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         );
@@ -177,7 +178,7 @@ final class AppTest extends TestCase
             \$bus->send(new Work());
             (new Weft\\App(grace: 0.1))->consume(\$bus, 'works')->run();
             PHP);
-        $command = [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file];
         $process = \proc_open($command, [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
         try {
             \stream_set_timeout($pipes[2], 60);
@@ -243,7 +244,7 @@ final class AppTest extends TestCase
                 });
             });
             PHP);
-        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file], [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
+        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file], [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
         try {
             \stream_set_timeout($pipes[2], 60);
             $metrics = self::matched('~http://(\S+)/metrics~', (string) \fgets($pipes[2]));

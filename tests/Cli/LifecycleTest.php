@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\App;
 use Weft\Bench\HttpAnswer;
 use Weft\RestartPolicy;
+use Weft\Tests\Extension;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -483,7 +484,7 @@ final class LifecycleTest extends TestCase
     {
         $this->write($arguments, $program, $announce);
         $this->process = \proc_open(
-            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-d', 'display_errors=stderr', $this->app->file],
+            [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-d', 'display_errors=stderr', $this->app->file],
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         ) ?: null;

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Weft\Cli\Program;
+use Weft\Tests\Extension;
 use Weft\Version;
 
 final class ProgramTest extends TestCase
@@ -82,7 +83,7 @@ final class ProgramTest extends TestCase
     {
         $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7", INTERFACE_HASH = "00000000"; static function extension() { return phpversion("weft"); } } }';
 
-        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+        $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
         self::assertStringContainsString('Uncaught Error: Weft library 9.8.7 does not match the loaded extension ' . Version::LIBRARY . '. Install the same version of both: pie install weft/ext-weft:9.8.7. Details: bin/weft doctor', $errors);
     }
@@ -92,7 +93,7 @@ final class ProgramTest extends TestCase
     {
         $library = 'namespace Weft { final class Version { const LIBRARY = "' . Version::LIBRARY . '", INTERFACE_HASH = "00000000"; static function extension() { return phpversion("weft"); } static function extensionInterfaceHash() { return \\Weft\\Native\\interfaceHash(); } } }';
 
-        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+        $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
         self::assertStringContainsString('Uncaught Error: Weft library ' . Version::LIBRARY . ' with the interface hash 00000000 does not match the loaded extension with ' . Version::INTERFACE_HASH . '. They were built from different sources', $errors);
         self::assertStringContainsString('Run `make build` in a source checkout, or install the same release of both. Details: bin/weft doctor', $errors);
