@@ -215,7 +215,7 @@ impl World {
             Event::MaintenanceSucceeds => {
                 if let Some((conn, was_validated)) = self.take(|world| &mut world.in_maintenance) {
                     let (socket, held_again) = conn.split();
-                    // What died meanwhile did not answer.
+                    // A connection that died meanwhile did not answer.
                     let surplus = if self.alive[&socket] {
                         self.state
                             .finish_maintenance(held_again(socket), was_validated, self.now)
@@ -533,7 +533,7 @@ fn explore(seeds: std::ops::Range<u64>) {
 }
 
 impl World {
-    /// What a closed pool still owes ends when everything is back.
+    /// A closed pool is drained when everything is back.
     fn drain(mut self) {
         for _ in 0..1_000 {
             if self.waiting.is_empty() && self.state.is_drained() {
