@@ -163,7 +163,10 @@ fn field(key: &[u8], value: &Zval) -> PhpResult<(HeaderName, HeaderValue)> {
 fn header_name(key: &[u8]) -> PhpResult<HeaderName> {
     let name = HeaderName::from_bytes(key).map_err(|_| {
         let key = String::from_utf8_lossy(key);
-        Failure::new("usage", format!("\"{key}\" is not a name of a header field"))
+        Failure::new(
+            "usage",
+            format!("\"{key}\" is not a name of a header field"),
+        )
     })?;
     Ok(name)
 }

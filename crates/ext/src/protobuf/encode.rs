@@ -178,7 +178,8 @@ impl Encoder<'_> {
                     }
                 };
                 let number = i32::try_from(number).map_err(|_| {
-                    field_context.refuse(format_args!("holds {number}, which is not a 32-bit number"))
+                    field_context
+                        .refuse(format_args!("holds {number}, which is not a 32-bit number"))
                 })?;
                 put_varint(out, i64::from(number) as u64);
                 Ok(())
