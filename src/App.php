@@ -36,9 +36,9 @@ use Weft\Workers\Worker;
  * $app->run();
  * ```
  *
- * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. What is not
- * done after the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background task fails
- * for good, the application ends with that failure.
+ * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. Work that is
+ * unfinished at the end of the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background
+ * task fails for good, the application ends with that failure.
  */
 final class App
 {
@@ -73,6 +73,7 @@ final class App
      * @param float $grace seconds for everything that is in flight after a signal, at least 0; then requests, calls, handlers and the
      *                     clean-up of background tasks are cancelled, and messages return to their queues. `onStop` hooks get what is left
      *                     of it, at least one second. Code that computes or ignores its cancellation is ended by the supervisor
+     *                     after its `--drain-timeout`, which must be longer
      */
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
@@ -144,18 +145,18 @@ final class App
      *
      * @param string $name in logs and in the task list
      * @param \Closure(): mixed $work
-     * @param Restart|null $restart by default after failures, with growing pauses of 1 to 60 seconds
+     * @param RestartPolicy|null $restart by default after failures, with growing pauses of 1 to 60 seconds
      *
      * @throws \Error the name is taken
      * @throws UsageError the work is a generator, which would return before its body runs
      */
-    public function task(string $name, \Closure $work, ?Restart $restart = null): static
+    public function task(string $name, \Closure $work, ?RestartPolicy $restart = null): static
     {
         if (isset($this->tasks[$name])) {
             throw new \Error("The application has a background task \"{$name}\" already");
         }
         Generators::refuse($work, "The background task \"{$name}\"");
-        $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? Restart::onFailure(), $this->logger);
+        $this->tasks[$name] = new BackgroundTask($name, $work, $restart ?? RestartPolicy::onFailure(), $this->logger);
 
         return $this;
     }
@@ -306,6 +307,7 @@ final class App
         $checks = $this->checks->start();
         $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
         $this->logHandlers();
+        $this->checkDrainTimeout();
         $isIdle && $this->logger->warning('The application has no server, queue or task: it only waits for SIGTERM');
         $started === null ? $this->announce($addresses) : $started($addresses);
         $this->reportHealth();
@@ -378,6 +380,19 @@ final class App
             foreach ($bus->admin()->handlers() as $handler) {
                 $this->logger->info('{message}: {handler}, queue: {queue}, retries: {retries}, timeout: {timeout}, transaction: {transaction}', $handler->columns() + ['queue' => $queue]);
             }
+        }
+    }
+
+    /** The supervisor kills a worker that still cleans up after its own limit, which counts from the same signal. */
+    private function checkDrainTimeout(): void
+    {
+        $limit = Worker::drainTimeout();
+        if ($limit !== null && $this->grace >= $limit && Worker::index() === 1) {
+            $this->logger->warning(
+                'The grace of the App is {grace} s and --drain-timeout is {drain_timeout} s: a worker with unfinished work is killed before that work is cancelled and the onStop hooks run. '
+                . 'Make --drain-timeout longer than the grace',
+                ['grace' => $this->grace, 'drain_timeout' => $limit],
+            );
         }
     }
 

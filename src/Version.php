@@ -8,13 +8,13 @@ namespace Weft;
 final class Version
 {
     /** The version of the PHP library; the extension must have the same. */
-    public const LIBRARY = '0.1.0';
+    public const LIBRARY = '0.2.0-dev';
 
     /**
-     * The native interface that the library calls: a hash of the files in `stubs/`. The extension must have the same, because
+     * A hash of the files in `stubs/`, the interface of the extension that the library calls. The extension must have the same, because
      * between two releases the interface changes and the version does not.
      */
-    public const CONTRACT = '6376674e';
+    public const INTERFACE_HASH = 'b956e2b6';
 
     /** The version of the loaded extension, null where none is loaded. */
     public static function extension(): ?string
@@ -24,9 +24,9 @@ final class Version
         return $version === false ? null : $version;
     }
 
-    /** The native interface of the loaded extension; null without one, and of one that does not say it yet. */
-    public static function extensionContract(): ?string
+    /** The hash of the interface of the loaded extension; null without one, and of one that does not say it yet. */
+    public static function extensionInterfaceHash(): ?string
     {
-        return \function_exists('Weft\Native\contract') ? Native\contract() : null;
+        return \function_exists('Weft\Native\interfaceHash') ? Native\interfaceHash() : null;
     }
 }

@@ -13,17 +13,17 @@ use Weft\Version;
 (static function (): void {
     $loaded = Version::extension();
     $problem = match (true) {
-        $loaded === null => 'needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
-        $loaded !== Version::LIBRARY => 'is of version ' . Version::LIBRARY . ', and the PHP extension weft that is loaded of ' . $loaded
-            . ': install the same version of both, such as with pie install weft/ext-weft:' . Version::LIBRARY,
-        Version::extensionContract() !== Version::CONTRACT => 'has the native contract ' . Version::CONTRACT . ', and the PHP extension weft that is loaded has '
-            . (Version::extensionContract() ?? 'none') . ': they were built from different sources of version ' . Version::LIBRARY
-            . '; run `make build` in a source checkout, or install the same release of both',
+        $loaded === null => 'Weft needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
+        $loaded !== Version::LIBRARY => 'Weft library ' . Version::LIBRARY . " does not match the loaded extension {$loaded}. Install the same version of both: pie install weft/ext-weft:"
+            . Version::LIBRARY,
+        Version::extensionInterfaceHash() !== Version::INTERFACE_HASH => 'Weft library ' . Version::LIBRARY . ' with the interface hash ' . Version::INTERFACE_HASH
+            . ' does not match the loaded extension with ' . (Version::extensionInterfaceHash() ?? 'none') . '. They were built from different sources. '
+            . 'Run `make build` in a source checkout, or install the same release of both',
         default => null,
     };
     $problem === null || spl_autoload_register(static function (string $class) use ($problem): void {
         if (in_array($class, [Bus::class, Codec::class, Json::class, Scheduler::class], true) || str_starts_with($class, 'Weft\\Native\\')) {
-            throw new Error("Weft {$problem}; bin/weft doctor says more");
+            throw new Error("{$problem}. Details: bin/weft doctor");
         }
     }, prepend: true);
 })();

@@ -66,7 +66,7 @@ final class Pool
     {
     }
 
-    public function suspend(): void
+    public function pause(): void
     {
     }
 

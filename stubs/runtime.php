@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Native;
 
-/** The interface that these files describe, as the extension was built with it: their hash, see {@see \Weft\Version::CONTRACT}. */
-function contract(): string
+/** A hash of these files, as the extension was built with them, see {@see \Weft\Version::INTERFACE_HASH}. */
+function interfaceHash(): string
 {
 }
 

@@ -128,7 +128,7 @@ final class SqlDatabase
     {
     }
 
-    public function suspend(): void
+    public function pause(): void
     {
     }
 

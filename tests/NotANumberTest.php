@@ -20,7 +20,7 @@ use Weft\Http\Sessions;
 use Weft\Http\Sessions\FileStore;
 use Weft\Lock\Locks;
 use Weft\Lock\MemoryStore;
-use Weft\Restart;
+use Weft\RestartPolicy;
 
 use function Weft\delay;
 use function Weft\timeout;
@@ -100,7 +100,7 @@ final class NotANumberTest extends TestCase
         yield 'timeout()' => [static fn() => timeout(\NAN, static fn() => 1)];
         yield 'App' => [static fn() => new App(grace: \NAN)];
         yield 'a health check' => [static fn() => (new App())->check('x', static fn() => true, every: \NAN)];
-        yield 'Restart' => [static fn() => Restart::onFailure(\NAN)];
+        yield 'RestartPolicy' => [static fn() => RestartPolicy::onFailure(\NAN)];
         yield 'Locks' => [static fn() => new Locks(new MemoryStore(), seconds: \NAN)];
         yield 'Sessions' => [static fn() => new Sessions(new FileStore(\sys_get_temp_dir()), idle: \NAN)];
         yield 'ApplicationPool' => [static fn() => new ApplicationPool(static fn() => new \stdClass(), wait: \NAN)];

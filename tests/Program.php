@@ -35,7 +35,7 @@ class Program
     public static function launch(array $command, ?string $file = null): static
     {
         $errors = (string) tempnam(sys_get_temp_dir(), 'weft');
-        $command = [PHP_BINARY, '-n', '-d', 'extension=' . self::library(), '-d', 'display_errors=stderr', ...$command];
+        $command = [PHP_BINARY, '-n', '-d', 'extension=' . Extension::library(), '-d', 'display_errors=stderr', ...$command];
         $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes, null, ['WEFT_LOG_LEVEL' => 'info', self::GATES => $errors] + getenv());
         stream_set_timeout($pipes[1], (int) Timing::DEADLINE);
         $first = trim((string) fgets($pipes[1]));
@@ -45,14 +45,6 @@ class Program
         }
 
         return new static($process, $pipes[1], $errors, $file, $first);
-    }
-
-    /** The library this process has loaded. */
-    private static function library(): string
-    {
-        preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $path);
-
-        return $path[0] ?? 'weft';
     }
 
     /**

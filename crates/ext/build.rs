@@ -9,7 +9,7 @@ fn main() -> Result<(), String> {
     // PHP unloads extensions at exit while Weft's I/O threads may still run code of this library: never unmap it.
     println!("cargo:rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-env=NATIVE_CONTRACT={:08x}", hash_of_stubs()?);
+    println!("cargo:rustc-env=INTERFACE_HASH={:08x}", hash_of_stubs()?);
     compile_c()
 }
 

@@ -21,7 +21,8 @@ use Weft\Lock\Locks;
 
 $bus = require __DIR__ . '/bus.php';
 
-$app = new App();
+// A container has 10 s to stop, and its workers have 8 s (see the Dockerfile).
+$app = new App(grace: 5.0);
 // Several workers start at once, and PostgreSQL lets only one of them make a table.
 $app->onStart(static fn() => Locks::database($database)->synchronized('tables of the shop', static function () use ($database): void {
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');

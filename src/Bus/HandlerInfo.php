@@ -26,7 +26,7 @@ final class HandlerInfo
     ) {}
 
     /**
-     * What `App` logs when it starts, and the columns of the table that `weft handlers` prints.
+     * The values that `App` logs when it starts, which are the columns of the table that `weft handlers` prints.
      *
      * @return array{message: string, handler: string, retries: string, timeout: string, transaction: string}
      */

@@ -8,7 +8,7 @@ namespace Weft\Bus;
  * Sets the type name and schema version of a message class.
  *
  * The defaults are the class name and version 1. A name of its own keeps messages readable after the class has moved, and lets
- * programs in other languages exchange them.
+ * programs in other languages exchange them. `#[MessageType(OrderPlaced::class, version: 2)]` keeps the class name.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class MessageType

@@ -7,8 +7,8 @@ namespace Weft\Bus;
 /**
  * Runs around every handler of a bus, see {@see BusOptions::$middleware}.
  *
- * Middleware runs inside the handler's transaction and timeout, once for each call of each handler, retries included. What it sends
- * through the context belongs to the handler's effects; what it throws is a failure of the handler. If it does not call `$next`, the
+ * Middleware runs inside the handler's transaction and timeout, once for each call of each handler, retries included. Messages that
+ * it sends through the context belong to the handler's effects; its exceptions are failures of the handler. If it does not call `$next`, the
  * handler is skipped and the message counts as handled. It does not see messages without a handler, nor failed commits.
  */
 interface Middleware

@@ -41,7 +41,7 @@ final class RunCommand extends Command
             ->addOption('hang-timeout', null, InputOption::VALUE_REQUIRED, 'Restart a worker whose event loop is blocked for this many seconds; 0 disables it', '30')
             ->addOption('block-warning', null, InputOption::VALUE_REQUIRED, 'Log code that blocks the event loop for this many seconds; 0 disables it [default: 0.1 with --watch, otherwise 0]')
             ->addOption('start-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds for a worker to become ready', '60')
-            ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds for a worker to finish its work in flight', '30')
+            ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds for a worker to finish its work in flight; above the grace of the App', '40')
             ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up after this many consecutive failures of all workers', '8')
             ->addOption('metrics', null, InputOption::VALUE_REQUIRED, 'Serve /metrics, /ready and /live on this address, such as 127.0.0.1:9464')
             ->addOption('pid-file', null, InputOption::VALUE_REQUIRED, 'Write the supervisor\'s pid to this file')

@@ -237,7 +237,7 @@ final class CloudEvent
         }
         // Null is the same as absent (JSON format §2.2).
         $event = \array_filter($event, static fn(mixed $value): bool => $value !== null);
-        // What data without a content type is (JSON format §3.1).
+        // The default of data without a content type (JSON format §3.1).
         $event += ['datacontenttype' => 'application/json'];
         $data = $event['data'] ?? null;
         $json = static fn(): ?string => self::dataOf($body);
@@ -260,7 +260,7 @@ final class CloudEvent
         return $event;
     }
 
-    /** The text of the member "data" of an event in valid JSON. Of several, PHP has read the last. */
+    /** The text of the member "data" of an event in valid JSON. PHP has read the last one if there are several. */
     private static function dataOf(string $event): ?string
     {
         $data = $name = $start = null;
@@ -371,7 +371,7 @@ final class CloudEvent
         }
     }
 
-    /** What json_encode() is to encode: it would leave out the properties of an object that are not public. */
+    /** The value for json_encode(), which would leave out the properties of an object that are not public. */
     private static function value(mixed $data, int $depth = 0): mixed
     {
         if (\is_array($data) || $data instanceof \stdClass) {

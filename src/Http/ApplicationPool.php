@@ -15,7 +15,7 @@ use Weft\Internal\Number;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native;
-use Weft\Pool\Leak;
+use Weft\Pool\Holder;
 use Weft\Pool\Leases;
 use Weft\Pool\Lifetime;
 use Weft\Pool\Pool;
@@ -247,7 +247,7 @@ final class ApplicationPool
     }
 
     /**
-     * Who holds instances, the longest first: `GET /orders from 127.0.0.1:50122 (12.3 s, waits for a response of 10.0.0.7)`.
+     * The requests that hold instances, the longest first: `GET /orders from 127.0.0.1:50122 (12.3 s, waits for a response of 10.0.0.7)`.
      *
      * @return list<string>
      */
@@ -255,7 +255,7 @@ final class ApplicationPool
     {
         $tasks = \array_column(tasks(), null, 'id');
 
-        return \array_map(static function (Leak $holder) use ($tasks): string {
+        return \array_map(static function (Holder $holder) use ($tasks): string {
             $task = $tasks[(int) $holder->task] ?? null;
             if ($task === null) {
                 return \sprintf('task #%d (%.1f s)', (int) $holder->task, $holder->held);

@@ -74,8 +74,8 @@ final class RealmHandler
     }
 
     /**
-     * What a request does not catch goes to the function that the application has given to `set_exception_handler()`, and ends the request like
-     * `exit()`. Weft's own answers, such as a 400, pass it by.
+     * An exception that the request does not catch goes to the function that the application has given to `set_exception_handler()`, and ends the
+     * request like `exit()`. Weft's own answers, such as a 400, pass it by.
      *
      * @param \Closure(): (\Closure(Request): mixed) $boot
      *

@@ -209,7 +209,7 @@ final class Request extends HttpRequest implements TraceSource
     }
 
     /**
-     * Runs a function in the request's task once the response has been handed to the connection. What it throws is logged.
+     * Runs a function in the request's task once the response has been handed to the connection. Its exceptions are logged.
      *
      * @internal
      *

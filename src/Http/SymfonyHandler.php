@@ -39,7 +39,7 @@ use Weft\Runtime\Internal\Scheduler;
  * concurrent requests. A request that waits longer than `$wait` is answered 503.
  *
  * `terminate()` runs after the response has been handed to the connection; exceptions of it are logged. The kernel is busy until
- * `terminate()` returns. What a StreamedResponse prints is sent when it waits, such as in `sleep()`, or has printed 4 KiB; it does not wait
+ * `terminate()` returns. Output of a StreamedResponse is sent when it waits, such as in `sleep()`, or has printed 4 KiB; it does not wait
  * for the client.
  */
 final class SymfonyHandler

@@ -7,7 +7,7 @@ namespace Weft\Http;
 use Weft\Internal\Number;
 
 /**
- * Who may open a WebSocket of {@see Router::websocket()}, and what may be sent over it.
+ * The clients that may open a WebSocket of {@see Router::websocket()}, and the limits of its messages.
  *
  * ```
  * $routes->websocket('/chat', $chat, new WebSocketOptions(origins: ['https://app.example.org']));

@@ -13,12 +13,12 @@ use Weft\Exception;
  */
 final class ErrorDocumentation
 {
-    /** The address of a published version of the documentation, such as `https://docs.example.com/weft/0.1`. Without it, `weft explain` prints the page. */
+    /** The address of a published version of the documentation, such as `https://docs.example.com/weft/0.2`. Without it, `weft explain` prints the page. */
     public const ADDRESS = 'WEFT_DOCS_URL';
 
     private function __construct(public readonly string $name) {}
 
-    /** Of the class of an exception, or of the first one it extends that is public. Null for an exception that is not Weft's. */
+    /** The page about an exception: about its class, or the first public class that it extends. Null for an exception that is not Weft's. */
     public static function of(\Throwable $thrown): ?self
     {
         if (!$thrown instanceof Exception) {
@@ -53,7 +53,7 @@ final class ErrorDocumentation
         return new self($name);
     }
 
-    /** Of a check of `weft doctor`: `doctor-open-files`. */
+    /** The page about a check of `weft doctor`, such as `doctor-open-files`. */
     public static function ofCheck(string $subject): self
     {
         return new self('doctor-' . \strtolower((string) \preg_replace('/[\W_]+/', '-', $subject)));

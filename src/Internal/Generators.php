@@ -38,8 +38,8 @@ final class Generators
         }
     }
 
-    private static function error(\Closure $code, string $what, string $deed): UsageError
+    private static function error(\Closure $code, string $what, string $problem): UsageError
     {
-        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$deed}: call functions instead of `yield`");
+        return new UsageError("{$what} (" . CallSites::nameOf($code) . ' at ' . CallSites::originOf($code) . ") {$problem}: call functions instead of `yield`");
     }
 }

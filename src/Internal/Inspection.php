@@ -36,7 +36,7 @@ final class Inspection
     }
 
     /**
-     * What a PHP file returns, or the closure that it returns if that takes no arguments, and the application that it would have run.
+     * The value that a PHP file returns, or that the returned closure returns if it takes no arguments, and the application that it would have run.
      *
      * @return array{mixed, App|null}
      *
@@ -62,7 +62,7 @@ final class Inspection
         }
     }
 
-    /** What a file returned, for an error. */
+    /** The value that a file has returned, for an error. */
     public static function describe(mixed $returned): string
     {
         return match (true) {

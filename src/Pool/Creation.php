@@ -8,7 +8,7 @@ namespace Weft\Pool;
 final class Creation
 {
     /**
-     * @param positive-int $limit how many resources are created at a time. Change it where the server bears more or fewer log-ins
+     * @param positive-int $limit how many resources are created at a time. Change it where the server accepts more or fewer concurrent log-ins
      * @param bool $failFast whether borrows fail at once while the server is known to be down. Switch it off where callers should wait
      *     through an outage
      *

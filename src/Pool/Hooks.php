@@ -23,7 +23,7 @@ final class Hooks
      * @param ?\Closure(mixed): void $returned when a resource is returned: before its reset; a session after it was cleaned, within
      *     `Timeouts::$return`
      * @param ?\Closure(mixed): void $closed after a resource was closed, for any reason
-     * @param ?\Closure(Leak): void $leaked once for each lease that lasts longer than `Leases::$leakThreshold`; without it a warning is triggered
+     * @param ?\Closure(Holder): void $leaked once for each lease that lasts longer than `Leases::$leakThreshold`; without it a warning is triggered
      */
     public function __construct(
         public readonly ?\Closure $created = null,

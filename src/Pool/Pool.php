@@ -193,10 +193,10 @@ final class Pool
         return $this->native->stats();
     }
 
-    /** @return list<Leak> the tasks that hold a resource, the longest first, whether or not they exceed the leak threshold */
+    /** @return list<Holder> the tasks that hold a resource now, the longest first */
     public function holders(): array
     {
-        return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
+        return \array_map(fn (array $holder): Holder => Holder::of($this->name, $holder), $this->native->holders());
     }
 
     /**
@@ -212,9 +212,9 @@ final class Pool
     }
 
     /** Stops lending and creating. Borrowers wait, at most for the borrow timeout, until {@see resume()}. */
-    public function suspend(): void
+    public function pause(): void
     {
-        $this->native->suspend();
+        $this->native->pause();
     }
 
     public function resume(): void

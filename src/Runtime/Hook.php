@@ -34,10 +34,10 @@ enum Hook: string
     public static function fromEnvironment(): array
     {
         $value = \getenv('WEFT_HOOKS');
-        if ($value === false || $value === '' || $value === 'all') {
+        if ($value === false || $value === '') {
             return self::cases();
         }
-        $isOn = $value === 'none' ? false : Boolean::parse($value);
+        $isOn = Boolean::parse($value);
         if ($isOn !== null) {
             return $isOn ? self::cases() : [];
         }
@@ -74,7 +74,7 @@ enum Hook: string
     private static function named(string $name): self
     {
         return self::tryFrom(\trim($name)) ?? throw new \ValueError(
-            "WEFT_HOOKS names the unknown hook \"$name\": it must be \"off\" or some of " . \implode(', ', \array_map(static fn(self $hook): string => $hook->value, self::cases())),
+            "WEFT_HOOKS names the unknown hook \"$name\": it must be \"on\", \"off\" or some of " . \implode(', ', \array_map(static fn(self $hook): string => $hook->value, self::cases())),
         );
     }
 

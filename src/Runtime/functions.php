@@ -79,7 +79,7 @@ function detach(callable $main, mixed ...$args): Task
 {
     $scheduler = Scheduler::$current ?? throw new \Error('Weft\detach() needs a running event loop: call it inside Weft\run()');
 
-    return $scheduler->orphans->start($main, $args);
+    return $scheduler->detached->start($main, $args);
 }
 
 /**
@@ -101,8 +101,8 @@ function scope(callable $body): mixed
 }
 
 /**
- * Runs `$work` in a scope that is cancelled after `$seconds`. Of nested timeouts the earliest ends the work. A result that
- * has arrived by then is returned, not discarded.
+ * Runs `$work` in a scope that is cancelled after `$seconds`. With nested timeouts, the earliest one ends the work. A result
+ * that has arrived by then is returned, not discarded.
  *
  * @template T
  *

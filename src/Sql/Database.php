@@ -7,8 +7,8 @@ namespace Weft\Sql;
 use Weft\Internal\Number;
 use Weft\InvalidDsnError;
 use Weft\Native\SqlDatabase;
+use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
-use Weft\Pool\Leak;
 use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
@@ -186,6 +186,8 @@ final class Database implements Connection
     /**
      * Waits until another connection or process has committed to the file.
      *
+     * @internal for the bus on SQLite
+     *
      * @throws \Error for drivers other than SQLite
      */
     #[WaitsFor('a change of an SQLite database')]
@@ -200,10 +202,10 @@ final class Database implements Connection
         return $this->native->stats();
     }
 
-    /** @return list<Leak> the tasks that hold a connection now, the longest first; not only leaks */
+    /** @return list<Holder> the tasks that hold a connection now, the longest first */
     public function holders(): array
     {
-        return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
+        return \array_map(fn (array $holder): Holder => Holder::of($this->name, $holder), $this->native->holders());
     }
 
     /**
@@ -219,9 +221,9 @@ final class Database implements Connection
     }
 
     /** Lends and opens no connection until {@see resume()}. Statements wait, at most for the borrow timeout. */
-    public function suspend(): void
+    public function pause(): void
     {
-        $this->native->suspend();
+        $this->native->pause();
     }
 
     public function resume(): void
@@ -261,7 +263,7 @@ final class Database implements Connection
     }
 
     /** The connection that the current task holds. */
-    private function heldHere(): ?Leak
+    private function heldHere(): ?Holder
     {
         foreach ($this->holders() as $holder) {
             if ($holder->task === self::task()) {

@@ -32,7 +32,7 @@ use function Weft\run;
 
 /**
  * A bus for testing handlers: an in-memory broker with the rules of the real ones, an in-memory database, and a virtual clock.
- * Nothing runs in the background: {@see run()} and {@see advance()} handle messages one after the other until none is ready, so that
+ * It does not run in the background: {@see run()} and {@see advance()} handle messages one after the other until none is ready, so that
  * tests are deterministic.
  *
  * Handlers run as in production: transactions, inbox and outbox, retries, dead letters, sagas.

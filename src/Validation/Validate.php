@@ -10,8 +10,8 @@ namespace Weft\Validation;
  *
  * Types need no validation: a body that does not match the types of its class is never decoded into an object.
  *
- * A handler of HTTP is not called with an invalid body: the response is 422 with all violations. Of the bus, a message with violations is
- * dead-lettered with {@see \Weft\Bus\InvalidMessageException}, passed to the handler, which finds them in
+ * A handler of HTTP is not called with an invalid body: the response is 422 with all violations. On the bus, an invalid message is
+ * dead-lettered with {@see \Weft\Bus\InvalidMessageException}, passed to the handler, which finds the violations in
  * {@see \Weft\Bus\Context::violations()}, or answered with an event and counted as handled.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_FUNCTION | \Attribute::TARGET_CLASS)]

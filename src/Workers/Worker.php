@@ -28,6 +28,14 @@ final class Worker
         return \max(1, (int) \getenv('WEFT_WORKERS'));
     }
 
+    /** Seconds from the signal to stop until the supervisor kills this worker, `--drain-timeout`; null without a supervisor. */
+    public static function drainTimeout(): ?float
+    {
+        $seconds = \getenv('WEFT_DRAIN_TIMEOUT');
+
+        return self::isSupervised() && \is_numeric($seconds) ? (float) $seconds : null;
+    }
+
     public static function isSupervised(): bool
     {
         return Native\supervised();
@@ -111,7 +119,7 @@ final class Worker
         $own = \Weft\current()?->id();
         \Weft\detach(static function () use ($own): void {
             $ignored = [$own, \Weft\current()?->id()];
-            // What is told to accept no more work now has done so after a turn of the event loop.
+            // After one turn of the loop, servers and consumers that were told to stop accept nothing more.
             \Weft\delay(0.001);
             while (true) {
                 $running = \array_filter(\Weft\tasks(), static fn(TaskInfo $task): bool => !\in_array($task->id, $ignored, true));

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bench;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Tests\Cli\Weft;
+use Weft\Tests\Extension;
 
 /** `make state`, with as few requests as show both answers. */
 final class StateTest extends TestCase
@@ -17,7 +17,7 @@ final class StateTest extends TestCase
         }
         $out = (string) \tempnam(\sys_get_temp_dir(), 'weft');
         try {
-            $command = [\PHP_BINARY, __DIR__ . '/../../bench/state/run', '--extension=' . Weft::library(), '--frameworks=symfony', '--requests=128', '--slots=8', '--database=', "--out=$out"];
+            $command = [\PHP_BINARY, __DIR__ . '/../../bench/state/run', '--extension=' . Extension::library(), '--frameworks=symfony', '--requests=128', '--slots=8', '--database=', "--out=$out"];
             \exec(\implode(' ', \array_map(\escapeshellarg(...), $command)) . ' 2>&1', $lines, $code);
             $output = \implode("\n", $lines);
             self::assertSame(0, $code, $output);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bridge;
 
+use Weft\Tests\Extension;
 use Weft\Tests\Timing;
 
 /** An example application, served by Weft, by PHP's own server or by PHP-FPM, with a directory of its own for what it writes. */
@@ -157,8 +158,6 @@ abstract class ExampleSite
     /** @return list<string> with the extension that this process has */
     protected static function php(): array
     {
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-
-        return [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft')];
+        return [\PHP_BINARY, '-d', 'extension=' . Extension::library()];
     }
 }

@@ -14,6 +14,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Extension;
 
 use function Weft\delay;
 
@@ -97,8 +98,7 @@ final class CrashTest extends BusTestCase
             }
         }
         while (\count($this->processes) < $size) {
-            \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-            $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/crashing.php', $kind, $this->brokerDsn(), $this->databaseDsn(), (string) self::CRASHES];
+            $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), __DIR__ . '/Fixtures/crashing.php', $kind, $this->brokerDsn(), $this->databaseDsn(), (string) self::CRASHES];
             $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
             self::assertIsResource($process);
             $this->processes[] = $process;

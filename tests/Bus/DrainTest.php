@@ -13,6 +13,7 @@ use Weft\Bus\Retry;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Extension;
 use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\async;
@@ -205,8 +206,7 @@ final class DrainTest extends BusTestCase
 
     private function start(string $broker, DeliveryGuarantee $guarantee, float $seconds = 0.05): void
     {
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/draining.php', $broker, $this->databaseDsn(), $guarantee->name, (string) $seconds];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), __DIR__ . '/Fixtures/draining.php', $broker, $this->databaseDsn(), $guarantee->name, (string) $seconds];
         $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->process = $process;

@@ -31,7 +31,7 @@ final class ExitTest extends HttpTestCase
 
         $log = self::logOfEnd($server);
 
-        self::assertMatchesRegularExpression('~critical Message Pay [0-9a-f-]{36} in Payments::pay called exit\(\): this process ends, messages of queue "payments" in flight are redelivered~', $log);
+        self::assertMatchesRegularExpression('~critical Message Pay [0-9a-f-]{36} in Payments::pay called exit\(\): the process ends, messages of queue "payments" in flight are redelivered~', $log);
         self::assertStringNotContainsString('DeadlockException', $log);
         self::assertStringNotContainsString('PHP ', $log);
         self::assertSame(3, $server->end()[0]);
@@ -65,7 +65,7 @@ final class ExitTest extends HttpTestCase
         self::assertTrue($server->awaitLog('working'));
 
         $server->open('die');
-        self::assertTrue($server->awaitLog('in Payments::pay called exit(): this process ends, 1 other requests are finished first'), $server->log());
+        self::assertTrue($server->awaitLog('in Payments::pay called exit(): the process ends, 1 other requests are finished first'), $server->log());
         $server->open('answer');
 
         self::assertSame('answer', self::bodyOf(ServerProcess::readAll($slow)));
@@ -83,7 +83,7 @@ final class ExitTest extends HttpTestCase
     }
 
     /** A server that handles two messages at a time; the second one waits for the gate `die`. */
-    private function consuming(string $broker, string $deed, string $routes = ''): ServerProcess
+    private function consuming(string $broker, string $ending, string $routes = ''): ServerProcess
     {
         $dsn = \var_export($this->dsn(), true);
 
@@ -98,7 +98,7 @@ final class ExitTest extends HttpTestCase
                         delay(600);
                     }
                     gate('die');
-                    $deed
+                    $ending
                 }
             }
             \$dsn = $dsn;

@@ -10,7 +10,6 @@ use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageOptions;
@@ -19,7 +18,6 @@ use Weft\Bus\SchemaChange;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Upcaster;
-use Weft\Bus\Version;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Order;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -146,7 +144,7 @@ final class SchemaTest extends BusTestCase
         Bus::connect('memory:')->handlers(new Moves(), new Moves());
     }
 
-    public function testAVersionTravelsAndBelongsToOneAttribute(): void
+    public function testTheVersionOfAClassTravelsWithItsMessages(): void
     {
         $this->inRuntime(function (): void {
             $version = null;
@@ -163,10 +161,6 @@ final class SchemaTest extends BusTestCase
             $bus->publish(new Versioned());
             self::drain($bus);
             self::assertSame('2', $version);
-
-            $this->expectException(InvalidMessageClassError::class);
-            $this->expectExceptionMessage('it has both #[MessageType] and #[Version]');
-            Bus::connect('memory:', options: new BusOptions(messages: new MessageOptions(classes: [TwiceVersioned::class])));
         });
     }
 
@@ -315,8 +309,5 @@ final class Moves
     }
 }
 
-#[Version(2)]
+#[MessageType(Versioned::class, version: 2)]
 final class Versioned {}
-
-#[MessageType('twice'), Version(2)]
-final class TwiceVersioned {}

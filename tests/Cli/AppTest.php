@@ -7,6 +7,9 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
+use Weft\Cli\RunCommand;
+use Weft\Tests\Extension;
+use Weft\Workers\Internal\RunOptions;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -51,7 +54,7 @@ final class AppTest extends TestCase
         $script = \tempnam(\sys_get_temp_dir(), 'weft');
         \file_put_contents($script, \sprintf('<?php require %s; try { (new Weft\App())->run(); } catch (Error $error) { echo $error->getMessage(); }', \var_export(\dirname(__DIR__, 2) . '/autoload.php', true)));
         $address = '127.0.0.1:' . Port::free();
-        $server = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-S', $address, $script], [2 => ['file', '/dev/null', 'w']], $pipes);
+        $server = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-S', $address, $script], [2 => ['file', '/dev/null', 'w']], $pipes);
         try {
             $deadline = \microtime(true) + 60;
             while (($answer = @\file_get_contents("http://$address/")) === false && \microtime(true) < $deadline) {
@@ -73,7 +76,7 @@ final class AppTest extends TestCase
         $run->wait('is ready');
 
         self::assertSame(500, self::get("http://$address/eat")[0]);
-        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of \d+ bytes exhausted~', $run->wait('this process ends')['message']);
+        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of \d+ bytes exhausted~', $run->wait('the process ends')['message']);
         // The process has gone by then: until that moment it may still have accepted a connection.
         $run->wait('is started again');
         self::assertSame([200, 'hello you'], self::get("http://$address/hello/you"));
@@ -130,7 +133,7 @@ final class AppTest extends TestCase
     {
         $this->write('$app->metrics("127.0.0.1:0");');
         $process = \proc_open(
-            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file],
+            [\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file],
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         );
@@ -175,7 +178,7 @@ final class AppTest extends TestCase
             \$bus->send(new Work());
             (new Weft\\App(grace: 0.1))->consume(\$bus, 'works')->run();
             PHP);
-        $command = [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file];
         $process = \proc_open($command, [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
         try {
             \stream_set_timeout($pipes[2], 60);
@@ -241,7 +244,7 @@ final class AppTest extends TestCase
                 });
             });
             PHP);
-        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file], [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
+        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), $this->app->file], [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
         try {
             \stream_set_timeout($pipes[2], 60);
             $metrics = self::matched('~http://(\S+)/metrics~', (string) \fgets($pipes[2]));
@@ -281,6 +284,40 @@ final class AppTest extends TestCase
         }
         self::assertStringNotContainsString('weft_bus_succeeded_total{type="Price"}', $text);
         self::assertStringNotContainsString('foreign', $text);
+    }
+
+    public function testUnfinishedWorkIsCancelledBeforeTheSupervisorKillsAWorkerByDefault(): void
+    {
+        $grace = (new \ReflectionParameter([\Weft\App::class, '__construct'], 'grace'))->getDefaultValue();
+        $drainTimeout = (new \ReflectionParameter([RunOptions::class, '__construct'], 'drainTimeout'))->getDefaultValue();
+
+        // onStop hooks have at least a second after the grace period.
+        self::assertGreaterThan($grace + 1.0, $drainTimeout);
+        self::assertSame($drainTimeout, (float) (new RunCommand())->getDefinition()->getOption('drain-timeout')->getDefault());
+    }
+
+    public function testAGraceThatIsNotShorterThanTheDrainTimeoutIsLoggedOnce(): void
+    {
+        $run = $this->start('--workers=2', '--drain-timeout=30');
+        $run->wait('is ready');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([
+            'The grace of the App is 30 s and --drain-timeout is 30 s: a worker with unfinished work is killed before that work is cancelled and the onStop hooks run. '
+            . 'Make --drain-timeout longer than the grace',
+        ], $run->all('The grace of the App'), $run->messages());
+    }
+
+    public function testAGraceThatIsShorterThanTheDrainTimeoutIsNotLogged(): void
+    {
+        $run = $this->start('--workers=1');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('The grace of the App'), $run->messages());
     }
 
     public function testAGraceIsNoNegativeTime(): void

@@ -8,7 +8,8 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\App;
 use Weft\Bench\HttpAnswer;
-use Weft\Restart;
+use Weft\RestartPolicy;
+use Weft\Tests\Extension;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -95,7 +96,7 @@ final class LifecycleTest extends TestCase
             $app->task('flaky', function () use (&$calls) {
                 say('call ' . ++$calls);
                 $calls < 2 && Weft\async(function () { delay(0.01); throw new RuntimeException('the inner task failed'); });
-            }, Weft\Restart::onFailure(delay: 0.001));
+            }, Weft\RestartPolicy::onFailure(delay: 0.001));
             PHP);
         self::assertSame('call 1', $this->line());
         self::assertMatchesRegularExpression('/ error +Background task flaky failed and is restarted in 0\.\d+ s: the inner task failed$/', $this->line());
@@ -108,7 +109,7 @@ final class LifecycleTest extends TestCase
 
     public function testATaskThatOnlyReturnsAGeneratorHasFailed(): void
     {
-        $this->start('', "\$follow = function () { yield; }; \$app->task('follow', fn() => \$follow(), Weft\\Restart::never());");
+        $this->start('', "\$follow = function () { yield; }; \$app->task('follow', fn() => \$follow(), Weft\\RestartPolicy::never());");
         [$code, $told] = $this->end();
         self::assertSame(255, $code);
         self::assertMatchesRegularExpression('/The background task "follow" \(closure at \w+\.php:\d+\) returned a generator, whose body has not run/', $told);
@@ -121,7 +122,7 @@ final class LifecycleTest extends TestCase
             $app->task('flaky', function () use (&$calls) {
                 say('call ' . ++$calls);
                 $calls < 3 && throw new RuntimeException("not yet $calls");
-            }, Weft\Restart::onFailure(delay: 0.001));
+            }, Weft\RestartPolicy::onFailure(delay: 0.001));
             PHP);
         self::assertSame('call 1', $this->line());
         self::assertMatchesRegularExpression('/ error +Background task flaky failed and is restarted in 0\.\d+ s: not yet 1$/', $this->line());
@@ -136,7 +137,7 @@ final class LifecycleTest extends TestCase
 
     public function testATaskOfPeriodicWorkRunsAgainAfterItHasReturned(): void
     {
-        $this->start('', "\$app->task('poll', fn() => say('polled'), Weft\\Restart::always(delay: 0.001));");
+        $this->start('', "\$app->task('poll', fn() => say('polled'), Weft\\RestartPolicy::always(delay: 0.001));");
 
         self::assertSame(['polled', 'polled', 'polled'], [$this->line(), $this->line(), $this->line()]);
     }
@@ -156,8 +157,8 @@ final class LifecycleTest extends TestCase
 
     public static function pauses(): iterable
     {
-        yield 'of periodic work' => ["say('called');", 'Weft\Restart::always(delay: 60.0)', 'called'];
-        yield 'after a failure' => ["throw new RuntimeException('not yet');", 'Weft\Restart::onFailure(delay: 600.0, maxDelay: 600.0)', 'frames of Weft'];
+        yield 'of periodic work' => ["say('called');", 'Weft\RestartPolicy::always(delay: 60.0)', 'called'];
+        yield 'after a failure' => ["throw new RuntimeException('not yet');", 'Weft\RestartPolicy::onFailure(delay: 600.0, maxDelay: 600.0)', 'frames of Weft'];
     }
 
     public function testWorkThatReturnsInsteadOfBeingCancelledIsNotRepeated(): void
@@ -170,7 +171,7 @@ final class LifecycleTest extends TestCase
                 } catch (Weft\Runtime\CancelledException) {
                     say('returned');
                 }
-            }, Weft\Restart::always(delay: 0.0));
+            }, Weft\RestartPolicy::always(delay: 0.0));
             PHP);
         self::assertSame('called', $this->line());
         \proc_terminate($this->process);
@@ -193,8 +194,8 @@ final class LifecycleTest extends TestCase
 
     public static function ends(): iterable
     {
-        yield 'never' => ['Weft\Restart::never()', 1];
-        yield 'after its limit' => ['Weft\Restart::onFailure(delay: 0.001, limit: 2)', 3];
+        yield 'never' => ['Weft\RestartPolicy::never()', 1];
+        yield 'after its limit' => ['Weft\RestartPolicy::onFailure(delay: 0.001, limit: 2)', 3];
     }
 
     /** @dataProvider loops */
@@ -206,7 +207,7 @@ final class LifecycleTest extends TestCase
             \$app->onStop(fn() => say('stopped'))
                 ->check('cache', fn() => true, every: 0.01)
                 ->task('follow', function () { {$work} }, {$restart})
-                ->task('license', function () { delay(0.05); throw new DomainException('the license is gone'); }, Weft\Restart::never());
+                ->task('license', function () { delay(0.05); throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never());
             PHP);
         [$code, $told] = $this->end();
 
@@ -219,9 +220,9 @@ final class LifecycleTest extends TestCase
     public static function loops(): iterable
     {
         $loop = 'while (true) { delay(0.01); }';
-        yield 'it ends with it' => [$loop, 'Weft\Restart::onFailure(delay: 0.001)'];
-        yield 'it returns' => ["try { $loop } catch (Weft\Runtime\CancelledException) { return; }", 'Weft\Restart::always(delay: 0.001)'];
-        yield 'it wraps it' => ["try { $loop } catch (Weft\Runtime\CancelledException \$cancelled) { throw new RuntimeException('no answer', previous: \$cancelled); }", 'Weft\Restart::onFailure(delay: 0.001)'];
+        yield 'it ends with it' => [$loop, 'Weft\RestartPolicy::onFailure(delay: 0.001)'];
+        yield 'it returns' => ["try { $loop } catch (Weft\Runtime\CancelledException) { return; }", 'Weft\RestartPolicy::always(delay: 0.001)'];
+        yield 'it wraps it' => ["try { $loop } catch (Weft\Runtime\CancelledException \$cancelled) { throw new RuntimeException('no answer', previous: \$cancelled); }", 'Weft\RestartPolicy::onFailure(delay: 0.001)'];
     }
 
     public function testAnApplicationThatHasFailedIsNotReadyWhileItsTasksCleanUp(): void
@@ -230,7 +231,7 @@ final class LifecycleTest extends TestCase
             $app->metrics('127.0.0.1:0')
                 ->check('cache', fn() => true, every: 0.01)
                 ->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
-                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\Restart::never());
+                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never());
             PHP);
         self::assertSame(1, \preg_match('~http://(\S+)/metrics~', $this->line(), $found));
         $ready = "http://$found[1]/ready";
@@ -246,7 +247,7 @@ final class LifecycleTest extends TestCase
     {
         $this->write('', <<<'PHP'
             $app->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
-                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\Restart::never());
+                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never());
             PHP);
         $run = new Supervised($this->app->file, ['--workers=1', '--metrics=127.0.0.1:0']);
         $ready = "http://{$run->wait('metrics')['address']}/ready";
@@ -457,8 +458,8 @@ final class LifecycleTest extends TestCase
         yield 'a hook that is a generator' => ['The onStart hook (closure at LifecycleTest.php:', static fn() => (new App())->onStart($generator)];
         yield 'a last hook that is a generator' => ['The onStop hook (closure at LifecycleTest.php:', static fn() => (new App())->onStop($generator)];
         yield 'a check that is a generator' => ['The health check "a" (closure at LifecycleTest.php:', static fn() => (new App())->check('a', $generator)];
-        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got 2 and 1', static fn() => Restart::onFailure(delay: 2.0, maxDelay: 1.0)];
-        yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => Restart::always(limit: 0)];
+        yield 'a pause that shrinks' => ['The pauses of a restart must be at least 0 seconds and finite, and the longest not below the first, got 2 and 1', static fn() => RestartPolicy::onFailure(delay: 2.0, maxDelay: 1.0)];
+        yield 'no restarts' => ['The limit of restarts must be at least 1, got 0', static fn() => RestartPolicy::always(limit: 0)];
     }
 
     private function write(string $arguments, string $program, bool $announce = false): void
@@ -483,7 +484,7 @@ final class LifecycleTest extends TestCase
     {
         $this->write($arguments, $program, $announce);
         $this->process = \proc_open(
-            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-d', 'display_errors=stderr', $this->app->file],
+            [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-d', 'display_errors=stderr', $this->app->file],
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $pipes,
         ) ?: null;

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Weft\Cli\Program;
+use Weft\Tests\Extension;
 use Weft\Version;
 
 final class ProgramTest extends TestCase
@@ -27,6 +28,37 @@ final class ProgramTest extends TestCase
 
         self::assertSame(Version::LIBRARY, Version::extension());
         self::assertStringContainsString('version = "' . Version::LIBRARY . '"', $cargo);
+    }
+
+    /** Unreleased changes have a version of their own, between that of the last release and that of the next one. */
+    public function testTheVersionIsThatOfTheChangelog(): void
+    {
+        \preg_match_all('/^## \[(.+)\]/m', (string) \file_get_contents(\dirname(__DIR__, 2) . '/CHANGELOG.md'), $sections);
+        [$newest, $before] = $sections[1];
+
+        if ($newest === 'Unreleased') {
+            self::assertTrue(\version_compare(Version::LIBRARY, $before, '>'), Version::LIBRARY . " comes after $before");
+            self::assertMatchesRegularExpression('/^\d+\.\d+\.\d+-(dev|alpha\d+|beta\d+|rc\d+)$/', Version::LIBRARY);
+        } else {
+            self::assertSame($newest, Version::LIBRARY);
+        }
+    }
+
+    /** Composer installs no development version unless a project asks for it: what is shown is the release to come. */
+    public function testTheDocumentationRequiresThisRelease(): void
+    {
+        $root = \dirname(__DIR__, 2);
+        $release = \explode('-', Version::LIBRARY)[0];
+        $named = [];
+        foreach ([...\glob("$root/docs/*/*.md") ?: [], ...\glob("$root/examples/*/composer.json") ?: []] as $file) {
+            \preg_match_all('{"weft/\w+": "(\^?[\d.]+)"|\bweft[-_:](\d+\.\d+\.\d+)\b}', (string) \file_get_contents($file), $found, \PREG_SET_ORDER);
+            foreach ($found as $match) {
+                $named[\end($match)][] = \basename($file);
+            }
+        }
+
+        \ksort($named);
+        self::assertSame([$release, '^' . \implode('.', \array_slice(\explode('.', $release), 0, 2))], \array_keys($named), (string) \json_encode($named));
     }
 
     /** @dataProvider firstCalls */
@@ -49,22 +81,22 @@ final class ProgramTest extends TestCase
 
     public function testAProgramWithAnExtensionOfAnotherVersionIsToldBoth(): void
     {
-        $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7", CONTRACT = "00000000"; static function extension() { return phpversion("weft"); } } }';
+        $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7", INTERFACE_HASH = "00000000"; static function extension() { return phpversion("weft"); } } }';
 
-        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+        $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
-        self::assertStringContainsString('Uncaught Error: Weft is of version 9.8.7, and the PHP extension weft that is loaded of ' . Version::LIBRARY . ': install the same version of both, such as with pie install weft/ext-weft:9.8.7', $errors);
+        self::assertStringContainsString('Uncaught Error: Weft library 9.8.7 does not match the loaded extension ' . Version::LIBRARY . '. Install the same version of both: pie install weft/ext-weft:9.8.7. Details: bin/weft doctor', $errors);
     }
 
     /** Two builds between releases have the same version number. */
     public function testAProgramWithAnExtensionBuiltFromOtherSourcesIsToldWhatToRun(): void
     {
-        $library = 'namespace Weft { final class Version { const LIBRARY = "' . Version::LIBRARY . '", CONTRACT = "00000000"; static function extension() { return phpversion("weft"); } static function extensionContract() { return \\Weft\\Native\\contract(); } } }';
+        $library = 'namespace Weft { final class Version { const LIBRARY = "' . Version::LIBRARY . '", INTERFACE_HASH = "00000000"; static function extension() { return phpversion("weft"); } static function extensionInterfaceHash() { return \\Weft\\Native\\interfaceHash(); } } }';
 
-        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+        $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
-        self::assertStringContainsString('Uncaught Error: Weft has the native contract 00000000, and the PHP extension weft that is loaded has ' . Version::CONTRACT . ': they were built from different sources of version ' . Version::LIBRARY, $errors);
-        self::assertStringContainsString('run `make build` in a source checkout, or install the same release of both', $errors);
+        self::assertStringContainsString('Uncaught Error: Weft library ' . Version::LIBRARY . ' with the interface hash 00000000 does not match the loaded extension with ' . Version::INTERFACE_HASH . '. They were built from different sources', $errors);
+        self::assertStringContainsString('Run `make build` in a source checkout, or install the same release of both. Details: bin/weft doctor', $errors);
     }
 
     /**

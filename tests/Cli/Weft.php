@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use Weft\Tests\Extension;
+
 /** Runs `bin/weft` to its end. */
 final class Weft
 {
@@ -47,14 +49,6 @@ final class Weft
      */
     public static function command(array $arguments, ?array $php = null): array
     {
-        return [\PHP_BINARY, ...$php ?? ['-d', 'extension=' . self::library()], \dirname(__DIR__, 2) . '/bin/weft', ...$arguments];
-    }
-
-    /** The library this process has loaded. */
-    public static function library(): string
-    {
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $path);
-
-        return $path[0] ?? 'weft';
+        return [\PHP_BINARY, ...$php ?? ['-d', 'extension=' . Extension::library()], \dirname(__DIR__, 2) . '/bin/weft', ...$arguments];
     }
 }

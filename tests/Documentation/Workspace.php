@@ -6,7 +6,7 @@ namespace Weft\Tests\Documentation;
 
 use PHPUnit\Framework\Assert;
 use Weft\Bench\Port;
-use Weft\Tests\Cli\Weft;
+use Weft\Tests\Extension;
 use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -182,7 +182,7 @@ final class Workspace
     private function makeTools(): void
     {
         $this->put('.tools/php', "#!/bin/sh\nexec " . \escapeshellarg(\PHP_BINARY) . " \"\$@\"\n");
-        $this->put('.tools/ini/weft.ini', 'extension=' . Weft::library() . "\ndisplay_errors=stderr\nlog_errors=0\n");
+        $this->put('.tools/ini/weft.ini', 'extension=' . Extension::library() . "\ndisplay_errors=stderr\nlog_errors=0\n");
         $this->put('.tools/.curlrc', "silent\nmax-time = 60\n");
         // Debian's, which has the libraries that scripts/setup installs.
         \symlink('/usr/bin/python3', "{$this->directory}/.tools/python3");

@@ -341,9 +341,9 @@ final class ClientFaultTest extends GrpcTestCase
     /** @return iterable<string, array{array<mixed>, string}> */
     public static function wrongMetadata(): iterable
     {
-        yield 'upper case' => [['Upper' => 'a'], '"Upper" is no name of metadata'];
-        yield 'a colon' => [[':path' => '/'], '":path" is no name of metadata'];
-        yield 'a space' => [['a b' => 'a'], '"a b" is no name of metadata'];
+        yield 'upper case' => [['Upper' => 'a'], '"Upper" is not a name of metadata'];
+        yield 'a colon' => [[':path' => '/'], '":path" is not a name of metadata'];
+        yield 'a space' => [['a b' => 'a'], '"a b" is not a name of metadata'];
         yield 'one of the protocol' => [['grpc-timeout' => '1S'], 'the metadata "grpc-timeout" belongs to the protocol'];
         yield 'one of the connection' => [['upgrade' => 'h2c'], 'the metadata "upgrade" belongs to the protocol'];
         yield 'bytes in text' => [['a' => "\xff"], 'the metadata "a" must be printable ASCII'];

@@ -128,7 +128,7 @@ final class HandlerTest extends GrpcTestCase
         $server->open('list');
         self::assertSame("\0\0\0\0\x02\x08\x07", $slow->await(Wire::DATA)[2] ?? null);
         self::assertTrue($slow->isClosed(), 'a connection without calls is told that there will be none');
-        self::assertMatchesRegularExpression('~critical /api\.Users/Get from 127\.0\.0\.1:\d+ called exit\(\): this process ends, 1 other requests are finished first~', $server->log());
+        self::assertMatchesRegularExpression('~critical /api\.Users/Get from 127\.0\.0\.1:\d+ called exit\(\): the process ends, 1 other requests are finished first~', $server->log());
         self::assertSame([3, ''], $server->end());
     }
 
@@ -150,7 +150,7 @@ final class HandlerTest extends GrpcTestCase
 
         self::assertStringStartsWith('HTTP/1.1 503 ', (string) stream_get_contents($request));
         self::assertNotNull($slow->await(Wire::HEADERS), 'the call was not answered');
-        self::assertTrue($server->awaitLog('this process ends, 2 other requests are answered 503'));
+        self::assertTrue($server->awaitLog('the process ends, 2 other requests are answered 503'));
     }
 
     public function testInDevelopmentTheClientIsToldMore(): void
@@ -183,7 +183,7 @@ final class HandlerTest extends GrpcTestCase
         $server = $this->serve('"get" => static function ($request, Call $call) { $call->trailer("Upper", "a"); return new User(); }');
 
         self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
-        self::assertTrue($server->awaitLog('"Upper" is no name of metadata'));
+        self::assertTrue($server->awaitLog('"Upper" is not a name of metadata'));
     }
 
     public function testAMessageThatCannotBeEncodedIsInternalWithALogLine(): void

@@ -36,10 +36,10 @@ final class EnvironmentTest extends TestCase
         yield 'unset' => ['WEFT_HOOKS', Hook::cases()];
         yield 'on' => ['WEFT_HOOKS=on', Hook::cases()];
         yield 'off' => ['WEFT_HOOKS=off', []];
-        foreach (['yes', 'TRUE', '1', 'all'] as $value) {
+        foreach (['yes', 'TRUE', '1'] as $value) {
             yield $value => ["WEFT_HOOKS=$value", Hook::cases()];
         }
-        foreach (['no', 'false', '0', 'none'] as $value) {
+        foreach (['no', 'false', '0'] as $value) {
             yield $value => ["WEFT_HOOKS=$value", []];
         }
         yield 'one' => ['WEFT_HOOKS=sleep', [Hook::Sleep]];
@@ -59,12 +59,22 @@ final class EnvironmentTest extends TestCase
         self::assertSame($expected, Hook::fromEnvironment());
     }
 
-    public function testAnUnknownNameIsRefusedWithTheKnownOnes(): void
+    /** @return iterable<string, array{string, string}> */
+    public static function unknownNames(): iterable
     {
-        \putenv('WEFT_HOOKS=sleep,sokets');
+        yield 'misspelt' => ['sleep,sokets', 'sokets'];
+        yield 'all' => ['all', 'all'];
+        yield 'none' => ['none', 'none'];
+    }
+
+    /** @dataProvider unknownNames */
+    #[DataProvider('unknownNames')]
+    public function testAnUnknownNameIsRefusedWithTheKnownOnes(string $value, string $unknown): void
+    {
+        \putenv("WEFT_HOOKS=$value");
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('"sokets": it must be "off" or some of sleep, sockets, pipes');
+        $this->expectExceptionMessage("\"$unknown\": it must be \"on\", \"off\" or some of sleep, sockets, pipes");
         Hook::fromEnvironment();
     }
 

@@ -6,6 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Extension;
 use Weft\Tests\Runtime\Subprocess;
 
 /** Look-ups of names, asked of a server that answers only once ten questions have arrived: it counts that they were asked at once. */
@@ -79,7 +80,7 @@ final class NameTest extends TestCase
         $file = self::$directory . '/program.php';
         \file_put_contents($file, "<?php require '" . \dirname(__DIR__, 2) . "/autoload.php'; use function Weft\\{all, run, timeout}; run(function () { $code });");
         $mount = 'mount --bind ' . self::$directory . '/resolv.conf /etc/resolv.conf && mount --bind ' . self::$directory . '/nsswitch.conf /etc/nsswitch.conf';
-        $command = \implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-n', '-d', 'extension=' . \Weft\Tests\Cli\Weft::library(), $file]));
+        $command = \implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-n', '-d', 'extension=' . Extension::library(), $file]));
         \exec('timeout 120 unshare --mount sh -c ' . \escapeshellarg("$mount && exec $command") . ' 2>&1', $output, $status);
         $output = \implode("\n", $output);
         if ($status !== 0 && \preg_match('{(unshare|mount): }', $output) === 1) {

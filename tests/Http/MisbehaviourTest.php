@@ -235,7 +235,7 @@ final class MisbehaviourTest extends HttpTestCase
 
         self::assertStatus(500, $server->get('/exit/0'));
 
-        self::assertTrue($server->awaitLog('called exit(): this process ends, 0 other requests are finished first'));
+        self::assertTrue($server->awaitLog('called exit(): the process ends, 0 other requests are finished first'));
         self::assertMatchesRegularExpression('~critical GET /exit/\{code\} from 127\.0\.0\.1:\d+ called exit\(\)~', $server->log());
     }
 
@@ -333,7 +333,7 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertStatus(500, $server->get('/eat'));
 
         self::assertStatus(503, ServerProcess::readAll($slow));
-        self::assertTrue($server->awaitLog('this process ends, 1 other requests are answered 503'));
+        self::assertTrue($server->awaitLog('the process ends, 1 other requests are answered 503'));
         self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of 33554432 bytes exhausted~', $server->log());
     }
 

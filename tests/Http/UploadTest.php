@@ -168,7 +168,7 @@ final class UploadTest extends HttpTestCase
     {
         $file = static fn(string $contents): string => "--XX\r\nContent-Disposition: form-data; name=f; filename=a\r\n\r\n$contents\r\n";
         $value = static fn(string $name, string $contents): string => "--XX\r\nContent-Disposition: form-data; name=$name\r\n\r\n$contents\r\n";
-        yield 'no boundary' => [415, 'no multipart/form-data with a boundary', self::post('x', 'multipart/form-data')];
+        yield 'no boundary' => [415, 'not multipart/form-data with a boundary', self::post('x', 'multipart/form-data')];
         yield 'no end' => [400, 'without its last boundary', self::post($file('x'))];
         yield 'nothing' => [400, 'without its last boundary', self::post('')];
         yield 'a part without a name' => [400, 'a part has no name', self::post("--XX\r\nX: y\r\n\r\n\r\n--XX--")];

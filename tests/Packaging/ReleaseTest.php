@@ -6,7 +6,7 @@ namespace Weft\Tests\Packaging;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\Port;
-use Weft\Tests\Cli\Weft;
+use Weft\Tests\Extension;
 use Weft\Tests\Timing;
 use Weft\Version;
 
@@ -22,7 +22,7 @@ final class ReleaseTest extends TestCase
     {
         self::$root = \dirname(__DIR__, 2);
         self::$directory = \sys_get_temp_dir() . '/weft-release-' . \bin2hex(\random_bytes(6));
-        self::command([self::$root . '/scripts/release', '--extension=' . Weft::library(), '--tag=' . Version::LIBRARY, self::$directory . '/first']);
+        self::command([self::$root . '/scripts/release', '--extension=' . Extension::library(), '--tag=' . Version::LIBRARY, self::$directory . '/first']);
     }
 
     public static function tearDownAfterClass(): void
@@ -53,7 +53,7 @@ final class ReleaseTest extends TestCase
             \chmod("$programs/$name", 0o755);
         }
 
-        self::command(['env', "PATH=$programs:" . \getenv('PATH'), self::$root . '/scripts/release', '--extension=' . Weft::library(), self::$directory . '/arm']);
+        self::command(['env', "PATH=$programs:" . \getenv('PATH'), self::$root . '/scripts/release', '--extension=' . Extension::library(), self::$directory . '/arm']);
 
         $php = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
         self::assertFileExists(self::$directory . '/arm/php_weft-' . Version::LIBRARY . "_php$php-arm64-linux-glibc.tgz");
@@ -113,7 +113,7 @@ final class ReleaseTest extends TestCase
         $bytes = (string) \file_get_contents($source);
         \file_put_contents($source, \substr_replace($bytes, ~$bytes[100], 100, 1));
 
-        $output = self::refusal(['--extension=' . Weft::library(), "--compare=$copy"]);
+        $output = self::refusal(['--extension=' . Extension::library(), "--compare=$copy"]);
 
         self::assertMatchesRegularExpression("{ $source differ: }m", $output);
         self::assertMatchesRegularExpression("{^release: [23] files have the same bytes, 1 differ from those in $copy\$}m", $output);
@@ -134,7 +134,7 @@ final class ReleaseTest extends TestCase
         }
         $machine = \php_uname('m');
 
-        self::assertSame("release: the system at / is for $machine: only aarch64 is built for another system", self::refusal(['--system=/', '--extension=' . Weft::library(), self::$directory . '/other']));
+        self::assertSame("release: the system at / is for $machine: only aarch64 is built for another system", self::refusal(['--system=/', '--extension=' . Extension::library(), self::$directory . '/other']));
     }
 
     public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
@@ -173,6 +173,13 @@ final class ReleaseTest extends TestCase
         self::assertStringContainsString('.' . \PHP_EXTENSION_DIR . '/weft.so', $contents);
         self::assertStringContainsString('mods-available/weft.ini', $contents);
         self::assertMatchesRegularExpression('{^ ?Depends: phpapi-\d+}m', self::command(['dpkg-deb', '--info', ...$packages]));
+
+        // A development version or a release candidate is older than its release.
+        $version = self::command(['dpkg-deb', '--field', $packages[0], 'Version']);
+        self::assertStringContainsString("_{$version}_", $packages[0]);
+        self::assertSame(\str_replace('-', '~', Version::LIBRARY), $version);
+        $release = \explode('-', Version::LIBRARY)[0];
+        self::command(['dpkg', '--compare-versions', $version, $release === Version::LIBRARY ? 'eq' : 'lt', $release]);
     }
 
     public function testAnExtensionForAnotherPhpIsRefused(): void

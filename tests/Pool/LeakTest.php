@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
-use Weft\Pool\Leak;
 use Weft\Pool\Leases;
 use Weft\Pool\PoolOptions;
 use Weft\Tests\Pool\Support\PoolTestCase;
@@ -25,8 +25,8 @@ final class LeakTest extends PoolTestCase
     {
         run(static function () use ($server): void {
             $leaks = [];
-            $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
-                $leaks[] = $leak;
+            $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Holder $holder) use (&$leaks): void {
+                $leaks[] = $holder;
             }));
             $transaction = $db->begin();
             $line = __LINE__ - 1;
@@ -83,10 +83,10 @@ final class LeakTest extends PoolTestCase
     public function testAListenerMayWaitAndIsHeardInEveryRun(Server $server): void
     {
         $told = 0;
-        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$told, &$db): void {
+        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Holder $holder) use (&$told, &$db): void {
             $db->execute('SELECT 1');
             // That may itself take longer than the threshold.
-            $told += (int) ($leak->statement === 'SELECT 7 AS n');
+            $told += (int) ($holder->statement === 'SELECT 7 AS n');
         }));
         foreach ([1, 2] as $runs) {
             run(static function () use ($db, $runs, &$told): void {
@@ -107,8 +107,8 @@ final class LeakTest extends PoolTestCase
     public function testOutsideOfRunALeakIsToldBeforeTheNextStatement(Server $server): void
     {
         $leaks = [];
-        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
-            $leaks[] = [$leak->task, $leak->statement];
+        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Holder $holder) use (&$leaks): void {
+            $leaks[] = [$holder->task, $holder->statement];
         }));
         $transaction = $db->begin();
         $transaction->execute('SELECT 7 AS n')->value();

@@ -10,8 +10,8 @@ use Weft\Pool\Creation;
 use Weft\Pool\FactoryDownException;
 use Weft\Pool\FactoryException;
 use Weft\Pool\ForeignLeaseError;
+use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
-use Weft\Pool\Leak;
 use Weft\Pool\Lease;
 use Weft\Pool\LeaseReturnedError;
 use Weft\Pool\Leases;
@@ -664,8 +664,8 @@ final class PoolTest extends TestCase
     {
         run(function (): void {
             $leaks = [];
-            $pool = $this->pool(new PoolOptions(leases: new Leases(leakThreshold: 0.03), name: 'tools'), hooks: new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
-                $leaks[] = $leak;
+            $pool = $this->pool(new PoolOptions(leases: new Leases(leakThreshold: 0.03), name: 'tools'), hooks: new Hooks(leaked: static function (Holder $holder) use (&$leaks): void {
+                $leaks[] = $holder;
             }));
             $lease = $pool->borrow();
             $line = __LINE__ - 1;
@@ -701,7 +701,7 @@ final class PoolTest extends TestCase
             self::eventually(static fn (): bool => $pool->stats()['total'] === 8, 'eight are made');
             $pool->resize(2);
             self::eventually(static fn (): bool => $pool->stats()['total'] <= 2, 'the pool shrinks');
-            $pool->suspend();
+            $pool->pause();
             self::eventually(static fn (): bool => $pool->stats()['in_use'] === 0, 'nothing is lent');
             $before = $pool->stats()['borrowed'];
             delay(0.02);

@@ -33,7 +33,7 @@ final class RunTimeTest extends PoolTestCase
 {
     /** @dataProvider servers */
     #[DataProvider('servers')]
-    public function testUnderLoadItIsResizedSuspendedResetAndDrainedWithoutAnErrorOrOneTooMany(Server $server): void
+    public function testUnderLoadItIsResizedPausedResetAndDrainedWithoutAnErrorOrOneTooMany(Server $server): void
     {
         run(static function () use ($server): void {
             $db = $server->connect(new PoolOptions(size: 16));
@@ -47,7 +47,7 @@ final class RunTimeTest extends PoolTestCase
             $db->resize(12);
             self::eventually(static fn (): bool => $db->stats()['total'] === 12, 'the pool grows');
 
-            $db->suspend();
+            $db->pause();
             self::eventually(static fn (): bool => $db->stats()['in_use'] === 0, 'nothing is lent');
             // The last statements are answered; their tasks may still have to notice.
             self::eventually(static fn (): bool => $load->done === $db->stats()['borrowed'], 'every task has its answer');

@@ -91,8 +91,8 @@ final class CodecTest extends TestCase
     /** @return iterable<string, array{array<string, mixed>, string}> */
     public static function wrongFields(): iterable
     {
-        yield 'a number above 32 bits' => [['int32' => 2 ** 31], 'field int32 (3) holds 2147483648, which is no signed 32-bit number'];
-        yield 'a negative unsigned number' => [['uint32' => -1], 'field uint32 (5) holds -1, which is no unsigned 32-bit number'];
+        yield 'a number above 32 bits' => [['int32' => 2 ** 31], 'field int32 (3) holds 2147483648, which is not a signed 32-bit number'];
+        yield 'a negative unsigned number' => [['uint32' => -1], 'field uint32 (5) holds -1, which is not an unsigned 32-bit number'];
         yield 'a list with a string' => [['numbers' => [1, 'x']], 'field numbers (20) holds string, expected int'];
         yield 'a list with another message' => [['children' => [new User]], 'field children (22) holds ' . User::class . ', expected ' . Everything::class];
         yield 'a map with a key that is no number' => [['byNumber' => ['x' => 'y']], 'field by_number (31) has the key "x", expected an int'];

@@ -11,6 +11,7 @@ use Weft\Protobuf\Descriptor\FileDescriptorSet;
 use Weft\Protobuf\EncodingException;
 use Weft\Protobuf\FileSet;
 use Weft\Protobuf\InvalidSchemaException;
+use Weft\Protobuf\Message;
 use Weft\Tests\Protobuf\Generated\Api\GetUserRequest;
 use Weft\Tests\Protobuf\Generated\Api\ListUserRequest;
 use Weft\Tests\Protobuf\Generated\Api\User;
@@ -88,6 +89,25 @@ final class UsersTest extends TestCase
         $this->expectException(InvalidSchemaException::class);
         $this->expectExceptionMessage('stdClass is not a generated message class');
         Codec::encode(new \stdClass);
+    }
+
+    public function testAMessageWhoseFileIsMissingNamesTheCommandThatGeneratesIt(): void
+    {
+        $message = new class implements Message {
+            public static function typeName(): string
+            {
+                return 'greeter.Greeting';
+            }
+
+            public static function file(): string
+            {
+                return 'App\\GreeterFile';
+            }
+        };
+
+        $this->expectException(InvalidSchemaException::class);
+        $this->expectExceptionMessage('the class App\GreeterFile does not exist: `weft proto:generate` writes it beside the classes of the messages');
+        Codec::encode($message);
     }
 
     public function testAServiceKnowsItsMethodsAndItsFile(): void

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use Weft\Tests\Extension;
+
 /**
  * Runs a PHP program that may end the process it runs in.
  */
@@ -92,15 +94,7 @@ final class Subprocess
             }
         }
 
-        return [...$arguments, '-d', 'extension=' . self::library()];
-    }
-
-    /** The library this process has loaded. */
-    private static function library(): string
-    {
-        preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $path);
-
-        return $path[0] ?? 'weft';
+        return [...$arguments, '-d', 'extension=' . Extension::library()];
     }
 
     /**

@@ -10,6 +10,7 @@ use Weft\Sql\LockNotAvailableException;
 use Weft\Sql\InvalidParameterException;
 use Weft\Sql\SqlException;
 use Weft\Sql\UndefinedTableException;
+use Weft\Tests\Extension;
 use Weft\UsageError;
 
 use function Weft\async;
@@ -211,9 +212,8 @@ class SqliteTest extends SqlConformance
      */
     private static function weft(string $code, ?array &$pipes)
     {
-        \preg_match('{\S+libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $loaded);
         $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
-        $process = \proc_open([\PHP_BINARY, '-d', "extension={$loaded[0]}", '-r', "require {$autoload}; {$code}"], [1 => ['pipe', 'w']], $pipes);
+        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', "require {$autoload}; {$code}"], [1 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
 
         return $process;

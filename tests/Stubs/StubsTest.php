@@ -59,12 +59,12 @@ final class StubsTest extends TestCase
         }
     }
 
-    public function testTheContractOfTheLibraryIsTheOneOfTheStubs(): void
+    public function testTheInterfaceHashOfTheLibraryIsTheOneOfTheStubs(): void
     {
         $stubs = implode('', array_map('file_get_contents', glob(\dirname(__DIR__, 2) . '/stubs/*.php') ?: []));
 
-        self::assertSame(hash('fnv1a32', $stubs), Version::CONTRACT, 'the stubs have changed: write the first value into Weft\Version::CONTRACT');
-        self::assertSame(Version::CONTRACT, Version::extensionContract(), 'the extension was built with other stubs');
+        self::assertSame(hash('fnv1a32', $stubs), Version::INTERFACE_HASH, 'the stubs have changed: write the first value into Weft\Version::INTERFACE_HASH');
+        self::assertSame(Version::INTERFACE_HASH, Version::extensionInterfaceHash(), 'the extension was built with other stubs');
     }
 
     private static function fits(string $real, string $stub): bool

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Workers;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Extension;
 use Weft\Workers\Internal\PidFile;
 use Weft\Workers\SupervisorException;
 
@@ -146,8 +147,7 @@ final class PidFileTest extends TestCase
                 $file->remove();
             }
             PHP;
-        preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $library);
-        $command = [PHP_BINARY, '-n', '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 2) . '/autoload.php', $this->directory];
+        $command = [PHP_BINARY, '-n', '-d', 'extension=' . Extension::library(), '-r', $program, '--', \dirname(__DIR__, 2) . '/autoload.php', $this->directory];
         $processes = array_map(static fn() => proc_open($command, [], $pipes), range(1, 3));
 
         self::assertSame([0, 0, 0], array_map(proc_close(...), $processes));

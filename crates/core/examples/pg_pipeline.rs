@@ -1,4 +1,4 @@
-//! What a transaction of one INSERT costs in three round trips, in one, and as an implicit transaction.
+//! The cost of a transaction of one INSERT in three round trips, in one, and as an implicit transaction.
 //!
 //! `DATABASE_URL=… cargo run --release -p weft-core --example pg_pipeline [connections] [transactions]`
 

@@ -1,4 +1,4 @@
-//! What the pool itself costs in Rust: cargo run --release -p weft-core --example pool
+//! The cost of the pool itself in Rust: cargo run --release -p weft-core --example pool
 //!
 //! Connections are unit values and nothing is done with them. The median of five runs of each, in time and in processor time,
 //! which others on the machine do not disturb.

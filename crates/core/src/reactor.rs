@@ -62,11 +62,11 @@ enum Running {
     Claim {
         _owned: Box<dyn Any>,
     },
-    /// Nothing else: it only ends when it is cancelled.
+    /// No step is needed: it only ends when it is cancelled.
     Recurring,
 }
 
-/// What the first step of an operation has led to.
+/// The outcome of the first step of an operation.
 enum Begun<R, F, T> {
     Pending(Pin<Box<dyn Future<Output = R>>>, F),
     Ended(T),
@@ -334,7 +334,7 @@ impl<T: 'static> Reactor<T> {
     /// Runs the tasks that are ready outside of `block_on`. Inside, a task that yields is woken when the system is asked the next time, and
     /// not at all if that is never.
     ///
-    /// What is woken from here on, while PHP runs, needs no wake-up of its own: the next turn begins with the tasks.
+    /// A task woken while PHP runs needs no wake-up: the next turn runs ready tasks first.
     fn run_woken(&self) {
         let _runtime = self.runtime.enter();
         let tasks = pin!(self.tasks.run_until(std::future::pending::<()>()));
@@ -350,7 +350,7 @@ impl<T: 'static> Reactor<T> {
         cause();
         let mut state = self.shared.state.borrow_mut();
         let last = *state.unannounced.get(before..)?.last()?;
-        // What recurs is announced by polls alone.
+        // Only `poll` announces recurring operations.
         let has_ended = state.outcomes.contains_key(&last);
         has_ended.then(|| state.unannounced.pop())?
     }

@@ -23,7 +23,7 @@ use hyper::{HeaderMap, Request, Response};
 use support::{STREAM, UNARY, connect, frame, head};
 use weft_core::grpc::{Call, Event, Limits, Status};
 
-/// Of a message.
+/// Bytes of a message.
 const MAX: usize = 1_000;
 
 fn run<T>(future: impl Future<Output = T>) -> T {

@@ -41,7 +41,7 @@ use weft_core::net::listen;
 /// The clock goes on by itself where nothing else happens: a test waits for every timeout without waiting. While a busy kernel delivers what
 /// one socket has sent to the other, days pass.
 const DAYS: Duration = Duration::from_secs(700 * 24 * 60 * 60);
-/// So often exchanges are compared that end at different times.
+/// How often exchanges that end at different times are compared.
 const ATTEMPTS: usize = 10;
 const IDLE: Duration = Duration::from_secs(300);
 /// Connections of both servers at a time.
@@ -99,7 +99,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What the handlers of a server were given, by the port of the client.
+/// The requests that the handlers of a server were given, by the port of the client.
 type Log = Rc<RefCell<HashMap<u16, Vec<String>>>>;
 
 /// A server whose handlers answer with what they have seen of their request.
@@ -258,7 +258,7 @@ async fn answer(call: Rc<Call>) {
     call.respond(response);
 }
 
-/// What a client does.
+/// A step of a client.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Send(Vec<u8>),
@@ -267,17 +267,17 @@ enum Step {
     ShutDown,
 }
 
-/// What comes of it.
+/// The result of its steps.
 #[derive(Debug)]
 struct Outcome {
     received: String,
-    /// What the handlers were given.
+    /// The requests that the handlers were given.
     handled: Vec<String>,
     /// When the server has closed the connection, if that was after the last step.
     ended: Option<Duration>,
 }
 
-/// What a client receives that takes these steps, one after the other has arrived, and then waits for the end of the connection.
+/// The bytes that a client receives that takes these steps, one after the other has arrived, and then waits for the end of the connection.
 async fn take(served: &Served, steps: &[Step]) -> Outcome {
     let began = Instant::now();
     let mut socket = TcpStream::connect(served.address).await.unwrap();
@@ -320,7 +320,7 @@ async fn take(served: &Served, steps: &[Step]) -> Outcome {
     }
 }
 
-/// What a client receives that sends `pieces`, and then waits for the end of the connection.
+/// The bytes that a client receives that sends `pieces`, and then waits for the end of the connection.
 async fn exchange(address: SocketAddr, pieces: &[&[u8]]) -> String {
     let mut socket = TcpStream::connect(address).await.unwrap();
     socket.set_nodelay(true).unwrap();
@@ -349,7 +349,7 @@ fn without_dates(received: &[u8]) -> String {
     lines.collect()
 }
 
-/// What hyper alone would have sent where it knows less, or knows it later:
+/// The bytes that hyper alone would have sent where it knows less, or knows it later:
 ///
 /// - It looks at a head that has not arrived as a whole only once, so it may wait in vain for the end of one that is malformed, until that is
 ///   late or the client sends no more. What it is handed in one piece it refuses at once.

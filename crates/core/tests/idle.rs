@@ -1,4 +1,4 @@
-//! What the server holds for a connection that has had its answer and is silent.
+//! The memory that the server holds for a connection that has had its answer and is silent.
 
 #![allow(unsafe_code, reason = "replaces the allocator")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -123,7 +123,7 @@ async fn open(address: SocketAddr, count: usize) -> Vec<TcpStream> {
         let _ = done.send(sockets);
     });
     let sockets: Vec<TcpStream> = opened.await.unwrap();
-    // What the server does after the last byte.
+    // The server has work to do after the last byte.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     sockets
 }

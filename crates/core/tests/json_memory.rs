@@ -1,4 +1,4 @@
-//! What reading and printing JSON allocate, however deep the messages are nested.
+//! The memory that reading and printing JSON allocates, however deep the messages are nested.
 
 #![allow(unsafe_code, reason = "replaces the allocator")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -162,7 +162,7 @@ fn a_transaction_is_there_as_a_whole_or_not_and_says_if_nobody_knows() {
                 },
                 async |tx, ended| {
                     let outcome = tx.check_outcome();
-                    // What has not begun to commit can still be rolled back.
+                    // A transaction that has not begun to commit can still be rolled back.
                     let _ = tx.rollback().await;
                     assert!(!tx.is_open());
                     let count = bed.count().await;

@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Measuring {
 #[global_allocator]
 static ALLOCATOR: Measuring = Measuring;
 
-/// What a server says once its client has said something.
+/// The messages of a server once its client has said something.
 #[derive(Clone)]
 struct Step {
     /// Whether the client has said all that this answers.
@@ -61,7 +61,7 @@ struct Step {
 
 type Script = Vec<Step>;
 
-/// What a client does with its database.
+/// The use that a client makes of its database.
 type Talk = Rc<dyn Fn(Database) -> Pin<Box<dyn Future<Output = Result<(), Error>>>>>;
 
 /// How messages of a protocol look.
@@ -82,7 +82,7 @@ struct Protocol {
 struct Conversation {
     name: &'static str,
     protocol: Protocol,
-    /// Of the DSN.
+    /// Options of the DSN.
     options: &'static str,
     script: Script,
     /// Steps before this one are the log-in, which another conversation breaks.
@@ -162,7 +162,7 @@ fn postgres_columns() -> Vec<u8> {
     )
 }
 
-/// What a statement without a name is answered by.
+/// The answer to a statement without a name.
 fn postgres_answer(rows: usize, command: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = vec![message(b'1', b""), message(b'2', b"")];
     messages.push(match rows {
@@ -631,7 +631,7 @@ async fn open(dsn: &str) -> Database {
 }
 
 /// # Errors
-/// What the client did wrong.
+/// The client's mistake.
 async fn survives(
     conversation: &Conversation,
     server: &Server,

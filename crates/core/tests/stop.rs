@@ -17,7 +17,7 @@ use weft_core::net::listen;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-/// What a client of HTTP/2 sends first, with windows of a gigabyte.
+/// The first bytes of a client of HTTP/2, with windows of a gigabyte.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
     \0\0\x06\x04\0\0\0\0\0\0\x04\x40\0\0\0\
     \0\0\x04\x08\0\0\0\0\0\x40\0\0\0";

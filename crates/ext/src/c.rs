@@ -65,7 +65,7 @@ impl Drop for Work {
     }
 }
 
-/// What `dlopen()` has returned for a library that stays loaded.
+/// The handle that `dlopen()` has returned for a library that stays loaded.
 #[derive(Clone, Copy)]
 pub struct LibraryHandle(pub *mut c_void);
 

@@ -1,6 +1,6 @@
 //! The PHP extension `weft`: converts in, calls `weft-core`, converts out.
 //!
-//! Nothing here suspends. A native call either answers at once or starts an operation and returns its id; the PHP
+//! No function here suspends. A native call either answers at once or starts an operation and returns its id; the PHP
 //! scheduler suspends the fiber and takes the outcome later. So no Rust frame is ever parked below a PHP one, and a
 //! fiber that PHP destroys, or a fatal error that jumps over this code, finds nothing precious on the stack.
 

@@ -428,9 +428,9 @@ impl Pool {
         Ok(())
     }
 
-    pub fn suspend(&self) -> PhpResult<()> {
+    pub fn pause(&self) -> PhpResult<()> {
         Process::refuse_after_fork()?;
-        self.pool.suspend();
+        self.pool.pause();
         Ok(())
     }
 

@@ -72,11 +72,11 @@ pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value.max(0.0)).map_or(FOREVER, |time| time.min(FOREVER))
 }
 
-/// The interface to PHP that this library was built with.
+/// A hash of the interface to PHP that this library was built with.
 #[php_function]
-#[php(name = "Weft\\Native\\contract")]
-pub fn contract() -> &'static str {
-    env!("NATIVE_CONTRACT")
+#[php(name = "Weft\\Native\\interfaceHash")]
+pub fn interface_hash() -> &'static str {
+    env!("INTERFACE_HASH")
 }
 
 #[php_function]
@@ -170,14 +170,14 @@ pub extern "C" fn info(_module: *mut ModuleEntry) {
     ext_php_rs::info_table_start!();
     ext_php_rs::info_table_row!("weft", "enabled");
     ext_php_rs::info_table_row!("version", env!("CARGO_PKG_VERSION"));
-    ext_php_rs::info_table_row!("native contract", contract());
+    ext_php_rs::info_table_row!("interface hash", interface_hash());
     ext_php_rs::info_table_end!();
 }
 
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     let module = module
         .info_function(info)
-        .function(wrap_function!(contract))
+        .function(wrap_function!(interface_hash))
         .function(wrap_function!(poll))
         .function(wrap_function!(take))
         .function(wrap_function!(cancel))

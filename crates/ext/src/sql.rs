@@ -135,7 +135,7 @@ impl SqlDatabase {
                 .zend_str()
                 .and_then(|name| std::str::from_utf8(name.as_bytes()).ok());
             let name = name
-                .ok_or_else(|| Failure::new("usage", "the name of a channel is no UTF-8 text"))?;
+                .ok_or_else(|| Failure::new("usage", "the name of a channel is not UTF-8 text"))?;
             names.push(name.to_owned());
         }
         let listening = self
@@ -218,9 +218,9 @@ impl SqlDatabase {
         Ok(())
     }
 
-    pub fn suspend(&self) -> PhpResult<()> {
+    pub fn pause(&self) -> PhpResult<()> {
         Process::refuse_after_fork()?;
-        self.database.change_pool(PoolChange::Suspend);
+        self.database.change_pool(PoolChange::Pause);
         Ok(())
     }
 

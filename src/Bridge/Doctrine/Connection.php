@@ -167,8 +167,8 @@ final class Connection implements VersionedConnection
     }
 
     /**
-     * Undoes an open transaction and gives the connection back, with everything in its session. What was left by one request must not be
-     * found by the next: DBAL's own connection is to be closed with it.
+     * Undoes an open transaction and gives the connection back, with everything in its session, so that the next request does not find it: DBAL's
+     * own connection is to be closed with it.
      */
     public function reset(): void
     {

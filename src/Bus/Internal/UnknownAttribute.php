@@ -24,7 +24,6 @@ use Weft\Bus\Saga\SagaTimeout;
 use Weft\Bus\SerializedBy;
 use Weft\Bus\Timeout;
 use Weft\Bus\Upcaster;
-use Weft\Bus\Version;
 use Weft\Validation\Validate;
 
 /**
@@ -37,7 +36,7 @@ final class UnknownAttribute
     private const KNOWN = [
         Batch::class, CommandHandler::class, Encrypted::class, EventListener::class, Expires::class, FairBy::class, MessageType::class,
         OrderedBy::class, Priority::class, QueryHandler::class, RateLimit::class, Retry::class, Route::class, Saga::class, SagaListener::class,
-        SagaStart::class, SagaTimeout::class, SerializedBy::class, Timeout::class, Upcaster::class, Validate::class, Version::class,
+        SagaStart::class, SagaTimeout::class, SerializedBy::class, Timeout::class, Upcaster::class, Validate::class,
     ];
 
     /**
@@ -49,9 +48,12 @@ final class UnknownAttribute
         $class = $place instanceof \ReflectionClass ? $place : $place->getDeclaringClass();
         foreach ($place->getAttributes() as $attribute) {
             $name = $attribute->getName();
-            $meant = self::isOurs($name, $class->getNamespaceName()) && !\class_exists($name) ? self::meant($name) : null;
-            if ($meant !== null) {
-                return "is marked with #[{$name}], which is not a class. Is #[{$meant}] meant? Check the spelling and the use statements";
+            if (!self::isOurs($name, $class->getNamespaceName()) || \class_exists($name)) {
+                continue;
+            }
+            $meant = self::meant($name);
+            if ($meant !== null || \str_starts_with($name, 'Weft\\Bus\\')) {
+                return "is marked with #[{$name}], which is not a class. " . ($meant === null ? '' : "Is #[{$meant}] meant? ") . 'Check the spelling and the use statements';
             }
         }
 

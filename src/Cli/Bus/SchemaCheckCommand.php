@@ -20,7 +20,7 @@ final class SchemaCheckCommand extends BusCommand
         parent::configure();
         $this->addOption('lock', null, InputOption::VALUE_REQUIRED, 'The lock file', 'weft-schema.json')
             ->addOption('update', null, InputOption::VALUE_NONE, 'Write the lock file, incompatible changes too')
-            ->setHelp('Keep the lock file with the code. An incompatible change needs a new #[Version] (or version of #[MessageType]) and an #[Upcaster].');
+            ->setHelp('Keep the lock file with the code. An incompatible change needs a new version in #[MessageType] and an #[Upcaster].');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

@@ -68,12 +68,12 @@ final class ApplicationTemplate
         return \is_file("{$this->library}/Cargo.toml") && !\is_file("{$this->library}/../../autoload.php");
     }
 
-    /** Composer takes the package from the checkout. It has no branch that Composer could read a version from. */
+    /** Composer takes the package from the checkout, as the release that it becomes: Composer installs no development version unasked. */
     private function withRepository(string $project): string
     {
         /** @var array<string, mixed> $fields */
         $fields = \json_decode($project, true, flags: \JSON_THROW_ON_ERROR);
-        $repository = ['type' => 'path', 'url' => $this->library, 'options' => ['versions' => ['weft/weft' => Version::LIBRARY]]];
+        $repository = ['type' => 'path', 'url' => $this->library, 'options' => ['versions' => ['weft/weft' => \explode('-', Version::LIBRARY)[0]]]];
         // After name and type.
         $changed = \array_slice($fields, 0, 2) + ['repositories' => [$repository]] + $fields;
 

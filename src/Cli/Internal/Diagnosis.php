@@ -72,10 +72,10 @@ final class Diagnosis
             );
         }
 
-        if (Version::extensionContract() !== Version::CONTRACT) {
+        if (Version::extensionInterfaceHash() !== Version::INTERFACE_HASH) {
             return Finding::fail(
                 'extension weft',
-                "$extension with the native contract " . (Version::extensionContract() ?? 'none') . ', but the library has ' . Version::CONTRACT,
+                "$extension with the interface hash " . (Version::extensionInterfaceHash() ?? 'none') . ', but the library has ' . Version::INTERFACE_HASH,
                 'Both were built from different sources: run `make build` in a source checkout, or install the same release of both.',
             );
         }
@@ -167,7 +167,7 @@ final class Diagnosis
     /** @return list<Finding> */
     private function hooks(): array
     {
-        if (Version::extension() !== Version::LIBRARY || Version::extensionContract() !== Version::CONTRACT) {
+        if (Version::extension() !== Version::LIBRARY || Version::extensionInterfaceHash() !== Version::INTERFACE_HASH) {
             return [];
         }
         try {

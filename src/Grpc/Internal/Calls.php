@@ -244,9 +244,9 @@ final class Calls implements ServerTaskHandler
         $call->finish(Status::Unavailable->value, 'the server is stopping', []);
     }
 
-    public function condemn(object $call, ?string $deed): void
+    public function failResponse(object $call, ?string $cause): void
     {
-        $deed === null ? $this->abandon($call) : $call->finish(Status::Unknown->value, 'the handler failed', []);
+        $cause === null ? $this->abandon($call) : $call->finish(Status::Unknown->value, 'the handler failed', []);
     }
 
     public function directories(): array

@@ -231,12 +231,12 @@ final class Requests implements ServerTaskHandler
         }
     }
 
-    public function condemn(object $request, ?string $deed): void
+    public function failResponse(object $request, ?string $cause): void
     {
         if ($request->isOpen()) {
             $page = match (true) {
-                $deed === null => ErrorPage::unavailable(),
-                $this->debug => ErrorPage::withReason("{$this->describe($request)} $deed"),
+                $cause === null => ErrorPage::unavailable(),
+                $this->debug => ErrorPage::withReason("{$this->describe($request)} $cause"),
                 default => ErrorPage::internalError($request),
             };
             $request->respond($page->status, $page->headers, \is_string($page->body) ? $page->body : '');

@@ -11,7 +11,7 @@ use Weft\Native\Realm;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * What code prints, as the chunks of a body. A chunk is sent when it is large enough, and before that once the task waits: nothing leaves while
+ * The output of code as the chunks of a body. A chunk is sent when it is large enough, and before that once the task waits: nothing leaves while
  * PHP computes, and small pieces without a wait between them become one chunk.
  *
  * @internal

@@ -49,7 +49,7 @@ final class SymfonyStatics
         Realm::isolate(...\array_map(KeptStatics::name(...), KeptStatics::installed(self::DECLARED)));
     }
 
-    /** What the program and the boot of a kernel have set. */
+    /** The settings of the program and of the boot of a kernel. */
     public static function settings(): KeptStatics
     {
         self::$settings ??= KeptStatics::installed(self::INHERITED);

@@ -7,7 +7,7 @@ namespace Weft\Internal\App;
 use Psr\Log\LoggerInterface;
 use Weft\Internal\Generators;
 use Weft\Internal\Jitter;
-use Weft\Restart;
+use Weft\RestartPolicy;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
@@ -30,12 +30,12 @@ final class BackgroundTask
     public function __construct(
         public readonly string $name,
         private readonly \Closure $work,
-        private readonly Restart $restart,
+        private readonly RestartPolicy $restart,
         private readonly LoggerInterface $logger,
     ) {
     }
 
-    /** Cancels the work. What it throws from now on is its end, not a failure. */
+    /** Cancels the work. An exception is its end from now on, not a failure. */
     public function stop(): void
     {
         $this->isStopping = true;

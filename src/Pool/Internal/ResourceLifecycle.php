@@ -6,8 +6,8 @@ namespace Weft\Pool\Internal;
 
 use Weft\Native;
 use Weft\Pool\FactoryException;
+use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
-use Weft\Pool\Leak;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
@@ -55,7 +55,7 @@ final class ResourceLifecycle implements WorkHandler
     {
         foreach ($this->native->work() as [$kind, $subject]) {
             if (\is_array($subject)) {
-                $this->report(Leak::of($this->name, $subject));
+                $this->report(Holder::of($this->name, $subject));
             } elseif ($kind === 'abandon') {
                 ($this->creating[$subject] ?? null)?->cancel('the factory took longer than timeouts.create');
             } elseif ($scheduler === null) {
@@ -63,7 +63,7 @@ final class ResourceLifecycle implements WorkHandler
             } else {
                 /** @var callable $work */
                 $work = [$this, $kind];
-                $task = $scheduler->orphans->start($work, [$subject]);
+                $task = $scheduler->detached->start($work, [$subject]);
                 if ($kind === 'create') {
                     $this->creating[$subject] = $task;
                 } elseif ($kind === 'close') {
@@ -179,8 +179,8 @@ final class ResourceLifecycle implements WorkHandler
         \trigger_error(\sprintf('pool "%s": %s of resource #%d threw %s: %s%s', $this->name, $step, $id, $thrown::class, $thrown->getMessage(), $what), \E_USER_WARNING);
     }
 
-    private function report(Leak $leak): void
+    private function report(Holder $holder): void
     {
-        $this->hooks->leaked === null ? \trigger_error((string) $leak, \E_USER_WARNING) : ($this->hooks->leaked)($leak);
+        $this->hooks->leaked === null ? \trigger_error((string) $holder, \E_USER_WARNING) : ($this->hooks->leaked)($holder);
     }
 }

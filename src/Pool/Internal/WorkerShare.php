@@ -6,7 +6,7 @@ namespace Weft\Pool\Internal;
 
 /**
  * This worker's share of a total. The supervisor sets `WEFT_WORKERS`, the number of workers, and `WEFT_WORKER`, the number of
- * this worker, counted from 0.
+ * this worker, counted from 1.
  *
  * @internal
  */

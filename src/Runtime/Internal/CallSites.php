@@ -28,7 +28,7 @@ final class CallSites
     }
 
     /**
-     * What a task waits for, and the line of user code that waits.
+     * The subject of a task's wait, and the line of user code that waits.
      *
      * The subject is the object that {@see WaitsFor} names, or else the function of Weft or of a library that user code has called. Where no
      * user code is on the stack, it is the subject of the function of Weft that waits.

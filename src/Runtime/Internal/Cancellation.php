@@ -12,7 +12,7 @@ namespace Weft\Runtime\Internal;
 final class Cancellation
 {
     /** Whether it has interrupted a task. A task that already has its result and ends without waiting again is not interrupted. */
-    public bool $wasFelt = false;
+    public bool $wasDelivered = false;
 
     public function __construct(
         public readonly string $reason,

@@ -124,7 +124,7 @@ final class Children implements Group, Wait
         $this->withdraw();
         $this->closed = true;
         $this->owner->children = $this->outer;
-        if ($this->expired !== null && $this->failure === $this->expired && !$this->cancellation?->wasFelt) {
+        if ($this->expired !== null && $this->failure === $this->expired && !$this->cancellation?->wasDelivered) {
             $this->failure = \array_shift($this->suppressed);
         }
         if ($this->failure !== null && $this->suppressed !== []) {

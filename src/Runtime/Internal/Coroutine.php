@@ -260,7 +260,7 @@ final class Coroutine implements Task, \Stringable
 
     private function exception(Cancellation $cancellation): CancelledException
     {
-        $cancellation->wasFelt = true;
+        $cancellation->wasDelivered = true;
 
         return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
     }

@@ -28,10 +28,10 @@ final class DetachedTasks implements Group
      */
     public function start(mixed $main, array $args): Coroutine
     {
-        $orphan = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
-        $this->members[$orphan->id] = $orphan;
+        $task = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
+        $this->members[$task->id] = $task;
 
-        return $orphan;
+        return $task;
     }
 
     public function ended(Coroutine $child): void
@@ -51,8 +51,8 @@ final class DetachedTasks implements Group
     public function cancel(): void
     {
         $cancellation = new Cancellation('run() has ended');
-        foreach ($this->members as $orphan) {
-            $orphan->end($cancellation);
+        foreach ($this->members as $task) {
+            $task->end($cancellation);
         }
     }
 

@@ -40,7 +40,7 @@ final class ExitHandler
             $scheduler = Scheduler::$current;
             $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof ServerTasks));
             if ($scheduler !== null) {
-                (new self($scheduler, $servers))->give($fatal === null ? null : "{$fatal['message']} at {$fatal['file']}:{$fatal['line']}");
+                (new self($scheduler, $servers))->handle($fatal === null ? null : "{$fatal['message']} at {$fatal['file']}:{$fatal['line']}");
             }
         });
     }
@@ -67,32 +67,32 @@ final class ExitHandler
     }
 
     /** @param string|null $fatal the error that ended the process; null for an `exit()` */
-    private function give(?string $fatal): void
+    private function handle(?string $fatal): void
     {
         [$work, $name] = $this->interrupted();
         if (self::members($this->servers) === []) {
-            $work === null || $work->logger()->critical('{culprit} {deed}: this process ends, {fate}', [
-                'culprit' => $name,
-                'deed' => self::deed($fatal),
-                'fate' => $work->fate(),
+            $work === null || $work->logger()->critical('{work} {cause}: the process ends, {outcome}', [
+                'work' => $name,
+                'cause' => self::cause($fatal),
+                'outcome' => $work->outcome(),
             ]);
 
             return;
         }
-        $culprit = $this->culprit();
-        $deed = self::deed($fatal);
+        $request = $this->runningRequest();
+        $cause = self::cause($fatal);
         /** @var ServerTasks|null $server */
-        $server = $culprit?->group;
+        $server = $request?->group;
         $name ??= 'Code outside of any request';
-        if ($culprit !== null && $server !== null) {
-            $server->condemn($culprit, $deed);
-            $name = $server->nameOf($culprit);
+        if ($request !== null && $server !== null) {
+            $server->failResponse($request, $cause);
+            $name = $server->nameOf($request);
         }
-        ($server->logger ?? $work?->logger() ?? $this->servers[0]->logger)->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
-            'culprit' => $name,
-            'deed' => $deed,
+        ($server->logger ?? $work?->logger() ?? $this->servers[0]->logger)->critical('{work} {cause}: the process ends, {others} other requests are {outcome}', [
+            'work' => $name,
+            'cause' => $cause,
             'others' => \count(self::members($this->servers)),
-            'fate' => $fatal === null ? 'finished first' : 'answered 503',
+            'outcome' => $fatal === null ? 'finished first' : 'answered 503',
         ]);
         foreach ($this->servers as $server) {
             $server->handler->refuseMore();
@@ -102,14 +102,14 @@ final class ExitHandler
         }
         foreach ($this->servers as $server) {
             foreach ($server->members() as $task) {
-                $server->condemn($task, null);
+                $server->failResponse($task, null);
             }
         }
         $this->flush();
     }
 
     /** The request whose task, or one of its child tasks, was running. */
-    private function culprit(): ?Coroutine
+    private function runningRequest(): ?Coroutine
     {
         for ($task = $this->scheduler->running; $task !== null; $task = $task->owner()) {
             if ($task->group instanceof ServerTasks) {
@@ -120,7 +120,7 @@ final class ExitHandler
         return null;
     }
 
-    private static function deed(?string $fatal): string
+    private static function cause(?string $fatal): string
     {
         return $fatal === null ? 'called exit()' : "failed: $fatal";
     }

@@ -16,8 +16,8 @@ interface InterruptedWork
     /** Names the work of the task, such as `Message app.Pay 0198… in Orders::pay`; null where the task does not work for it. */
     public function describe(Coroutine $task): ?string;
 
-    /** What becomes of the work in progress when the process ends, as the end of a sentence. */
-    public function fate(): string;
+    /** The end of a sentence about the work in progress when the process ends, such as `messages in flight are redelivered`. */
+    public function outcome(): string;
 
     public function logger(): LoggerInterface;
 }

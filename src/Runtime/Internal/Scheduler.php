@@ -51,7 +51,7 @@ final class Scheduler
     public static int $lastId = 0;
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
-    public readonly DetachedTasks $orphans;
+    public readonly DetachedTasks $detached;
     /** @var array<int, Group> by object id: groups of tasks that no task owns, such as a server's requests */
     public array $groups = [];
     /** @var array<int, InterruptedWork> by object id */
@@ -94,7 +94,7 @@ final class Scheduler
         $this->fiberShares = new FiberShares($maxFibers);
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
-        $this->orphans = new DetachedTasks($this, $uncaught);
+        $this->detached = new DetachedTasks($this, $uncaught);
         $this->root = $this->start($main, [], null, null);
         $this->root->named('main');
     }
@@ -328,7 +328,7 @@ final class Scheduler
         } catch (\FiberError $refused) {
             $task->wait = null;
             $wait->abandon($task);
-            throw Blocking::refusal($refused) ?? self::nobodyToWaitFor($wait);
+            throw Blocking::refusal($refused) ?? self::neverWoken($wait);
         }
         if ($task->thrown !== null) {
             throw $task->interruption();
@@ -406,7 +406,7 @@ final class Scheduler
     {
         $tasks = [];
         $this->collect($this->root->outcome === null ? [$this->root] : [], $tasks);
-        $this->collect($this->orphans->members(), $tasks);
+        $this->collect($this->detached->members(), $tasks);
         foreach ($this->groups as $group) {
             $this->collect($group->members(), $tasks);
         }
@@ -416,7 +416,7 @@ final class Scheduler
     }
 
     /** The failure of a wait for a PHP object that no task can ever wake. For a task that the end of the process destroys, it is a cancellation. */
-    public static function nobodyToWaitFor(Wait $wait): DeadlockException|CancelledException
+    public static function neverWoken(Wait $wait): DeadlockException|CancelledException
     {
         if (self::$processEnds && \Fiber::getCurrent() !== null) {
             return self::endOfProcess($wait->describe());
@@ -497,10 +497,10 @@ final class Scheduler
                 $this->turn = $yielded = [];
             }
             if ($this->root->outcome !== null) {
-                if ($this->orphans->members === []) {
+                if ($this->detached->members === []) {
                     return;
                 }
-                $this->orphans->cancel();
+                $this->detached->cancel();
             }
             if ($this->woken || $this->yielded || isset($this->fresh[$this->head]) && $this->canStart()) {
                 $isStuck = false;
@@ -789,7 +789,7 @@ final class Scheduler
         $task->wait = null;
         $error = Blocking::refusal($refused);
         if ($error !== null && $task->realm !== null) {
-            // What runs in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
+            // Code in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
             return Blocking::await($op);
         }
         if ($error !== null) {

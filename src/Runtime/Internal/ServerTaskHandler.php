@@ -34,9 +34,9 @@ interface ServerTaskHandler
      * Answers a request that cannot be finished because the process ends.
      *
      * @param A $request
-     * @param string|null $deed what its own handler has done to end the process; null: it was another one
+     * @param string|null $cause how its own handler has ended the process, such as `called exit()`; null if it was another one
      */
-    public function condemn(object $request, ?string $deed): void;
+    public function failResponse(object $request, ?string $cause): void;
 
     /** @return list<string> directories of `src` with the classes that it needs for any request, refusal and failure */
     public function directories(): array;

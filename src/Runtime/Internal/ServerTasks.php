@@ -163,11 +163,11 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     }
 
     /**
-     * The task will never continue.
+     * Answers the request of a task that will never continue, because the process ends.
      *
-     * @param string|null $deed what it has done to end the process; null: it was another one
+     * @param string|null $cause how the task has ended the process, such as `called exit()`; null if it was another one
      */
-    public function condemn(Coroutine $task, ?string $deed): void
+    public function failResponse(Coroutine $task, ?string $cause): void
     {
         /**
          * @var object $request
@@ -175,7 +175,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
          */
         [$request, $id] = $task->args;
         unset($this->tasks[$id]);
-        $this->handler->condemn($request, $deed);
+        $this->handler->failResponse($request, $cause);
     }
 
     public function members(): array

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * What a function of the library waits for while it awaits an operation of the extension.
+ * Says for what a function of the library waits while it awaits an operation of the extension.
  *
  * It completes the sentence "the task waits for …" in task lists and deadlock reports, which read it on demand: a running task pays nothing
  * for it. `{name}` stands for a property of the object.

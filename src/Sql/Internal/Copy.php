@@ -63,7 +63,7 @@ final class Copy
 
             return HookRunner::through($hookRunner, $copy->finish());
         } catch (\TypeError $error) {
-            // Of array_is_list(): a check of each row would cost time.
+            // array_is_list() has thrown it: a check of each row would cost time.
             /** @var mixed $given */
             $given = $row;
             throw \is_array($given) ? $error : new InvalidParameterException("row {$number} for the table \"{$table}\" must be an array of its values, got " . \get_debug_type($given));

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlDatabase;
+use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
 use Weft\Pool\Internal\WorkListener;
 use Weft\Pool\Internal\WorkHandler;
 use Weft\Pool\Internal\Thrown;
-use Weft\Pool\Leak;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
@@ -57,7 +57,7 @@ final class HookRunner implements WorkHandler
                 $this->work($kind, $subject, $work[2] ?? 0);
             } else {
                 // In a task of its own: a hook may wait, and an error handler may throw.
-                $task = $scheduler->orphans->start($this->work(...), [$kind, $subject, $work[2] ?? 0]);
+                $task = $scheduler->detached->start($this->work(...), [$kind, $subject, $work[2] ?? 0]);
                 if ($kind === 'closed') {
                     $this->closing[$task->id()] = $task;
                 } elseif (\is_int($subject)) {
@@ -86,8 +86,8 @@ final class HookRunner implements WorkHandler
     private function work(string $kind, int|array $subject, int $session): void
     {
         if (\is_array($subject)) {
-            $leak = Leak::of($this->pool, $subject);
-            $this->hooks->leaked === null ? \trigger_error((string) $leak, \E_USER_WARNING) : ($this->hooks->leaked)($leak);
+            $holder = Holder::of($this->pool, $subject);
+            $this->hooks->leaked === null ? \trigger_error((string) $holder, \E_USER_WARNING) : ($this->hooks->leaked)($holder);
         } else {
             $this->call($kind, $subject, $session);
         }

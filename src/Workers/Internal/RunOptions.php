@@ -27,7 +27,7 @@ final class RunOptions
         public readonly ?float $hangTimeout = 30.0,
         public readonly ?float $blockWarning = null,
         public readonly float $startTimeout = 60.0,
-        public readonly float $drainTimeout = 30.0,
+        public readonly float $drainTimeout = 40.0,
         public readonly int $maxCrashes = 8,
         public readonly array $watch = [],
         public readonly ?string $metrics = null,

@@ -305,7 +305,11 @@ final class WorkerGroup
      */
     private function start(Slot $slot, float $now): ?Process
     {
-        $environment = $this->options->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->options->workers];
+        $environment = $this->options->environment + [
+            'WEFT_WORKER' => (string) $slot->index,
+            'WEFT_WORKERS' => (string) $this->options->workers,
+            'WEFT_DRAIN_TIMEOUT' => (string) $this->options->drainTimeout,
+        ];
         foreach (['WEFT_HANG_TIMEOUT' => $this->options->hangTimeout, 'WEFT_BLOCK_WARNING' => $this->options->blockWarning] as $name => $seconds) {
             $seconds === null || $environment[$name] = (string) $seconds;
         }

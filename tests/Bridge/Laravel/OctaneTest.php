@@ -7,6 +7,7 @@ namespace Weft\Tests\Bridge\Laravel;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Bridge\Symfony\Browser;
+use Weft\Tests\Extension;
 use Weft\Tests\Timing;
 
 /** Applications that Octane's worker prepares: `octane/` stands in for it where Octane is not installed. */
@@ -101,8 +102,7 @@ final class OctaneTest extends TestCase
             $file = Weft\Workers\Internal\PidFile::take($argv[2]);
             echo "ready\n", pcntl_sigtimedwait($signals, $info, 60), ' ', pcntl_sigtimedwait($signals, $info, 60);
             PHP;
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 3) . '/autoload.php', "$this->directory/logs/octane-weft.pid"];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $program, '--', \dirname(__DIR__, 3) . '/autoload.php', "$this->directory/logs/octane-weft.pid"];
         $server = \proc_open($command, [1 => ['pipe', 'w']], $pipes);
         self::assertSame("ready\n", \fgets($pipes[1]));
         self::assertSame('a server, stopped it', $this->inspect());

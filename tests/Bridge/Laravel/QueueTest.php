@@ -15,6 +15,7 @@ use Weft\Bridge\Laravel\Queue\WeftQueue;
 use Weft\Bus\Header;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Tests\Extension;
 use Weft\Tests\Sql\Support\EmptyDatabase;
 use Weft\Tests\Timing;
 
@@ -164,9 +165,8 @@ final class QueueTest extends TestCase
             $job = $queue->pop();
             echo $job->getRawBody(), "\n";
             sleep(600);';
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
         $root = \dirname(__DIR__, 3);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), '-r', $program, '--', "$root/autoload.php", __DIR__ . '/autoload.php', $this->dsn($kind), $this->name('a')];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $program, '--', "$root/autoload.php", __DIR__ . '/autoload.php', $this->dsn($kind), $this->name('a')];
         $worker = \proc_open($command, [1 => ['pipe', 'w']], $pipes);
         \assert(\is_resource($worker));
         try {

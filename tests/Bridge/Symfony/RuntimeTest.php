@@ -264,7 +264,7 @@ final class RuntimeTest extends TestCase
             'WEFT_KERNEL_WAIT' => ['5s', 'WEFT_KERNEL_WAIT is "5s": it must be a number of seconds, at least 0'],
             'WEFT_KERNEL_MEMORY' => ['lots', 'WEFT_KERNEL_MEMORY is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M'],
             'WEFT_CANCEL_ON_DISCONNECT' => ['maybe', 'WEFT_CANCEL_ON_DISCONNECT is "maybe": it must be true, false, 1, 0, yes, no, on or off'],
-            'WEFT_LISTEN' => ['8011', 'WEFT_LISTEN: "8011" is no address to listen on'],
+            'WEFT_LISTEN' => ['8011', 'WEFT_LISTEN: "8011" is not an address to listen on'],
             'WEFT_PUBLIC_DIR' => ['/nope', 'WEFT_PUBLIC_DIR: the directory /nope cannot be used'],
             'WEFT_ISOLATE' => ['App\Missing::$value', 'WEFT_ISOLATE: '],
         ];

@@ -289,6 +289,17 @@ final class CodecTest extends TestCase
         $this->codec->of('Weft\Tests\Bus\Codec\Declared\OutOfOrder');
     }
 
+    /** Ignored, an attribute of an older version of Weft would change the messages without a word. */
+    public function testAClassWithAnAttributeThatTheBusDoesNotHaveIsRefused(): void
+    {
+        eval('namespace Weft\Tests\Bus\Codec\Declared; #[\Weft\Bus\Version(2)] final class Outdated {}');
+
+        $this->expectException(InvalidMessageClassError::class);
+        $this->expectExceptionMessage('it is marked with #[Weft\Bus\Version], which is not a class. Check the spelling and the use statements');
+
+        $this->codec->of('Weft\Tests\Bus\Codec\Declared\Outdated');
+    }
+
     public function testTwoClassesCannotHaveOneTypeName(): void
     {
         eval('namespace Weft\Tests\Bus\Codec\Declared; #[\Weft\Bus\MessageType("customer.forget")] final class Rival {}');

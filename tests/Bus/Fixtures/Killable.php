@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Fixtures;
 
 use PHPUnit\Framework\Attributes\After;
+use Weft\Tests\Extension;
 
 /** Processes that consume and are killed while they do. */
 trait Killable
@@ -37,8 +38,7 @@ trait Killable
     /** @param resource|array{string, string, string} $output */
     private function launch(mixed $output, string $script, string ...$arguments): int
     {
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", ...$arguments];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), __DIR__ . "/{$script}", ...$arguments];
         $process = \proc_open($command, [1 => $output, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->processes[] = $process;

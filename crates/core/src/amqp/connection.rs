@@ -60,8 +60,8 @@ impl Connection {
     /// Returns the queues in their order, with the names the broker chose where none was given.
     ///
     /// # Errors
-    /// [`Error::Refused`] naming the object, for instance when it exists with other properties (406). What came before it
-    /// stays declared.
+    /// [`Error::Refused`] naming the object, for instance when it exists with other properties (406). Objects before it
+    /// stay declared.
     pub async fn declare(&self, topology: Topology) -> Result<Vec<QueueState>, Error> {
         check_topology(&topology)?;
         let topology = Arc::new(topology);

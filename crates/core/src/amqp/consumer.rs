@@ -11,8 +11,8 @@ use super::message::{Delivery, DeliveryTag};
 
 /// Receives the messages of one queue over a channel of its own.
 ///
-/// After a reconnect it is started again with the same prefetch. What was delivered before and not acknowledged comes
-/// again; tags of the old deliveries settle nothing. Dropping it never blocks and gives unsettled deliveries back.
+/// After a reconnect it is started again with the same prefetch. Messages that were delivered before and not
+/// acknowledged come again; tags of the old deliveries settle nothing. Dropping it never blocks and gives unsettled deliveries back.
 pub struct Consumer {
     shared: Arc<ConsumerShared>,
     handle: Arc<Handle>,

@@ -67,7 +67,7 @@ pub struct Limits {
     /// How long an HTTP/2 client may read no byte of its responses before its connection is closed. `None` is unlimited.
     pub write_timeout: Option<Duration>,
     /// Bytes of unary requests that one connection may have waiting for their handlers. Requests of at most 64 KiB do not count:
-    /// they are bounded by the number of streams. What does not fit is left with the client.
+    /// they are bounded by the number of streams. A request that does not fit stays with the client.
     pub buffered_bytes: usize,
     /// How long a unary request may take to arrive; it may take longer at 1 KiB per second or more.
     pub request_timeout: Duration,

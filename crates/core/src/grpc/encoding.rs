@@ -67,7 +67,10 @@ impl Encoding {
             }),
         };
         let bytes = read.map_err(|error| {
-            Status::internal(format!("a message is no {} data: {error}", self.name()))
+            Status::internal(format!(
+                "a message is not valid {} data: {error}",
+                self.name()
+            ))
         })?;
         match bytes.len() > limit {
             true => Err(Status::new(

@@ -21,7 +21,7 @@ pub(super) const PUSHBACK: &str = "grpc-retry-pushback-ms";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     #[error(
-        "\"{0}\" is no name of metadata: letters in lower case, digits, \"_\", \"-\" and \".\" are"
+        "\"{0}\" is not a name of metadata: it may have lower-case letters, digits, \"_\", \"-\" and \".\""
     )]
     Name(String),
     #[error("the metadata \"{0}\" belongs to the protocol")]

@@ -69,7 +69,9 @@ impl TextDecoder {
             if self.group.len() == 4 {
                 STANDARD
                     .decode_vec(&self.group, &mut bytes)
-                    .map_err(|error| Status::internal(format!("the body is no base64: {error}")))?;
+                    .map_err(|error| {
+                        Status::internal(format!("the body is not valid base64: {error}"))
+                    })?;
                 self.group.clear();
             }
         }

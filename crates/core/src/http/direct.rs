@@ -48,7 +48,7 @@ pub(super) struct Direct {
     connection: Rc<Connection>,
     /// `None` once hyper has it.
     stream: RefCell<Option<Stream>>,
-    /// What was read behind the request in progress.
+    /// Bytes that were read after the request in progress.
     input: RefCell<BytesMut>,
     /// Reads that have not completed the head at the beginning of the input.
     pieces: Cell<u8>,
@@ -58,7 +58,7 @@ pub(super) struct Direct {
     is_followed: Cell<bool>,
 }
 
-/// What the socket has not taken of an answer.
+/// The part of an answer that the socket has not taken.
 struct Unsent {
     bytes: Bytes,
     /// Follows them.

@@ -117,7 +117,7 @@ impl TrustedProxies {
     /// The client of a request that a trusted peer has sent.
     ///
     /// Each proxy appends what it sees, so only the end of a list is certain: it is read backwards, up to the first address that is no
-    /// proxy. What stands before that, the client may have written.
+    /// proxy. The client may have written the rest.
     pub(super) fn client(
         &self,
         peer: Option<SocketAddr>,

@@ -20,7 +20,7 @@ static FINDER: LazyLock<memmem::Finder<'static>> =
 pub(super) struct Http1Framing {
     /// The last bytes that were read.
     tail: Cell<[u8; 3]>,
-    /// What stood behind the first head in the last read, until its request begins.
+    /// Bytes after the first head in the last read, until its request begins.
     behind_head: Cell<Option<Behind>>,
     /// A part of a head has been read, and not its end.
     is_in_head: Cell<bool>,
@@ -57,7 +57,7 @@ fn end_of_cut_line(tail: [u8; 3], bytes: &[u8]) -> Option<usize> {
 #[derive(Clone, Copy)]
 struct Behind {
     bytes: i64,
-    /// What they are if the body is chunked.
+    /// The chunks in them, if the body is chunked.
     chunks: Chunks,
 }
 
@@ -148,7 +148,7 @@ impl Http1Framing {
         self.tail.set(tail);
     }
 
-    /// Looks for the end of a head. What it does not see for certain is not counted.
+    /// Looks for the end of a head. An end that is not certain is not counted.
     fn read_head(&self, bytes: &[u8]) {
         let is_continued = self.is_in_head.get();
         // Empty lines before a request line are ignored (RFC 9112 §2.2).

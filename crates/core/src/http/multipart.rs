@@ -338,13 +338,13 @@ mod tests {
         assert_eq!(
             parts(b"--XX\r\nno field\r\n\r\n", 7),
             Err(MultipartError::Malformed(
-                "a line in the head of a part is no field"
+                "a line in the head of a part is not a header field"
             ))
         );
         let attachment = b"--XX\r\ncontent-disposition: attachment; name=a\r\n\r\n";
         assert_eq!(
             parts(attachment, 7),
-            Err(MultipartError::Malformed("a part is no form-data"))
+            Err(MultipartError::Malformed("a part is not form-data"))
         );
     }
 

@@ -6,7 +6,7 @@ pub(super) const BOUNDARY: usize = 70;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MultipartError {
     #[error(
-        "the body is no multipart/form-data with a boundary of 1 to {BOUNDARY} characters, but {found}"
+        "the body is not multipart/form-data with a boundary of 1 to {BOUNDARY} characters, but {found}"
     )]
     Kind { found: String },
     #[error("the form is malformed: {0}")]
@@ -62,13 +62,13 @@ pub(super) fn part_head(head: &[u8]) -> Result<PartHead, MultipartError> {
         let Some((field, value)) = colon.map(|at| (&line[..at], line[at + 1..].trim_ascii()))
         else {
             return Err(MultipartError::Malformed(
-                "a line in the head of a part is no field",
+                "a line in the head of a part is not a header field",
             ));
         };
         if field.eq_ignore_ascii_case(b"content-disposition") {
             let (kind, parameters) = parameters(value);
             if !kind.eq_ignore_ascii_case(b"form-data") {
-                return Err(MultipartError::Malformed("a part is no form-data"));
+                return Err(MultipartError::Malformed("a part is not form-data"));
             }
             name = parameter(parameters, b"name");
             part.file_name = parameter(parameters, b"filename");

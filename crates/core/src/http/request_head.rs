@@ -51,12 +51,12 @@ impl RequestHead {
 pub(super) struct PlainHead {
     bytes: Bytes,
     target: Range<usize>,
-    /// Of the question mark, or the end of the target.
+    /// Offset of the question mark, or the end of the target.
     path_end: usize,
     parts: OnceCell<Box<Parts>>,
 }
 
-/// What the beginning of the input is.
+/// How the beginning of the input reads.
 pub(super) enum Reading {
     Plain(PlainHead),
     /// The head is not complete.

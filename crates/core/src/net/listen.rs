@@ -25,7 +25,7 @@ pub enum Address {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     #[error(
-        "\"{0}\" is no address to listen on: write HOST:PORT, [IPV6]:PORT or unix:/path/to/socket"
+        "\"{0}\" is not an address to listen on: write HOST:PORT, [IPV6]:PORT or unix:/path/to/socket"
     )]
     Address(String),
     #[error("cannot listen on {address}: {reason}")]

@@ -23,7 +23,7 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// What is known of the other end of a socket without reading from it.
+/// The state of the other end of a socket, as known without reading from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerState {
     /// There is something to read.

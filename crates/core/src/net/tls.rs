@@ -101,7 +101,7 @@ impl TlsConnector {
 
 fn in_words(error: &std::io::Error) -> String {
     let error = error.to_string();
-    // What `openssl req -x509` makes where it is told nothing else.
+    // `openssl req -x509` makes such a certificate by default.
     match error.contains("CaUsedAsEndEntity") {
         true => "the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE".to_owned(),
         false => error,

@@ -48,7 +48,7 @@ impl<M: Manage> Inner<M> {
         if self.state.borrow().is_self_blocked(task) {
             // A task that is being cancelled at this moment has not returned its connection yet.
             tokio::task::yield_now().await;
-            // What has arrived meanwhile is held by the task as well.
+            // A connection handed over meanwhile also counts as held.
             if !acquire.has_arrived() && self.state.borrow().is_self_blocked(task) {
                 return Err(self.self_blocked());
             }

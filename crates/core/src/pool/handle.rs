@@ -127,8 +127,8 @@ impl<M: Manage> Pool<M> {
     }
 
     /// Stops lending and connecting. Borrowers wait, for at most the borrow timeout, until [`resume`](Self::resume).
-    pub fn suspend(&self) {
-        self.inner.state.borrow_mut().suspend();
+    pub fn pause(&self) {
+        self.inner.state.borrow_mut().pause();
     }
 
     /// Lends and connects again. A borrower that has waited gets an idle connection after it was validated.

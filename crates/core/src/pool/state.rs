@@ -64,7 +64,7 @@ pub(super) struct ConnectSlot {
 enum Phase {
     Open,
     /// Borrowers wait, and no connection is opened.
-    Suspended,
+    Paused,
     Closed,
 }
 
@@ -430,16 +430,16 @@ impl<C, E: Clone> State<C, E> {
     }
 
     /// Stops lending and connecting; borrowers wait.
-    pub(super) fn suspend(&mut self) {
+    pub(super) fn pause(&mut self) {
         if self.phase == Phase::Open {
-            self.phase = Phase::Suspended;
+            self.phase = Phase::Paused;
         }
     }
 
     /// Lends and connects again. The waiters get idle connections through [`next_validation`](Self::next_validation) only: the
     /// server may have been replaced meanwhile.
     pub(super) fn resume(&mut self) {
-        if self.phase == Phase::Suspended {
+        if self.phase == Phase::Paused {
             self.phase = Phase::Open;
         }
     }

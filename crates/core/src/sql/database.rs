@@ -37,7 +37,7 @@ pub enum PoolChange {
         minimum_idle: usize,
     },
     /// Lends and opens no connections; borrowers wait.
-    Suspend,
+    Pause,
     Resume,
     /// Replaces every connection.
     Reset,
@@ -313,7 +313,7 @@ impl PoolChange {
     fn apply<M: Manage>(self, pool: &Pool<M>) {
         match self {
             Self::Resize { size, minimum_idle } => pool.resize(size, minimum_idle),
-            Self::Suspend => pool.suspend(),
+            Self::Pause => pool.pause(),
             Self::Resume => pool.resume(),
             Self::Reset => pool.reset(),
         }

@@ -130,7 +130,7 @@ fn blocked_of(passed: Duration, on_processor: Duration, is_runnable: bool) -> Du
     }
 }
 
-/// Of the main thread, which runs PHP. `None` where the kernel does not tell.
+/// CPU time of the main thread, which runs PHP. `None` where the kernel does not tell.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string(main_thread("schedstat")).ok()?;
     let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;

@@ -112,7 +112,7 @@ impl Supervisor {
         kill_process(process, signal).is_ok()
     }
 
-    /// Waits until something happens, at most for `timeout`. What a worker sent before it ended precedes its end.
+    /// Waits until something happens, at most for `timeout`. Messages that a worker sent before it ended precede its end.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Vec<Event>> {
         self.park(timeout)?;
         let mut events = Vec::new();

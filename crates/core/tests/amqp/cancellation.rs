@@ -197,7 +197,7 @@ async fn a_dropped_wait_for_deliveries_loses_none() {
     )
     .await;
     within(publisher.flush()).await.unwrap();
-    // What a closed consumer gives back, because it was still on its way, is consumed again.
+    // Deliveries that a closed consumer gives back, because they were still on their way, are consumed again.
     let mut consumer = consumer;
     loop {
         let last = consumer.next_batch(100);

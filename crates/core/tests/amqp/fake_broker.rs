@@ -1,4 +1,4 @@
-//! What the brokers of these tests have in common: frames, and the answers of a proper one.
+//! The common part of the brokers of these tests: frames, and the answers of a proper one.
 
 use std::io;
 
@@ -86,7 +86,7 @@ pub fn connection_start() -> Vec<u8> {
     method(0, (10, 10), &start.concat())
 }
 
-/// What a proper broker answers to a frame. `confirms` counts the messages it has taken.
+/// The answer of a proper broker to a frame. `confirms` counts the messages it has taken.
 pub fn reply(confirms: &mut u64, asked: &Frame) -> Vec<Vec<u8>> {
     let channel = asked.channel;
     if asked.kind == 3 {

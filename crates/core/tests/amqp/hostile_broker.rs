@@ -1,7 +1,7 @@
 //! A broker that answers properly but for one answer, which it cuts off, lengthens, replaces, repeats, moves to another channel or
 //! leaves out. On the next connection it behaves.
 //!
-//! Whatever it does, no call waits beyond the heartbeat, every error names what failed, and the connection recovers. By default every
+//! No call waits beyond the heartbeat, every error names what failed, and the connection recovers. By default every
 //! eighth attack is run; `WEFT_HOSTILE=all` runs all of them.
 
 use std::sync::Arc;

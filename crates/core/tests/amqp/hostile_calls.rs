@@ -25,7 +25,7 @@ use crate::support::{eventually, to, wait_for_event, within};
 /// Longer than a busy machine holds up an answer.
 const RPC_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the connection does after the broker has answered a method.
+/// The reaction of the connection once the broker has answered a method.
 type Reaction = Box<dyn Fn(u16, &UnboundedSender<Vec<u8>>) + Send + Sync>;
 
 /// A broker that answers properly, with exceptions.
@@ -34,7 +34,7 @@ struct Broker {
     connections: AtomicUsize,
     /// The method that has no answer, on connections with these numbers, counted from 0.
     mute: Option<(Method, std::ops::Range<usize>)>,
-    /// What follows the answer to this method.
+    /// The reaction that follows the answer to this method.
     after: Option<(Method, Reaction)>,
     /// Stops reading after this method.
     deaf_after: Option<Method>,

@@ -101,7 +101,7 @@ async fn consumers_cut_again_and_again_settle_everything() {
             proxy.cut();
         }
     }
-    // What was acknowledged in the moment of a cut comes again.
+    // Messages that were acknowledged in the moment of a cut come again.
     within(async {
         loop {
             if let Ok(batch) =

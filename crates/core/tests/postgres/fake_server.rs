@@ -100,7 +100,7 @@ fn no_wrong_byte_causes_a_panic_or_a_hang() {
                         answers.push(DESCRIBED.to_vec());
                     }
                     answers.push(garbled);
-                    // Whatever it is: it ends. Not every wrong byte can be told from a right one.
+                    // The statement ends, in a result or an error: not every wrong byte can be told from a right one.
                     let _ = select(answers).await;
                 }
             }

@@ -123,7 +123,7 @@ fn encode(headers: &ZendHashTable) -> Option<Head> {
             value.zend_str()?.as_bytes().into(),
         ]);
     }
-    // What is wrong with a field is said where the answer goes the other way.
+    // The slow path reports which field is invalid.
     let encoded = EncodedFields::encode(&header_map(headers).ok()?)?;
     let encoded = Rc::new(encoded);
     Some(Head { fields, encoded })
@@ -163,7 +163,10 @@ fn field(key: &[u8], value: &Zval) -> PhpResult<(HeaderName, HeaderValue)> {
 fn header_name(key: &[u8]) -> PhpResult<HeaderName> {
     let name = HeaderName::from_bytes(key).map_err(|_| {
         let key = String::from_utf8_lossy(key);
-        Failure::new("usage", format!("\"{key}\" is no name of a header field"))
+        Failure::new(
+            "usage",
+            format!("\"{key}\" is not a name of a header field"),
+        )
     })?;
     Ok(name)
 }

@@ -234,7 +234,7 @@ fn tls(
     Ok(Some(Rc::new(acceptor)))
 }
 
-/// None is no proxies. `unix` is what connects to a Unix socket.
+/// `None` without proxies. `unix` stands for the peers of a Unix socket.
 fn trusted_proxies(
     ranges: &ZendHashTable,
     fields: &str,

@@ -22,7 +22,7 @@ pub struct HttpSocket {
     socket: WebSocket,
 }
 
-/// None when the client has gone away.
+/// `None` when the client has gone away.
 pub fn open(
     call: &Call,
     subprotocol: Option<String>,

@@ -178,7 +178,8 @@ impl Encoder<'_> {
                     }
                 };
                 let number = i32::try_from(number).map_err(|_| {
-                    field_context.refuse(format_args!("holds {number}, which is no 32-bit number"))
+                    field_context
+                        .refuse(format_args!("holds {number}, which is not a 32-bit number"))
                 })?;
                 put_varint(out, i64::from(number) as u64);
                 Ok(())
@@ -441,14 +442,14 @@ fn integer(
     let signed = || {
         i32::try_from(number).map_err(|_| {
             field_context.refuse(format_args!(
-                "holds {number}, which is no signed 32-bit number"
+                "holds {number}, which is not a signed 32-bit number"
             ))
         })
     };
     let unsigned = || {
         u32::try_from(number).map_err(|_| {
             field_context.refuse(format_args!(
-                "holds {number}, which is no unsigned 32-bit number"
+                "holds {number}, which is not an unsigned 32-bit number"
             ))
         })
     };

@@ -48,6 +48,11 @@ pub fn add_file(file: &str, depth: usize) -> PhpResult<()> {
     if depth > 1000 {
         return Err(refused(format!("{file} imports itself")));
     }
+    if ClassEntry::try_find(file).is_none() {
+        return Err(refused(format!(
+            "the class {file} does not exist: `weft proto:generate` writes it beside the classes of the messages"
+        )));
+    }
     let name = text(&call(file, "name")?, file, "name")?;
     if schema().contains_file(&name) {
         return Ok(());

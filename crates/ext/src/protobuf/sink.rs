@@ -79,7 +79,7 @@ fn clear_siblings(object: Object, index: usize, oneof: usize) {
 
 fn new_child(field: &Field) -> PhpResult<(Object, Zval)> {
     let Some(layout) = field.kind.layout() else {
-        return Err(schema("a child of a field that is no message"));
+        return Err(schema("a child of a field that is not a message"));
     };
     Ok(Object::child(&registry::of_layout(layout)?))
 }

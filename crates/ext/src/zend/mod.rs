@@ -1,4 +1,4 @@
-//! What this crate reads and writes in the memory of the Zend engine itself, because ext-php-rs does not wrap it.
+//! The structures of the Zend engine that this crate reads and writes itself, because ext-php-rs does not wrap them.
 //!
 //! Each module is one idea with safe functions, except `slot`, whose callers own what they write to. All of it runs on PHP's thread.
 

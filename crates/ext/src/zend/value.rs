@@ -1,6 +1,6 @@
 //! Values as PHP keeps them in property slots and arrays.
 //!
-//! What is read is borrowed: it is valid until PHP code runs that could overwrite the slot it was read from. [`Array::each`],
+//! A value that was read is borrowed: it is valid until PHP code runs that could overwrite the slot it was read from. [`Array::each`],
 //! [`Array::held`] and [`Object::held`] keep it alive beyond that.
 
 use std::marker::PhantomData;

@@ -109,7 +109,7 @@ final class ServeCommand extends Command
             return self::FAILURE;
         }
         Applications::dumpIntoResponses($application);
-        // What the console's application has set is not for the requests.
+        // The handlers of the console's application are not for requests.
         \restore_error_handler();
         \restore_exception_handler();
         $public = $application->make('path.public');

@@ -30,7 +30,7 @@ final class DatabaseException extends \PDOException implements Exception
         1406 => '22001', 1317 => '70100', 1969 => '70100', 1792 => '25006',
     ];
 
-    /** What PDO calls the classes of SQLSTATE, and Laravel looks for. */
+    /** The names that PDO gives to classes of SQLSTATE, which Laravel looks for. */
     private const NAMES = [
         '23000' => 'Integrity constraint violation', '23502' => 'Not null violation', '23503' => 'Foreign key violation',
         '23505' => 'Unique violation', '23514' => 'Check violation', '40001' => 'Serialization failure', '40P01' => 'Deadlock detected',
@@ -75,7 +75,7 @@ final class DatabaseException extends \PDOException implements Exception
             $driver === Driver::Sqlite && $number !== 0 => self::made(($number & 0xff) === 19 ? '23000' : 'HY000', $number & 0xff, $text, $failure),
             $driver === Driver::Mysql && $number !== 0 => self::made(self::MYSQL_STATES[$number] ?? self::standard($state), $number, $text, $failure),
             $state !== null && $driver === Driver::Postgres => self::made($state, 7, "ERROR:  $text", $failure),
-            // What Weft itself has refused: PDO's drivers know no state for it.
+            // Weft itself has refused it: PDO's drivers have no state for that.
             default => self::made('HY000', 1, $text, $failure),
         };
     }

@@ -246,7 +246,7 @@ final class Statement extends \PDOStatement
         if ($row === null) {
             return null;
         }
-        // What was read is not kept: a loop over a large result shrinks it.
+        // A row that was read is not kept: a loop over a large result shrinks it.
         $this->rows[$this->next++] = [];
         foreach ($this->columnVariables as $column => $_) {
             $index = \is_int($column) ? $column - 1 : \array_search($column, $this->columns, true);

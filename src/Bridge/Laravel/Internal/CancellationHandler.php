@@ -25,7 +25,7 @@ final class CancellationHandler implements ExceptionHandler
     {
     }
 
-    /** Of the application and its clones. */
+    /** Wraps the handler of the application and its clones. */
     public static function install(Application $application): void
     {
         $isReplacing = false;
@@ -70,7 +70,7 @@ final class CancellationHandler implements ExceptionHandler
     }
 
     /**
-     * What the application's handler has beside the contract.
+     * Calls a method that the application's handler has beside the contract.
      *
      * @param list<mixed> $arguments
      */

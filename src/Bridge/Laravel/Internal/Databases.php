@@ -174,7 +174,7 @@ final class Databases
     }
 
     /**
-     * What Laravel's own connector sets, in its order.
+     * The settings of Laravel's own connector, in its order.
      *
      * @param array<string, mixed> $config
      *

@@ -26,8 +26,8 @@ use Weft\Bridge\Laravel\Database\Pdo;
 use Weft\Http\Internal\KeptStatics;
 
 /**
- * What the services that an application has resolved while it booted need before a request and after it, so that nothing of one request
- * is found by the next.
+ * Prepares the services that an application has resolved while it booted for a request, and cleans them after it, so that the next request
+ * finds nothing of it.
  *
  * @internal
  */
@@ -177,8 +177,8 @@ final class Reset
     }
 
     /**
-     * Of an application that is not used again. It refers to itself, so its connections would stay open, in the transactions in which it has
-     * left them, until PHP collects cycles.
+     * Closes the connections of an application that is not used again. It refers to itself, so they would stay open, in the transactions in which
+     * it has left them, until PHP collects cycles.
      */
     public static function disconnect(Application $application): void
     {

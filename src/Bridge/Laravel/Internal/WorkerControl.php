@@ -18,8 +18,8 @@ use function Weft\shield;
 use function Weft\signal;
 
 /**
- * What others tell a running worker: `queue:restart` ends it, maintenance mode pauses it. Both are asked for once a second, as Laravel's own
- * worker does between two jobs.
+ * Controls a running worker from outside: `queue:restart` ends it, maintenance mode pauses it. Both are looked at once a second; Laravel's own
+ * worker does so between two jobs.
  *
  * @internal
  */

@@ -12,8 +12,8 @@ use Laravel\Octane\RequestContext;
 use Symfony\Component\HttpFoundation\Response;
 
 /**
- * What Octane's worker takes requests from and gives responses to: PHP's superglobals, which are those of the request, and {@see Instance}.
- * What the application prints is in the output buffer of the request, which Weft sends before the response.
+ * Gives requests to Octane's worker and takes its responses: PHP's superglobals, which are those of the request, and {@see Instance}. Output of
+ * the application is in the output buffer of the request, which Weft sends before the response.
  */
 final class Client implements ClientContract
 {

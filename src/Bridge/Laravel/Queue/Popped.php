@@ -34,7 +34,7 @@ final class Popped implements Source
     public function acknowledge(): void
     {
         $this->consumer->ack($this->delivery);
-        // Nothing sends it later: there is no event loop while Laravel's worker handles a job.
+        // It is sent now: there is no event loop while Laravel's worker handles a job.
         $this->consumer instanceof RemoteConsumer && $this->consumer->catchUp();
         $this->isSettled = true;
     }

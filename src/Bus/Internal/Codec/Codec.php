@@ -9,7 +9,6 @@ use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageType;
 use Weft\Bus\Serializer\Protobuf;
-use Weft\Bus\Version;
 use Weft\Protobuf\Message as GeneratedMessage;
 
 /**
@@ -75,11 +74,7 @@ final class Codec
         $shape = $generated ? null : $this->compiler->shape($class);
         $reflection = new \ReflectionClass($class);
         $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
-        $version = ($reflection->getAttributes(Version::class)[0] ?? null)?->newInstance()->number;
-        if ($attribute !== null && $version !== null) {
-            throw InvalidMessageClassError::because($class, 'it has both #[MessageType] and #[Version]; set the version in #[MessageType]');
-        }
-        $type = $attribute?->newInstance() ?? new MessageType(\is_subclass_of($class, GeneratedMessage::class) ? $class::typeName() : $class, $version ?? 1);
+        $type = $attribute?->newInstance() ?? new MessageType(\is_subclass_of($class, GeneratedMessage::class) ? $class::typeName() : $class);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
             throw InvalidMessageClassError::because($class, "its type name \"{$type->name}\" is used by {$known->class}");

@@ -305,8 +305,8 @@ final class Dispatcher
      *
      * @param list<Outgoing> $messages
      * @param Worker|null    $inOrder  of a message in an order: the next of its key may send later ones, so this one is not done before its
-     *                                 own are published or the worker stops; the next worker first publishes what is left. What the broker
-     *                                 rejects, such as for a full queue, is not waited for: this consumer may be the one to make room
+     *                                 own are published or the worker stops; the next worker first publishes the rest. A message that the
+     *                                 broker rejects, such as for a full queue, is not waited for: this consumer may be the one to make room
      * @throws UnroutableMessageException|PublishException only where they are not noted
      */
     public function publish(array $messages, ?Worker $inOrder = null): void

@@ -37,7 +37,7 @@ final class MessagesInFlight implements InterruptedWork
         return $delivery instanceof Delivery && ($this->handles)($task, $delivery) ? "Message {$delivery->type} " . ($delivery->headers[Header::MESSAGE_ID] ?? '') : null;
     }
 
-    public function fate(): string
+    public function outcome(): string
     {
         return "messages of queue \"{$this->queue}\" in flight are redelivered";
     }

@@ -136,7 +136,7 @@ final class Worker
     }
 
     /**
-     * Cancels what is in flight after a time; its messages go back to the queue. Of several times the earliest counts.
+     * Cancels handlers in flight after a time; their messages go back to the queue. The earliest deadline applies.
      *
      * @param float|null $grace seconds; null for as many as {@see WorkerOptions} says
      */

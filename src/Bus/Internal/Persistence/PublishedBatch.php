@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 /**
- * What {@see TablePublisher} has done with the first rows of its table.
+ * The result of {@see TablePublisher} for the first rows of its table.
  *
  * @internal
  */

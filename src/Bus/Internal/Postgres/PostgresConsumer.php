@@ -58,7 +58,7 @@ final class PostgresConsumer implements TransactionalConsumer
     private bool $stopped = false;
     private bool $closed = false;
 
-    /** What ended the consumers before this one, and may have been resolved since. */
+    /** The failure that ended the consumers before this one. It may have been resolved since. */
     private readonly ?\Throwable $formerFailure;
 
     /** @param \Closure(self): void $forget */

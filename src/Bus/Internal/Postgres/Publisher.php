@@ -16,7 +16,7 @@ use Weft\Sql\Transaction;
 use function Weft\shield;
 
 /**
- * Inserts messages. What several tasks publish while a statement is running goes into the next one.
+ * Inserts messages. Messages published while a statement runs share the next one.
  *
  * @internal
  */

@@ -201,7 +201,7 @@ final class Requests
         }
     }
 
-    /** What cannot be deleted now, the broker or {@see AbandonedReplyQueues} deletes later. */
+    /** Deletes a reply queue. If that fails now, the broker or {@see AbandonedReplyQueues} deletes it later. */
     private function discard(Consumer $consumer, string $queue): void
     {
         try {

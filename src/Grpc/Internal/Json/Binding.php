@@ -64,7 +64,7 @@ final class Binding
         } catch (DecodingException $error) {
             // Class names are not shown to clients.
             $place = \preg_replace('/^Cannot decode \S+: /', '', $error->getMessage());
-            throw new StatusException(Status::InvalidArgument, "the request is no {$this->request::typeName()}: $place", previous: $error);
+            throw new StatusException(Status::InvalidArgument, "the request is not of type {$this->request::typeName()}: $place", previous: $error);
         }
 
         return $message;

@@ -45,8 +45,8 @@ final class Bindings
                 }
             }
         }
-        // What has GET has HEAD (RFC 9110 §9.1); the HTTP server leaves the body out. Of rules for one path the first applies: a HEAD of the
-        // application's own.
+        // A path with GET also has HEAD (RFC 9110 §9.1); the HTTP server leaves the body out. The first rule for a path applies, so the
+        // application's own HEAD comes first.
         $this->methods = [...$methods, ...$headMethods];
         $this->rules = [...$rules, ...$headRules];
     }
@@ -54,7 +54,7 @@ final class Bindings
     private static function binding(HttpRule $rule, Method $method, Messages $messages): Binding
     {
         if (!\is_subclass_of($method->request, Message::class) || !\is_subclass_of($method->response, Message::class)) {
-            throw new InvalidServiceError("$method->path cannot be called with JSON: $method->request is no class that Weft has generated");
+            throw new InvalidServiceError("$method->path cannot be called with JSON: $method->request is not a class that Weft has generated");
         }
         [$verb, $path] = match ($rule->patternCase()) {
             'get' => ['GET', $rule->get],
@@ -71,10 +71,10 @@ final class Bindings
         }
         foreach ($fields as $field) {
             $messages->path($method->request::typeName(), $field)
-                ?? throw new InvalidServiceError("google.api.http of $method->path names the field \"$field\", which {$method->request::typeName()} has not");
+                ?? throw new InvalidServiceError("google.api.http of $method->path names the field \"$field\", which {$method->request::typeName()} does not have");
         }
         if ($rule->responseBody !== '' && $messages->path($method->response::typeName(), $rule->responseBody) === null) {
-            throw new InvalidServiceError("google.api.http of $method->path names the field \"$rule->responseBody\", which {$method->response::typeName()} has not");
+            throw new InvalidServiceError("google.api.http of $method->path names the field \"$rule->responseBody\", which {$method->response::typeName()} does not have");
         }
 
         return new Binding((string) $verb, (string) $path, $rule->body, $rule->responseBody, $method->request, $messages);

@@ -19,7 +19,7 @@ use Weft\Runtime\Task;
 final class JsonValue
 {
     private const MAX_DEPTH = 256;
-    /** Of a text, in an error. */
+    /** Longest excerpt of a text in an error, in bytes. */
     private const SHOWN_BYTES = 40;
 
     private static ?Compiler $compiler = null;

@@ -31,7 +31,7 @@ final class Pipeline
         return $handler;
     }
 
-    /** What `$next` returns is a response also for a handler that returns nothing, so null is not its result. */
+    /** `$next` returns a response even for a handler that returns nothing, so null is not its result. */
     private static function forgotten(\Closure $middleware): UsageError
     {
         return new UsageError('The middleware ' . CallSites::nameOf($middleware) . ' at ' . CallSites::originOf($middleware) . ' returned null: it must return $next($request), or a response of its own');

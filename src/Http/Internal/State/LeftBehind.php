@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\State;
 
 /**
- * What a request has changed and not put back.
+ * A change that a request has not put back.
  *
  * @internal
  */

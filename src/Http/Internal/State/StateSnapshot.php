@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Http\Internal\State;
 
 /**
- * What static properties, static variables of functions, and the objects of an application hold at one moment.
+ * The values of static properties, static variables of functions, and the objects of an application at one moment.
  *
- * Objects are compared by identity: of an object that is in both snapshots each property is compared, and an object that is new is reported by
+ * Objects are compared by identity: each property of an object that is in both snapshots is compared, and an object that is new is reported by
  * the property that holds it.
  *
  * @internal
@@ -38,9 +38,9 @@ final class StateSnapshot
     }
 
     /**
-     * What is different from an earlier snapshot.
+     * The differences from an earlier snapshot.
      *
-     * @return array<string, LeftBehind> by what has changed
+     * @return array<string, LeftBehind> by the name of the changed value
      */
     public function since(self $before): array
     {

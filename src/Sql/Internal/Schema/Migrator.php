@@ -29,7 +29,7 @@ final class Migrator
 {
     private const TABLE = 'weft_schema';
 
-    /** Seconds a statement waits for transactions that use its table. What comes after it waits behind it, so it soon gives up and tries again. */
+    /** Seconds a statement waits for transactions that use its table. Later statements queue behind it, so it gives up early and retries. */
     private const LOCK_TIMEOUT = 2;
 
     /** Seconds a process waits for another one that upgrades. */

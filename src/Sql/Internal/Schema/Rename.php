@@ -110,7 +110,7 @@ final class Rename
     }
 
     /**
-     * Triggers that do in one table what happens in the other. What a trigger has done itself is found done by the other's.
+     * Triggers mirror each table into the other. A trigger skips rows that the opposite trigger has written.
      *
      * @param list<string> $columns
      * @param list<string> $theirs the same columns in the other table

@@ -1,4 +1,4 @@
-//! Whatever a broker sends, reading it ends in a value or in an error.
+//! Reading ends in a value or in an error, whatever a broker sends.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -219,9 +219,9 @@ impl Inner {
             self.is_uploading.set(true);
             let mut message = hyper::Request::new(Upload(Rc::clone(self) as Rc<dyn Uploader>));
             *message.method_mut() = Method::POST;
-            *message.uri_mut() = uri
-                .parse()
-                .map_err(|error| Status::internal(format!("\"{uri}\" is no address: {error}")))?;
+            *message.uri_mut() = uri.parse().map_err(|error| {
+                Status::internal(format!("\"{uri}\" is not an address: {error}"))
+            })?;
             *message.headers_mut() = self.headers(&request);
             match connection.try_send_request(message).await {
                 Ok(response) => return Ok(response),

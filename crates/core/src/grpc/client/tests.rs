@@ -396,7 +396,7 @@ fn reading_and_waiting_for_room_may_be_dropped_at_every_poll() {
                 while call.read().await.unwrap().is_some() {}
             },
             async |begun, _| {
-                // What was dropped was a wait, not the call: it ends with its owner.
+                // Only a wait was dropped, not the call: it ends with its owner.
                 drop(begun.call);
                 assert_works(&begun.channel, &begun.server).await;
             },

@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
             !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         };
         if !field.split('.').all(is_name) {
-            return Err("has a variable that is no name of a field");
+            return Err("has a variable that is not the name of a field");
         }
         let first = self.parts.len();
         match self.take('=') {

@@ -28,7 +28,7 @@ pub enum UpgradeError {
     Version { asked: String },
     #[error("the Sec-WebSocket-Key is missing or is not 16 bytes in base64")]
     Key,
-    #[error("\"{name}\" is no name of a subprotocol")]
+    #[error("\"{name}\" is not a name of a subprotocol")]
     Subprotocol { name: String },
 }
 

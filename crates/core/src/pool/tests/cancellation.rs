@@ -8,7 +8,7 @@ use crate::pool::{Condition, Pool, PoolOptions};
 
 type State = (Pool<TestManager>, TestManager);
 
-/// Whatever was dropped: nothing is in use, and everybody is served as far as the size goes.
+/// Nothing is in use after a drop, and everybody is served as far as the size goes.
 async fn is_in_order((pool, manager): State) {
     settle().await;
     tokio::time::sleep(Duration::from_secs(10)).await;

@@ -211,7 +211,7 @@ fn waiters_are_served_first_come_first_served() {
             .collect();
         settle().await;
         drop(held);
-        // Who comes now finds nothing idle to snatch.
+        // A borrower that comes now finds no idle connection.
         let late = borrow(&pool);
         settle().await;
         for task in tasks {
@@ -458,7 +458,7 @@ impl Dice {
     }
 }
 
-/// What a random run holds.
+/// The state of a random run.
 struct Run {
     pool: Pool<TestManager>,
     manager: TestManager,

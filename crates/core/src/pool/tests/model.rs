@@ -41,7 +41,7 @@ enum Event {
     MaintenanceSucceeds,
     MaintenanceFails,
     Resize,
-    SuspendOrResume,
+    PauseOrResume,
     Reset,
     Reap,
     TimePasses,
@@ -81,7 +81,7 @@ const EVENTS: [Event; 34] = {
         MaintenanceSucceeds,
         MaintenanceFails,
         Resize,
-        SuspendOrResume,
+        PauseOrResume,
         Reset,
         Reap,
         TimePasses,
@@ -107,7 +107,7 @@ struct World {
     last_task: u64,
     /// Leases that began when the pool was larger.
     allowance: usize,
-    suspended: bool,
+    paused: bool,
     closed: bool,
     dice: u64,
     /// Tasks in the order they came, of those served: for fairness.
@@ -127,7 +127,7 @@ impl World {
             last_socket: 0,
             last_task: 0,
             allowance: 0,
-            suspended: false,
+            paused: false,
             closed: false,
             dice: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             served: Vec::new(),
@@ -215,7 +215,7 @@ impl World {
             Event::MaintenanceSucceeds => {
                 if let Some((conn, was_validated)) = self.take(|world| &mut world.in_maintenance) {
                     let (socket, held_again) = conn.split();
-                    // What died meanwhile did not answer.
+                    // A connection that died meanwhile did not answer.
                     let surplus = if self.alive[&socket] {
                         self.state
                             .finish_maintenance(held_again(socket), was_validated, self.now)
@@ -239,10 +239,10 @@ impl World {
                 let surplus = self.state.resize(size, minimum);
                 self.close(surplus);
             }
-            Event::SuspendOrResume => {
-                self.suspended = !self.suspended;
-                if self.suspended {
-                    self.state.suspend();
+            Event::PauseOrResume => {
+                self.paused = !self.paused;
+                if self.paused {
+                    self.state.pause();
                 } else {
                     self.state.resume();
                 }
@@ -431,7 +431,7 @@ impl World {
             stats.idle + stats.in_use,
             "a connection was lost: {stats:?}"
         );
-        if self.suspended || self.closed {
+        if self.paused || self.closed {
             return;
         }
         let validating = self
@@ -452,8 +452,8 @@ impl World {
 
     /// Everything comes back and the server works: whoever waits is served, and all of the room can be lent.
     fn finish(mut self) {
-        if self.suspended {
-            self.play(Event::SuspendOrResume);
+        if self.paused {
+            self.play(Event::PauseOrResume);
         }
         for _ in 0..10_000 {
             if self.waiting.is_empty()
@@ -533,7 +533,7 @@ fn explore(seeds: std::ops::Range<u64>) {
 }
 
 impl World {
-    /// What a closed pool still owes ends when everything is back.
+    /// A closed pool is drained when everything is back.
     fn drain(mut self) {
         for _ in 0..1_000 {
             if self.waiting.is_empty() && self.state.is_drained() {

@@ -251,7 +251,7 @@ fn a_resumed_pool_lends_its_waiters_no_connection_that_died_meanwhile() {
         for dead in [0, 1, 2] {
             let (pool, manager) = pool(2);
             drop((pool.borrow().await.unwrap(), pool.borrow().await.unwrap()));
-            pool.suspend();
+            pool.pause();
             let waiting = [borrow(&pool), borrow(&pool)];
             settle().await;
             assert_eq!((pool.stats().idle, pool.stats().waiting), (2, 2));

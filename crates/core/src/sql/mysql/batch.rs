@@ -177,11 +177,11 @@ fn together(statements: &[Statement]) -> usize {
     statements.iter().take_while(goes_along).count()
 }
 
-/// `deed` is what the statement does, such as "would commit".
-fn ends_transaction(deed: &str, statement: &Statement) -> Error {
+/// `effect` is a verb, such as "would commit".
+fn ends_transaction(effect: &str, statement: &Statement) -> Error {
     let text = excerpt(&statement.source);
     let message = format!(
-        "the statement {deed} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
+        "the statement {effect} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
     );
     Error::Usage { message }
 }

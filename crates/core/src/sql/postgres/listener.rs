@@ -268,7 +268,7 @@ fn check_names(channels: &[String]) -> Result<(), Error> {
             1..=CHANNEL_NAME_BYTES if !name.contains('\0') => {}
             length => {
                 return refused(format!(
-                    "\"{}\" is no name of a channel: it has {length} bytes, at most {CHANNEL_NAME_BYTES} are allowed and none may be NUL",
+                    "\"{}\" is not a name of a channel: it has {length} bytes, at most {CHANNEL_NAME_BYTES} are allowed and none may be NUL",
                     name.escape_debug()
                 ));
             }

@@ -30,7 +30,7 @@ const BUILT_IN: &[(&str, Oid, Oid)] = &[
     ("name", 19, 1003),
     ("int8", INT8, 1016),
     ("int2", INT2, 1005),
-    // Of category array, but written as numbers with spaces between them.
+    // Its category is array, but it is written as numbers with spaces between them.
     ("int2vector", 22, 1006),
     ("int4", INT4, 1007),
     ("regproc", 24, 1008),

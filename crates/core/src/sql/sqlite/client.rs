@@ -166,7 +166,7 @@ impl Future for Pending {
     }
 }
 
-/// What cancelling the wait for a job did to it.
+/// The effect on a job of cancelling the wait for it.
 pub(super) enum CancelOutcome {
     /// The job never begins.
     Withdrawn,

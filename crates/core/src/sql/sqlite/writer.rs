@@ -55,7 +55,7 @@ struct Done {
     unit: Unit,
     answer: Answer,
     /// Its failure has rolled back the whole transaction; it is not retried.
-    culprit: bool,
+    ended_group: bool,
 }
 
 impl<'c> Writer<'c> {
@@ -147,8 +147,8 @@ impl<'c> Writer<'c> {
                 continue;
             }
             let answer = self.attempt(&unit);
-            let culprit = self.connection.is_autocommit();
-            if culprit {
+            let ended_group = self.connection.is_autocommit();
+            if ended_group {
                 // SQLite has rolled back the whole transaction (disk full, interrupted, ON CONFLICT ROLLBACK): the other jobs
                 // of the group run again without this one.
                 self.begun = false;
@@ -157,15 +157,15 @@ impl<'c> Writer<'c> {
             self.group.push(Done {
                 unit,
                 answer,
-                culprit,
+                ended_group,
             });
         }
     }
 
     fn restart_group(&mut self, pending: &mut VecDeque<Unit>) {
-        let (culprits, again): (Vec<Done>, Vec<Done>) =
-            self.group.drain(..).partition(|done| done.culprit);
-        self.group = culprits;
+        let (failed, again): (Vec<Done>, Vec<Done>) =
+            self.group.drain(..).partition(|done| done.ended_group);
+        self.group = failed;
         for done in again.into_iter().rev() {
             pending.push_front(done.unit);
         }
@@ -309,7 +309,7 @@ impl<'c> Writer<'c> {
     fn settle_failed_group(&mut self, error: &Error) {
         let deferred = matches!(error, Error::Server(server) if server.sqlstate.starts_with("23"));
         for done in std::mem::take(&mut self.group) {
-            if done.culprit {
+            if done.ended_group {
                 done.unit.reply.answer(done.answer);
             } else if deferred {
                 self.run_by_itself(done.unit);

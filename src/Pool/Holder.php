@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
-/** A resource that is held for longer than the leak threshold. Its holder keeps it. */
-final class Leak implements \Stringable
+/** A task that holds a resource of a pool, from {@see Pool::holders()}, or from the hook `leaked` once it has held it for longer than the leak threshold. */
+final class Holder implements \Stringable
 {
     /**
      * @param ?int $task id of the task that borrowed it, 0 for code outside of tasks

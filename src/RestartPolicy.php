@@ -10,7 +10,7 @@ namespace Weft;
  * The pause before a restart grows: it doubles with each consecutive failure up to `$maxDelay`, and varies by a quarter. A task that ran
  * longer than `$maxDelay` begins with `$delay` again.
  */
-final class Restart
+final class RestartPolicy
 {
     private function __construct(
         /** @internal */
