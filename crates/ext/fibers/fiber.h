@@ -2,7 +2,7 @@
  * What Weft keeps with a fiber of PHP.
  *
  * PHP has room for one pointer of six extensions in each fiber and in each function, and opcache, debuggers and profilers want one as well. So
- * all parts of Weft share one: in a fiber it leads to a `weft_fiber`, in a function to the wrapper around it (hooks/calls.c).
+ * all parts of Weft share one: in a fiber it leads to a `weft_fiber`, in a function to the wrapper around it (calls/calls.c).
  */
 #ifndef WEFT_FIBER_H
 #define WEFT_FIBER_H
@@ -15,7 +15,7 @@ typedef struct {
 	int hook_state;
 	/* Where the last wait was interrupted. */
 	const zend_execute_data *interrupted_in;
-	/* The innermost wrapped call in progress: hooks/calls.c. */
+	/* The innermost wrapped call in progress: calls/internal.h. */
 	struct frame *call;
 	/* What the engine had in the middle of a call when the fiber was left, or NULL: hooks/state.c. */
 	struct weft_engine_state *engine;

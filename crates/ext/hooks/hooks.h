@@ -125,7 +125,7 @@ void weft_release(weft_work *work);
 
 /*
  * The library whose wait was interrupted has returned. What becomes of the exception, which libraries wrap in one of their own or discard, is the
- * matter of calls.c.
+ * matter of calls/call.c.
  */
 void weft_forget_interruption(void);
 

@@ -1,7 +1,7 @@
 /* Whether a library may suspend its task, and the suspension. */
-#include "calls.h"
 #include "hooks.h"
 #include "state.h"
+#include "calls/calls.h"
 #include "fibers/fiber.h"
 
 #include <errno.h>

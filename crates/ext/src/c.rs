@@ -1,4 +1,4 @@
-//! The functions in C that this crate calls: `crates/ext/hooks` and `crates/ext/realms`.
+//! The functions in C that this crate calls: `calls`, `hooks` and `realms` in `crates/ext`.
 //!
 //! All of them are for the thread of PHP, on which everything in this crate runs that PHP calls.
 
