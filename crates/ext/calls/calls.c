@@ -10,8 +10,8 @@
  *   into a warning and false.
  * - After a fatal error, calls that still wait return before PHP frees their handles.
  *
- * A call that does not suspend costs a frame on the C stack: nothing is allocated or hashed. Only when a fiber switches away from a call are the
- * handles that it uses entered in a table. The frame is plain data, because a fatal error jumps over it.
+ * A call that does not suspend costs a struct on the C stack: nothing is allocated or hashed. Only when a fiber switches away from a call are the
+ * handles that it uses entered in a table. The struct is plain data, because a fatal error jumps over it.
  *
  * rules.c     which functions and methods are wrapped, and which objects are guarded
  * wrap.c      puts the wrappers in the place of their handlers
@@ -51,7 +51,7 @@ void weft_calls_request_shutdown(void)
 	if (CG(unclean_shutdown)) {
 		weft_abandon_waits();
 	}
-	weft_calls.obstacles = 0;
+	weft_calls.pending = 0;
 	weft_calls.last_pgsql_connection = NULL;
 	weft_calls.is_describing = false;
 	weft_release_request_shutdown();

@@ -45,77 +45,77 @@ static void unclaim(struct claim *claim)
 	}
 }
 
-static void suspend_call(struct frame *frame)
+static void suspend_call(struct weft_call *call)
 {
-	if (frame->soap != NULL) {
-		weft_soap_suspend(frame);
+	if (call->soap != NULL) {
+		weft_soap_suspend(call);
 	}
-	frame->is_suspended = true;
-	weft_calls.obstacles++;
-	frame->before = NULL;
-	frame->after = weft_calls.suspended;
+	call->is_suspended = true;
+	weft_calls.pending++;
+	call->before = NULL;
+	call->after = weft_calls.suspended;
 	if (weft_calls.suspended != NULL) {
-		weft_calls.suspended->before = frame;
+		weft_calls.suspended->before = call;
 	}
-	weft_calls.suspended = frame;
-	if (frame->function->handle == HANDLE_PDO_NEW) {
+	weft_calls.suspended = call;
+	if (call->function->kind == HANDLE_PDO_NEW) {
 		/* With PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
-		frame->claims[0].handle = handle_of(frame->function, frame->execute_data);
+		call->claims[0].handle = handle_of(call->function, call->execute_data);
 	}
-	claim(&frame->claims[0]);
-	claim(&frame->claims[1]);
+	claim(&call->claims[0]);
+	claim(&call->claims[1]);
 }
 
 /* The call is not suspended any more: its fiber goes on, or is gone. */
-static void resume_call(struct frame *frame)
+static void resume_call(struct weft_call *call)
 {
-	frame->is_suspended = false;
-	weft_calls.obstacles--;
-	unclaim(&frame->claims[0]);
-	unclaim(&frame->claims[1]);
-	if (frame->before != NULL) {
-		frame->before->after = frame->after;
+	call->is_suspended = false;
+	weft_calls.pending--;
+	unclaim(&call->claims[0]);
+	unclaim(&call->claims[1]);
+	if (call->before != NULL) {
+		call->before->after = call->after;
 	} else {
-		weft_calls.suspended = frame->after;
+		weft_calls.suspended = call->after;
 	}
-	if (frame->after != NULL) {
-		frame->after->before = frame->before;
+	if (call->after != NULL) {
+		call->after->before = call->before;
 	}
 }
 
-static void resume_calls(struct frame *frame)
+static void resume_calls(struct weft_call *call)
 {
-	for (; frame != NULL && frame->is_suspended; frame = frame->outer) {
-		resume_call(frame);
+	for (; call != NULL && call->is_suspended; call = call->outer) {
+		resume_call(call);
 	}
 }
 
 /* Called before a switch, on the stack of the fiber that is left. */
 static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 {
-	struct frame *frame;
+	struct weft_call *call;
 
 	if (from->status != ZEND_FIBER_STATUS_DEAD) {
-		for (frame = weft_fiber_of(from)->call; frame != NULL && !frame->is_suspended; frame = frame->outer) {
-			suspend_call(frame);
+		for (call = weft_fiber_of(from)->call; call != NULL && !call->is_suspended; call = call->outer) {
+			suspend_call(call);
 		}
 	} else {
 		/* A bailout has jumped over these calls. */
 		weft_fiber_of(from)->call = NULL;
 	}
-	frame = weft_fiber_of(to)->call;
-	if (frame != NULL) {
-		struct frame *call;
+	call = weft_fiber_of(to)->call;
+	if (call != NULL) {
+		struct weft_call *outer;
 
-		resume_calls(frame);
-		for (call = frame; call != NULL; call = call->outer) {
-			if (call->soap != NULL) {
-				weft_soap_resume(call);
+		resume_calls(call);
+		for (outer = call; outer != NULL; outer = outer->outer) {
+			if (outer->soap != NULL) {
+				weft_soap_resume(outer);
 			}
 		}
 		if (to->kind == zend_ce_fiber && (zend_fiber_from_context(to)->flags & ZEND_FIBER_FLAG_DESTROYED)) {
-			for (; frame != NULL; frame = frame->outer) {
-				frame->is_destroyed = true;
+			for (; call != NULL; call = call->outer) {
+				call->is_destroyed = true;
 			}
 		}
 	}
@@ -124,12 +124,12 @@ static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 /* PHP frees the stack of a fiber without resuming it. */
 static void fiber_destroyed(zend_fiber_context *context)
 {
-	struct frame *frame = weft_fiber_of(context)->call;
+	struct weft_call *call = weft_fiber_of(context)->call;
 
-	resume_calls(frame);
-	if (frame != NULL && frame->is_unruled) {
+	resume_calls(call);
+	if (call != NULL && call->is_unruled) {
 		weft_fiber_of(context)->call = NULL;
-		efree(frame);
+		efree(call);
 	}
 }
 
@@ -139,7 +139,7 @@ unsigned char weft_sides_in_use(const void *handle)
 	unsigned char sides = 0;
 
 	for (; other != NULL; other = other->next) {
-		if (other->frame->context != EG(current_fiber_context)) {
+		if (other->call->context != EG(current_fiber_context)) {
 			sides |= other->side;
 		}
 	}

@@ -70,7 +70,7 @@ static zend_always_inline void *resource_of(zend_execute_data *execute_data, uin
 /* The handle that an object of the right class leads to. */
 static zend_always_inline void *handle_in(struct wrapped *function, zend_object *object)
 {
-	switch (function->handle) {
+	switch (function->kind) {
 		case HANDLE_INNER:
 		case HANDLE_PGSQL:
 		case HANDLE_PDO:
@@ -102,7 +102,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 {
 	zend_object *object;
 
-	switch (function->handle) {
+	switch (function->kind) {
 		case HANDLE_NONE:
 		case HANDLE_PGSQL_OPENED:
 			return NULL;
@@ -116,7 +116,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 				return weft_calls.last_pgsql_connection;
 			}
 	}
-	object = function->handle == HANDLE_OBJECT || function->handle == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
+	object = function->kind == HANDLE_OBJECT || function->kind == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
 	return object == NULL ? NULL : handle_in(function, object);
 }
 

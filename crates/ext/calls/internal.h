@@ -20,7 +20,7 @@
 /* --- which calls are wrapped ----------------------------------------------------------------------------------- */
 
 /* Where a call has its handle. */
-enum handle {
+enum handle_kind {
 	HANDLE_EXEMPT,       /* the call is not wrapped: it only reads what the process has in memory */
 	HANDLE_NONE,         /* it has none, or one that tasks may share */
 	HANDLE_OBJECT,       /* the object */
@@ -49,14 +49,16 @@ enum side { READ = 1, WRITE = 2, ALL = READ | WRITE };
 struct rule {
 	const char *class; /* in lower case, null for functions */
 	const char *name;  /* in lower case; a trailing * stands for any ending */
-	unsigned char handle;
+	/* An enum handle_kind and an enum side. */
+	unsigned char kind;
 	unsigned char side;
 };
 
 /* A wrapped function. It is never freed: the classes of users have copies of the methods they inherit. */
 struct wrapped {
 	zif_handler original;
-	unsigned char handle;
+	/* An enum handle_kind and an enum side. */
+	unsigned char kind;
 	unsigned char side;
 	/* Exceptions of this module are the library's own. */
 	const zend_module_entry *module;
@@ -66,34 +68,40 @@ struct wrapped {
 	uint32_t property;
 };
 
+/* Whether the handle is a connection of PDO. */
+static zend_always_inline bool is_of_pdo(const struct wrapped *function)
+{
+	return function->kind == HANDLE_PDO || function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_STATEMENT;
+}
+
 /* --- calls in progress ----------------------------------------------------------------------------------------- */
 
-struct frame;
+struct weft_call;
 
 /* A handle that a call uses. */
 struct claim {
 	void *handle;
-	struct frame *frame;
+	struct weft_call *call;
 	/* Another claim to the same handle, while the call is suspended. */
 	struct claim *next;
 	unsigned char side;
 };
 
 /* A call in progress in a fiber, on the C stack of that fiber. */
-struct frame {
+struct weft_call {
 	struct wrapped *function;
 	zend_execute_data *execute_data;
 	zend_fiber_context *context;
 	/* The call around it in the same fiber. */
-	struct frame *outer;
+	struct weft_call *outer;
 	/* Neighbours in the list of calls from which fibers have switched away. */
-	struct frame *before, *after;
+	struct weft_call *before, *after;
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
-	/* The object that PHP frees; NULL in the frame of a call. */
+	/* The object that PHP frees; NULL where a function is called. */
 	zend_object *freed;
-	/* The function has no rule; the frame exists while it waits. */
+	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
 	bool is_unruled;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
 	struct soap_copies *soap;
@@ -107,15 +115,15 @@ struct frame {
 
 struct weft_calls {
 	/* The first of the calls from which fibers have switched away. */
-	struct frame *suspended;
-	/* Objects that are freed when their handles are free. */
-	struct parked *parked;
+	struct weft_call *suspended;
+	/* Releases that wait until handles are free. */
+	struct deferred_release *deferred;
 	/* The claims of the suspended calls, by handle. */
 	HashTable claims;
 	/* How many tasks wait for their turn to read, and how many to write, by handle. Tasks that wait for both count twice. */
 	HashTable waiters;
-	/* How many calls are suspended and how many tasks wait for their turn: while there is none, every call may start. */
-	uint32_t obstacles;
+	/* Calls that are suspended, and calls that wait for their turn: while there is none, every call may start. */
+	uint32_t pending;
 	/* The connection that functions of pgsql use when they are given none. */
 	void *last_pgsql_connection;
 	/* An error is being described: calls on the handle that is in use are let through. */
@@ -126,7 +134,7 @@ struct weft_calls {
 
 extern struct weft_calls weft_calls;
 
-static zend_always_inline struct frame *innermost(void)
+static zend_always_inline struct weft_call *innermost(void)
 {
 	return weft_fiber_of(EG(current_fiber_context))->call;
 }
@@ -137,14 +145,14 @@ static zend_always_inline zend_ulong key(void *handle)
 	return ((zend_ulong) handle >> 4) | ((zend_ulong) handle << (sizeof(zend_ulong) * 8 - 4));
 }
 
-static zend_always_inline void begin(struct frame *frame, struct wrapped *function)
+static zend_always_inline void begin(struct weft_call *call, struct wrapped *function)
 {
-	frame->interruption = NULL;
-	frame->function = function;
-	frame->freed = NULL;
-	frame->is_unruled = false;
-	frame->soap = NULL;
-	frame->is_suspended = frame->waits = frame->is_destroyed = false;
+	call->interruption = NULL;
+	call->function = function;
+	call->freed = NULL;
+	call->is_unruled = false;
+	call->soap = NULL;
+	call->is_suspended = call->waits = call->is_destroyed = false;
 }
 
 /* --- rules.c --------------------------------------------------------------------------------------------------- */
@@ -184,18 +192,18 @@ void weft_turns_startup(void);
 void weft_turns_request_shutdown(void);
 
 /* Whether the call may start. If not, an exception is pending. */
-zend_never_inline bool weft_is_admitted(struct frame *frame);
+zend_never_inline bool weft_is_admitted(struct weft_call *call);
 
 /*
  * Lets the first of the tasks that wait for a handle of this call go on: one for each side that is free. An exception of the call stays pending.
  * Nothing is free while a call around this one uses the handle.
  */
-zend_never_inline void weft_give_turn(struct frame *frame);
+zend_never_inline void weft_give_turn(struct weft_call *call);
 
 /* --- refusal.c ------------------------------------------------------------------------------------------------- */
 
 /* Throws HandleInUseError. */
-void weft_refuse(struct frame *frame, struct frame *holder);
+void weft_refuse(struct weft_call *call, struct weft_call *holder);
 
 /* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
 void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_data);
@@ -208,9 +216,9 @@ void weft_call_shared_handles(const char *name, zval *result, uint32_t count, zv
 void weft_soap_find(void);
 
 /* Keeps the variables of ext/soap for the call. False where they are not known: the call must not overlap with others. */
-zend_never_inline bool weft_soap_separate(struct frame *frame);
-void weft_soap_suspend(struct frame *frame);
-void weft_soap_resume(struct frame *frame);
+zend_never_inline bool weft_soap_separate(struct weft_call *call);
+void weft_soap_suspend(struct weft_call *call);
+void weft_soap_resume(struct weft_call *call);
 
 /* --- pdo.c ----------------------------------------------------------------------------------------------------- */
 
@@ -248,8 +256,8 @@ void weft_release_request_shutdown(void);
 /* The release of the objects of a class is a call from now on, where its rules say so. */
 void weft_guard_class(zend_class_entry *class);
 
-/* Frees the parked objects whose handles are free. An exception stays pending. */
-zend_never_inline void weft_free_parked(void);
+/* Frees the objects of deferred releases whose handles are free. An exception stays pending. */
+zend_never_inline void weft_release_deferred(void);
 
 /* --- call.c ---------------------------------------------------------------------------------------------------- */
 
@@ -258,7 +266,7 @@ ZEND_NAMED_FUNCTION(weft_call_function);
 ZEND_NAMED_FUNCTION(weft_call_pgsql_connect);
 
 /* Makes the call throw what has interrupted it. */
-zend_never_inline void weft_end_interrupted(struct frame *frame);
+zend_never_inline void weft_end_interrupted(struct weft_call *call);
 
 /* --- wait.c ---------------------------------------------------------------------------------------------------- */
 

@@ -29,16 +29,16 @@ static bool is_source_of(const zval *source, const pdo_dbh_t *connection)
 void *weft_suspended_persistent_connection(zend_execute_data *execute_data)
 {
 	zval *source = argument(execute_data, 1), *options = argument(execute_data, 4), *persistent;
-	struct frame *frame;
+	struct weft_call *call;
 
 	if (weft_calls.suspended == NULL || source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
 			|| (persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL || !zend_is_true(persistent)) {
 		return NULL;
 	}
-	for (frame = weft_calls.suspended; frame != NULL; frame = frame->after) {
-		pdo_dbh_t *connection = frame->claims[0].handle;
-		if (frame->function->handle < HANDLE_PDO || frame->function->handle > HANDLE_PDO_STATEMENT || connection == NULL
-				|| connection == (void *) (frame->freed != NULL ? frame->freed : object_of(frame->execute_data)) || !connection->is_persistent || connection->data_source == NULL) {
+	for (call = weft_calls.suspended; call != NULL; call = call->after) {
+		pdo_dbh_t *connection = call->claims[0].handle;
+		if (!is_of_pdo(call->function) || connection == NULL
+				|| connection == (void *) (call->freed != NULL ? call->freed : object_of(call->execute_data)) || !connection->is_persistent || connection->data_source == NULL) {
 			continue;
 		}
 		if (is_source_of(source, connection)) {
@@ -62,7 +62,7 @@ void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_dat
 	const struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
 	zval *first;
 
-	if (function->handle == HANDLE_PDO_STATEMENT) {
+	if (function->kind == HANDLE_PDO_STATEMENT) {
 		pdo_stmt_t *statement = follow(Z_OBJ_P(value), 0);
 		zend_object *connection = connection_of(statement);
 		if (connection != NULL) {
@@ -72,7 +72,7 @@ void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_dat
 	}
 	if (Z_TYPE_P(value) == IS_OBJECT) {
 		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));
-		if (function->handle == HANDLE_PDO_NEW && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
+		if (function->kind == HANDLE_PDO_NEW && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
 			ZVAL_COPY(target, first);
 		} else if (connection->driver != NULL && connection->data_source != NULL) {
 			ZVAL_STR(target, zend_strpprintf(0, "%s:%.*s", connection->driver->driver_name, (int) connection->data_source_len, connection->data_source));

@@ -25,22 +25,22 @@ void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_
 	ZVAL_NULL(target);
 	if (Z_TYPE(EX(This)) == IS_OBJECT) {
 		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
-	} else if ((first = argument(execute_data, function->handle == HANDLE_SECOND ? 2 : 1)) != NULL) {
+	} else if ((first = argument(execute_data, function->kind == HANDLE_SECOND ? 2 : 1)) != NULL) {
 		ZVAL_COPY(value, first);
 	}
-	if (function->handle >= HANDLE_PDO && function->handle <= HANDLE_PDO_STATEMENT) {
+	if (is_of_pdo(function)) {
 		weft_describe_pdo(value, target, execute_data);
 	}
 }
 
-static zend_string *name_of(const struct frame *frame)
+static zend_string *name_of(const struct weft_call *call)
 {
 	const zend_function *function;
 
-	if (frame->freed != NULL) {
-		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(frame->freed->ce->name));
+	if (call->freed != NULL) {
+		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(call->freed->ce->name));
 	}
-	function = frame->execute_data->func;
+	function = call->execute_data->func;
 	return function->common.scope == NULL
 		? zend_strpprintf(0, "%s()", ZSTR_VAL(function->common.function_name))
 		: zend_strpprintf(0, "%s::%s()", ZSTR_VAL(function->common.scope->name), ZSTR_VAL(function->common.function_name));
@@ -68,7 +68,7 @@ static zend_string *place_of(zend_execute_data *execute_data)
 		: zend_strpprintf(0, "%s:%u", ZSTR_VAL(innermost->func->op_array.filename), innermost->opline->lineno);
 }
 
-void weft_refuse(struct frame *frame, struct frame *holder)
+void weft_refuse(struct weft_call *call, struct weft_call *holder)
 {
 	zval arguments[5], details, error;
 	zend_class_entry *class;
@@ -82,7 +82,7 @@ void weft_refuse(struct frame *frame, struct frame *holder)
 	}
 	ZVAL_STR(&arguments[1], name_of(holder));
 	ZVAL_STR(&arguments[2], place_of(holder->execute_data));
-	weft_describe_handle(&arguments[3], &arguments[4], frame->execute_data);
+	weft_describe_handle(&arguments[3], &arguments[4], call->execute_data);
 	weft_calls.is_describing = true;
 	weft_call_shared_handles("inuse", &details, 5, arguments);
 	weft_calls.is_describing = false;

@@ -3,7 +3,7 @@
  * function is called for it, so the function that frees the object is replaced:
  *
  * - Where another task waits in the handle, the contents of the object move to another object, which is freed when that call has ended.
- * - The request is a call like others: it has a frame, so other tasks do not get into its conversation.
+ * - The request is a call like others: it has a `struct weft_call`, so other tasks do not get into its conversation.
  * - Weak references are cleared before it, not after it: no other task finds a half-freed object while the request waits.
  */
 #include "internal.h"
@@ -24,10 +24,10 @@ struct guarded {
 };
 
 /* An object that PHP was about to free while another task used its handle. */
-struct parked {
+struct deferred_release {
 	zend_object *object;
 	void *handle;
-	struct parked *next;
+	struct deferred_release *next;
 };
 
 static struct guarded *guarded;
@@ -75,7 +75,7 @@ void weft_guard_class(zend_class_entry *class)
 	}
 	of = pecalloc(1, sizeof(*of), true);
 	of->class = class;
-	of->function.handle = rule->handle;
+	of->function.kind = rule->kind;
 	of->function.side = rule->side;
 	of->function.module = class->info.internal.module;
 	of->next = guarded;
@@ -94,12 +94,12 @@ static void swap(void *one, void *other, size_t size)
 }
 
 /* What the library keeps of the object's own address. */
-static void replace_address(unsigned char handle, void *object, void *end, void *old)
+static void replace_address(unsigned char kind, void *object, void *end, void *old)
 {
-	if (handle == HANDLE_PDO_STATEMENT) {
+	if (kind == HANDLE_PDO_STATEMENT) {
 		weft_statement_moved(object);
 	}
-	if (handle == HANDLE_AMQP) {
+	if (kind == HANDLE_AMQP) {
 		/* The last member of `amqp_channel_object`, and what `amqp_channel_resource` has behind its state and its connection. */
 		void **resource = ((void **) end)[-1];
 		if (resource != NULL && resource[2] == old) {
@@ -109,7 +109,7 @@ static void replace_address(unsigned char handle, void *object, void *end, void 
 }
 
 /* Moves the contents of an object that is about to be freed to another object, and leaves it as new. */
-static zend_object *move_contents(zend_object *object, unsigned char handle)
+static zend_object *move_contents(zend_object *object, unsigned char kind)
 {
 	zend_class_entry *class = object->ce;
 	zend_object *other = class->create_object(class);
@@ -129,25 +129,25 @@ static zend_object *move_contents(zend_object *object, unsigned char handle)
 			}
 		} ZEND_HASH_FOREACH_END();
 	}
-	replace_address(handle, to, other, from);
+	replace_address(kind, to, other, from);
 	GC_ADD_FLAGS(other, IS_OBJ_DESTRUCTOR_CALLED);
 	return other;
 }
 
-static void park(zend_object *object, void *handle)
+static void defer_release(zend_object *object, void *handle)
 {
-	struct parked *entry = emalloc(sizeof(*entry));
+	struct deferred_release *entry = emalloc(sizeof(*entry));
 
 	entry->object = object;
 	entry->handle = handle;
-	entry->next = weft_calls.parked;
-	weft_calls.parked = entry;
+	entry->next = weft_calls.deferred;
+	weft_calls.deferred = entry;
 }
 
-zend_never_inline void weft_free_parked(void)
+zend_never_inline void weft_release_deferred(void)
 {
 	zend_object *exception = EG(exception);
-	struct parked **entry = &weft_calls.parked, *freed;
+	struct deferred_release **entry = &weft_calls.deferred, *freed;
 
 	EG(exception) = NULL;
 	while ((freed = *entry) != NULL) {
@@ -159,7 +159,7 @@ zend_never_inline void weft_free_parked(void)
 		OBJ_RELEASE(freed->object);
 		efree(freed);
 		/* Other tasks may have changed the list. */
-		entry = &weft_calls.parked;
+		entry = &weft_calls.deferred;
 	}
 	if (exception != NULL) {
 		if (EG(exception) != NULL) {
@@ -172,7 +172,7 @@ zend_never_inline void weft_free_parked(void)
 static void free_guarded(zend_object *object)
 {
 	struct guarded *of = guarded;
-	struct frame frame;
+	struct weft_call call;
 	void *handle;
 
 	while (of->handlers != object->handlers) {
@@ -182,13 +182,13 @@ static void free_guarded(zend_object *object)
 		zend_weakrefs_notify(object);
 		GC_DEL_FLAGS(object, IS_OBJ_WEAKLY_REFERENCED);
 	}
-	if ((weft_calls.obstacles == 0 && EG(active_fiber) == NULL) || CG(unclean_shutdown)) {
+	if ((weft_calls.pending == 0 && EG(active_fiber) == NULL) || CG(unclean_shutdown)) {
 		of->free(object);
 		return;
 	}
 	handle = handle_in(&of->function, object);
-	if (UNEXPECTED(weft_calls.obstacles > 0) && weft_sides_in_use(handle) != 0) {
-		park(move_contents(object, of->function.handle), handle);
+	if (UNEXPECTED(weft_calls.pending > 0) && weft_sides_in_use(handle) != 0) {
+		defer_release(move_contents(object, of->function.kind), handle);
 		of->free(object);
 		return;
 	}
@@ -200,30 +200,30 @@ static void free_guarded(zend_object *object)
 		/* What was interrupted is over: this is what its exception leaves behind. */
 		weft_forget_interruption();
 	}
-	begin(&frame, &of->function);
-	frame.freed = object;
-	frame.execute_data = EG(current_execute_data);
-	frame.context = EG(current_fiber_context);
-	frame.outer = weft_fiber_of(frame.context)->call;
-	frame.claims[0].handle = handle;
-	frame.claims[0].side = ALL;
-	frame.claims[0].frame = &frame;
-	frame.claims[1].handle = NULL;
-	weft_fiber_of(frame.context)->call = &frame;
+	begin(&call, &of->function);
+	call.freed = object;
+	call.execute_data = EG(current_execute_data);
+	call.context = EG(current_fiber_context);
+	call.outer = weft_fiber_of(call.context)->call;
+	call.claims[0].handle = handle;
+	call.claims[0].side = ALL;
+	call.claims[0].call = &call;
+	call.claims[1].handle = NULL;
+	weft_fiber_of(call.context)->call = &call;
 	of->free(object);
-	weft_fiber_of(frame.context)->call = frame.outer;
-	if (UNEXPECTED(frame.interruption != NULL)) {
-		weft_end_interrupted(&frame);
+	weft_fiber_of(call.context)->call = call.outer;
+	if (UNEXPECTED(call.interruption != NULL)) {
+		weft_end_interrupted(&call);
 		if (EG(exception) != NULL) {
 			/* The library may have discarded it. Code of PHP that freed the object does not ask again. */
 			zend_throw_exception_internal(NULL);
 		}
 	}
-	if (UNEXPECTED(weft_calls.parked != NULL)) {
-		weft_free_parked();
+	if (UNEXPECTED(weft_calls.deferred != NULL)) {
+		weft_release_deferred();
 	}
 	if (UNEXPECTED(zend_hash_num_elements(&weft_calls.waiters) > 0)) {
-		weft_give_turn(&frame);
+		weft_give_turn(&call);
 	}
 }
 
@@ -256,10 +256,10 @@ static uint32_t hold_objects_in_use(zend_object ***held)
 /* Whether a call is suspended in the handle of an object, and not only in a stream: there are many objects to look at. */
 static bool is_object_in_use(void)
 {
-	const struct frame *frame;
+	const struct weft_call *call;
 
-	for (frame = weft_calls.suspended; frame != NULL; frame = frame->after) {
-		switch (frame->function->handle) {
+	for (call = weft_calls.suspended; call != NULL; call = call->after) {
+		switch (call->function->kind) {
 			case HANDLE_NONE:
 			case HANDLE_RESOURCE:
 			case HANDLE_SECOND:
@@ -273,8 +273,8 @@ static bool is_object_in_use(void)
 }
 
 /*
- * Garbage cannot be parked: what it refers to may be garbage as well, whose memory the collector frees. While its handle is in use, an object is
- * no garbage.
+ * The release of garbage cannot be deferred: what it refers to may be garbage as well, whose memory the collector frees. While its handle is in
+ * use, an object is no garbage.
  */
 static int collect_cycles(void)
 {
@@ -303,10 +303,10 @@ void weft_release_startup(void)
 /* PHP frees the objects with all others. */
 void weft_release_request_shutdown(void)
 {
-	struct parked *next;
+	struct deferred_release *next;
 
-	for (; weft_calls.parked != NULL; weft_calls.parked = next) {
-		next = weft_calls.parked->next;
-		efree(weft_calls.parked);
+	for (; weft_calls.deferred != NULL; weft_calls.deferred = next) {
+		next = weft_calls.deferred->next;
+		efree(weft_calls.deferred);
 	}
 }

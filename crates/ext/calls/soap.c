@@ -63,20 +63,20 @@ void weft_soap_find(void)
 	}
 }
 
-zend_never_inline bool weft_soap_separate(struct frame *frame)
+zend_never_inline bool weft_soap_separate(struct weft_call *call)
 {
-	struct frame *outer;
+	struct weft_call *outer;
 
 	if (soap == NULL) {
 		return false;
 	}
-	for (outer = frame->outer; outer != NULL; outer = outer->outer) {
+	for (outer = call->outer; outer != NULL; outer = outer->outer) {
 		if (outer->soap != NULL) {
 			return true;
 		}
 	}
-	frame->soap = emalloc(sizeof(*frame->soap));
-	frame->soap->around = *soap;
+	call->soap = emalloc(sizeof(*call->soap));
+	call->soap->around = *soap;
 	return true;
 }
 
@@ -89,14 +89,14 @@ static void set_variables(const struct soap_variables *variables)
 	soap->mem_cache = mem_cache;
 }
 
-void weft_soap_suspend(struct frame *frame)
+void weft_soap_suspend(struct weft_call *call)
 {
-	frame->soap->own = *soap;
-	set_variables(&frame->soap->around);
+	call->soap->own = *soap;
+	set_variables(&call->soap->around);
 }
 
-void weft_soap_resume(struct frame *frame)
+void weft_soap_resume(struct weft_call *call)
 {
-	frame->soap->around = *soap;
-	set_variables(&frame->soap->own);
+	call->soap->around = *soap;
+	set_variables(&call->soap->own);
 }

@@ -3,11 +3,11 @@
 #include "handle.h"
 
 /* The wrapped call whose C code is running. */
-static struct frame *running(void)
+static struct weft_call *running(void)
 {
-	struct frame *frame = weft_slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
+	struct weft_call *call = weft_slot < 0 || EG(active_fiber) == NULL ? NULL : innermost();
 
-	return frame != NULL && frame->execute_data == EG(current_execute_data) ? frame : NULL;
+	return call != NULL && call->execute_data == EG(current_execute_data) ? call : NULL;
 }
 
 bool weft_call_is_running(void)
@@ -17,11 +17,11 @@ bool weft_call_is_running(void)
 
 bool weft_call_keeps_shared_handle(void)
 {
-	const struct frame *frame;
+	const struct weft_call *call;
 
 	if (weft_slot >= 0 && EG(active_fiber) != NULL) {
-		for (frame = innermost(); frame != NULL; frame = frame->outer) {
-			if (frame->function->handle == HANDLE_CURL_MULTI) {
+		for (call = innermost(); call != NULL; call = call->outer) {
+			if (call->function->kind == HANDLE_CURL_MULTI) {
 				return true;
 			}
 		}
@@ -38,9 +38,9 @@ static zend_always_inline bool is_unruled(const zend_execute_data *execute_data)
 /* The streams among the arguments of a function without a rule: they must not be closed while it waits in one of them. */
 static zend_never_inline void claim_arguments(zend_execute_data *execute_data)
 {
-	static struct wrapped unruled = {.handle = HANDLE_RESOURCE, .side = ALL};
+	static struct wrapped unruled = {.kind = HANDLE_RESOURCE, .side = ALL};
 	zval *value;
-	struct frame *frame;
+	struct weft_call *call;
 	uint32_t number, count = 0;
 	void *streams[2] = {NULL, NULL};
 
@@ -54,27 +54,27 @@ static zend_never_inline void claim_arguments(zend_execute_data *execute_data)
 	if (count == 0) {
 		return;
 	}
-	frame = emalloc(sizeof(*frame));
-	begin(frame, &unruled);
-	frame->is_unruled = true;
-	frame->execute_data = execute_data;
-	frame->context = EG(current_fiber_context);
-	frame->outer = innermost();
+	call = emalloc(sizeof(*call));
+	begin(call, &unruled);
+	call->is_unruled = true;
+	call->execute_data = execute_data;
+	call->context = EG(current_fiber_context);
+	call->outer = innermost();
 	for (count = 0; count < 2; count++) {
-		frame->claims[count].handle = streams[count];
-		frame->claims[count].side = ALL;
-		frame->claims[count].frame = frame;
+		call->claims[count].handle = streams[count];
+		call->claims[count].side = ALL;
+		call->claims[count].call = call;
 	}
-	weft_fiber_of(frame->context)->call = frame;
+	weft_fiber_of(call->context)->call = call;
 }
 
 void weft_call_suspends(void)
 {
-	struct frame *frame = running();
+	struct weft_call *call = running();
 	const zend_execute_data *execute_data = EG(current_execute_data);
 
-	if (frame != NULL) {
-		frame->waits = true;
+	if (call != NULL) {
+		call->waits = true;
 	} else if (weft_slot >= 0 && EG(active_fiber) != NULL && is_unruled(execute_data)) {
 		claim_arguments(EG(current_execute_data));
 	}
@@ -98,48 +98,48 @@ bool weft_call_may_suspend(void)
 
 void weft_call_resumed(void)
 {
-	struct frame *frame = running();
+	struct weft_call *call = running();
 
-	if (frame == NULL) {
+	if (call == NULL) {
 		return;
 	}
-	if (frame->is_unruled) {
-		weft_fiber_of(frame->context)->call = frame->outer;
+	if (call->is_unruled) {
+		weft_fiber_of(call->context)->call = call->outer;
 		if (zend_hash_num_elements(&weft_calls.waiters) > 0) {
-			weft_give_turn(frame);
+			weft_give_turn(call);
 		}
-		efree(frame);
+		efree(call);
 		return;
 	}
-	if (EG(exception) != NULL && frame->interruption == NULL) {
-		frame->interruption = EG(exception);
-		GC_ADDREF(frame->interruption);
+	if (EG(exception) != NULL && call->interruption == NULL) {
+		call->interruption = EG(exception);
+		GC_ADDREF(call->interruption);
 		/* The library is about to fail. Its warnings are about a failure that is not one. */
-		frame->error_reporting = EG(error_reporting);
+		call->error_reporting = EG(error_reporting);
 		EG(error_reporting) &= E_FATAL_ERRORS;
 	}
 	if (!weft_calls.is_abandoning) {
-		frame->waits = false;
+		call->waits = false;
 	}
 }
 
 void weft_abandon_waits(void)
 {
-	struct frame *frame = weft_calls.suspended;
+	struct weft_call *call = weft_calls.suspended;
 	zend_fiber *fiber;
 
 	weft_calls.is_abandoning = true;
-	while (frame != NULL) {
-		if (!frame->waits || frame->context->kind != zend_ce_fiber || frame->context->status != ZEND_FIBER_STATUS_SUSPENDED) {
-			frame = frame->after;
+	while (call != NULL) {
+		if (!call->waits || call->context->kind != zend_ce_fiber || call->context->status != ZEND_FIBER_STATUS_SUSPENDED) {
+			call = call->after;
 			continue;
 		}
-		fiber = zend_fiber_from_context(frame->context);
+		fiber = zend_fiber_from_context(call->context);
 		zend_try {
 			fiber->std.handlers->dtor_obj(&fiber->std);
 		} zend_end_try();
 		/* The list is another one now, and shorter by the calls of this fiber. */
-		frame = weft_calls.suspended;
+		call = weft_calls.suspended;
 	}
 	weft_calls.is_abandoning = false;
 }

@@ -13,9 +13,9 @@ static ZEND_NAMED_FUNCTION(call_dl)
 }
 
 /* The class of the objects that the functions of this kind take. */
-static zend_class_entry *class_with_handle(unsigned char handle)
+static zend_class_entry *class_with_handle(unsigned char kind)
 {
-	switch (handle) {
+	switch (kind) {
 		case HANDLE_MYSQLI:
 			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli"));
 		case HANDLE_MYSQLI_STMT:
@@ -31,16 +31,16 @@ struct wrapped *weft_wrapped_function(const zend_internal_function *function, co
 	struct wrapped *wrapped = pecalloc(1, sizeof(*wrapped), true);
 
 	wrapped->original = function->handler;
-	wrapped->handle = rule->handle;
+	wrapped->kind = rule->kind;
 	wrapped->side = rule->side;
 	wrapped->module = module;
-	wrapped->class = class_with_handle(rule->handle);
+	wrapped->class = class_with_handle(rule->kind);
 	return wrapped;
 }
 
 static zif_handler wrapper_of(const struct rule *rule)
 {
-	switch (rule->handle) {
+	switch (rule->kind) {
 		case HANDLE_PGSQL_OPENED:
 			return weft_call_pgsql_connect;
 		case HANDLE_PDO_NEW:
@@ -52,7 +52,7 @@ static zif_handler wrapper_of(const struct rule *rule)
 
 static void wrap(zend_function *function, const struct rule *rule)
 {
-	if (rule == NULL || rule->handle == HANDLE_EXEMPT || function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == NULL
+	if (rule == NULL || rule->kind == HANDLE_EXEMPT || function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == NULL
 			|| function->internal_function.reserved[weft_slot] != NULL) {
 		return;
 	}

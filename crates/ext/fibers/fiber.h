@@ -16,7 +16,7 @@ typedef struct {
 	/* Where the last wait was interrupted. */
 	const zend_execute_data *interrupted_in;
 	/* The innermost wrapped call in progress: calls/internal.h. */
-	struct frame *call;
+	struct weft_call *call;
 	/* What the engine had in the middle of a call when the fiber was left, or NULL: hooks/state.c. */
 	struct weft_engine_state *engine;
 	/* The realm that it is in, or NULL: realms/switch.c. */
