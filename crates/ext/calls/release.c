@@ -9,6 +9,7 @@
 #include "internal.h"
 #include "handle.h"
 #include "hooks/hooks.h"
+#include "hooks/state.h"
 
 #include <zend_gc.h>
 #include <zend_weakrefs.h>
@@ -146,10 +147,9 @@ static void defer_release(zend_object *object, void *handle)
 
 zend_never_inline void weft_release_deferred(void)
 {
-	zend_object *exception = EG(exception);
+	weft_pending_exception pending = weft_exception_save();
 	struct deferred_release **entry = &weft_calls.deferred, *freed;
 
-	EG(exception) = NULL;
 	while ((freed = *entry) != NULL) {
 		if (weft_sides_in_use(freed->handle) != 0) {
 			entry = &freed->next;
@@ -161,12 +161,7 @@ zend_never_inline void weft_release_deferred(void)
 		/* Other tasks may have changed the list. */
 		entry = &weft_calls.deferred;
 	}
-	if (exception != NULL) {
-		if (EG(exception) != NULL) {
-			OBJ_RELEASE(EG(exception));
-		}
-		EG(exception) = exception;
-	}
+	weft_exception_restore_alone(&pending);
 }
 
 static void free_guarded(zend_object *object)

@@ -1,6 +1,7 @@
 /* Whether a call may start: it begins, is refused, or waits until the call that uses its handle has ended. */
 #include "internal.h"
 #include "handle.h"
+#include "hooks/state.h"
 
 /* A task waits for its turn instead of getting an error. */
 static bool is_queueing;
@@ -81,11 +82,10 @@ static bool is_nested(struct weft_call *call, void *handle)
 
 zend_never_inline void weft_give_turn(struct weft_call *call)
 {
-	zend_object *exception = EG(exception);
+	weft_pending_exception pending = weft_exception_save();
 	zval arguments[2], result;
 	int i;
 
-	EG(exception) = NULL;
 	for (i = 0; i < 2; i++) {
 		void *handle = call->claims[i].handle;
 		if (handle != NULL && zend_hash_index_exists(&weft_calls.waiters, key(handle)) && !is_nested(call, handle)) {
@@ -95,12 +95,7 @@ zend_never_inline void weft_give_turn(struct weft_call *call)
 			zval_ptr_dtor(&result);
 		}
 	}
-	if (exception != NULL) {
-		if (EG(exception) != NULL) {
-			OBJ_RELEASE(EG(exception));
-		}
-		EG(exception) = exception;
-	}
+	weft_exception_restore_alone(&pending);
 }
 
 /* The claim for which this call has to queue behind tasks that asked before. */

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <php_output.h>
-#include <zend_exceptions.h>
 #include <zend_fibers.h>
 #include <zend_gc.h>
 
@@ -61,12 +60,6 @@ bool weft_hooks_apply(void)
 	return hooks.await != NULL && pthread_equal(pthread_self(), hooks.thread);
 }
 
-/* No exception of a program: it ends the process or the fiber, and code of PHP that runs before it has arrived would end it. */
-static bool is_exit(const zend_object *exception)
-{
-	return zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
-}
-
 static bool is_in_function(void)
 {
 	const zend_execute_data *frame = EG(current_execute_data);
@@ -96,7 +89,7 @@ weft_mode weft_mode_here(weft_group group)
 	if (EG(exception) != NULL && state == WEFT_FIBER_INTERRUPTED && is_interrupted_here()) {
 		return WEFT_FAIL;
 	}
-	bool is_refused = (EG(exception) != NULL && is_exit(EG(exception)))
+	bool is_refused = (EG(exception) != NULL && weft_is_exit(EG(exception)))
 		|| (hooks.groups & group) == 0
 		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
@@ -164,40 +157,6 @@ static short events_of(zend_long outcome)
 	return (short) (outcome >> 8);
 }
 
-/*
- * An exception may be on its way while a library waits: a callback has thrown it and the library does not know, or objects of a library are freed
- * by an exception that leaves their function. It waits until the library goes on, as around a destructor.
- */
-typedef struct {
-	zend_object *exception, *previous;
-	const zend_op *opline;
-} weft_pending;
-
-static weft_pending put_exception_aside(void)
-{
-	weft_pending pending = {EG(exception), EG(prev_exception), EG(opline_before_exception)};
-	EG(exception) = NULL;
-	EG(prev_exception) = NULL;
-	EG(opline_before_exception) = NULL;
-	return pending;
-}
-
-static void put_exception_back(const weft_pending *pending)
-{
-	if (pending->exception == NULL) {
-		return;
-	}
-	EG(prev_exception) = pending->previous;
-	EG(opline_before_exception) = pending->opline;
-	if (EG(exception) == NULL) {
-		EG(exception) = pending->exception;
-	} else if (is_exit(EG(exception))) {
-		OBJ_RELEASE(pending->exception);
-	} else {
-		zend_exception_set_previous(EG(exception), pending->exception);
-	}
-}
-
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
 static zend_long await_operation(int64_t operation)
 {
@@ -257,7 +216,7 @@ static weft_end wait_alone(struct pollfd *descriptor, weft_deadline deadline)
 weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
-	weft_pending pending = put_exception_aside();
+	weft_pending_exception pending = weft_exception_save();
 	/* Where it was interrupted, the exception has been dealt with. */
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
@@ -275,7 +234,7 @@ weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadl
 			}
 		}
 	}
-	put_exception_back(&pending);
+	weft_exception_restore(&pending);
 	errno = error;
 	return end;
 }
@@ -319,7 +278,7 @@ bool weft_is_ready(int descriptor, short events)
 weft_end weft_run_blocking(weft_work *work)
 {
 	int error = errno;
-	weft_pending pending = put_exception_aside();
+	weft_pending_exception pending = weft_exception_save();
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
 	if (!is_including()) {
@@ -332,7 +291,7 @@ weft_end weft_run_blocking(weft_work *work)
 			}
 		}
 	}
-	put_exception_back(&pending);
+	weft_exception_restore(&pending);
 	errno = error;
 	return end;
 }
