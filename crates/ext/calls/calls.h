@@ -14,6 +14,9 @@ void weft_calls_request_shutdown(void);
 /* To be called when an event loop starts, before tasks use objects of libraries. */
 void weft_calls_find_handlers(void);
 
+/* Whether PHP collects garbage: the heap is in no state in which other code may run. */
+bool weft_is_collecting(void);
+
 /* Whether the function that runs, or the release of an object, is a call with a handle. */
 bool weft_call_is_running(void);
 

@@ -33,6 +33,8 @@ struct deferred_release {
 
 static struct guarded *guarded;
 static int (*next_collect_cycles)(void);
+/* How many collections of garbage are in progress. */
+static unsigned collecting;
 
 static void free_guarded(zend_object *object);
 
@@ -275,8 +277,11 @@ static int collect_cycles(void)
 {
 	zend_object **held = NULL;
 	uint32_t count = is_object_in_use() && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
-	int collected = next_collect_cycles();
+	int collected;
 
+	collecting++;
+	collected = next_collect_cycles();
+	collecting--;
 	/* The collector may have been called from anywhere: nothing may suspend here. */
 	zend_fiber_switch_block();
 	while (count > 0) {
@@ -289,17 +294,23 @@ static int collect_cycles(void)
 	return collected;
 }
 
+bool weft_is_collecting(void)
+{
+	return collecting > 0;
+}
+
 void weft_release_startup(void)
 {
 	next_collect_cycles = gc_collect_cycles;
 	gc_collect_cycles = collect_cycles;
 }
 
-/* PHP frees the objects with all others. */
 void weft_release_request_shutdown(void)
 {
 	struct deferred_release *next;
 
+	collecting = 0;
+	/* PHP frees the objects with all others. */
 	for (; weft_calls.deferred != NULL; weft_calls.deferred = next) {
 		next = weft_calls.deferred->next;
 		efree(weft_calls.deferred);

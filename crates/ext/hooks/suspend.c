@@ -14,7 +14,6 @@
 
 #include <php_output.h>
 #include <zend_fibers.h>
-#include <zend_gc.h>
 
 /* What the hooks keep with a fiber. */
 typedef enum {
@@ -37,9 +36,6 @@ static struct {
 	pthread_t thread;
 	/* The process is a child of the one that the event loop runs in: its tasks and their connections belong to the parent. */
 	bool is_forked;
-	/* PHP frees garbage: the heap is in no state in which other code may run. */
-	unsigned collecting;
-	int (*collect_cycles)(void);
 	/* Calls since the last suspension that found something at once. */
 	unsigned calls_in_a_row;
 } hooks;
@@ -93,7 +89,7 @@ weft_mode weft_mode_here(weft_group group)
 		|| (hooks.groups & group) == 0
 		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
-		|| hooks.collecting != 0
+		|| weft_is_collecting()
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
 		/* In the callback of an output buffer no task may print. */
@@ -345,15 +341,8 @@ void weft_break_connection(int descriptor, const void *caller)
 
 /* --- life cycle --------------------------------------------------------------------------------------------------------------------- */
 
-static int collect_cycles(void)
-{
-	hooks.collecting++;
-	int count = hooks.collect_cycles();
-	hooks.collecting--;
-	return count;
-}
-
-static void after_fork_in_child(void)
+/* Called in a child of pcntl_fork(). */
+void weft_hooks_forked(void)
 {
 	hooks.await = NULL;
 	hooks.is_forked = true;
@@ -366,9 +355,6 @@ bool weft_hooks_startup(void)
 		return false;
 	}
 	weft_engine_startup();
-	hooks.collect_cycles = gc_collect_cycles;
-	gc_collect_cycles = collect_cycles;
-	pthread_atfork(NULL, NULL, after_fork_in_child);
 	return true;
 }
 
@@ -416,7 +402,6 @@ void weft_hooks_request_shutdown(void)
 {
 	hooks.groups = 0;
 	hooks.await = NULL;
-	hooks.collecting = 0;
 }
 
 /* Calls `visit` with the dlopen() handle of each extension that is a library. */

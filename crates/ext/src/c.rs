@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 unsafe extern "C" {
     pub safe fn weft_hooks_startup() -> bool;
+    pub safe fn weft_hooks_forked();
     pub safe fn weft_hooks_request_shutdown();
     pub safe fn weft_hooks_switch(groups: u32);
     pub safe fn weft_hooks_groups() -> u32;
