@@ -377,8 +377,12 @@ void weft_rules_apply_to(const zend_module_entry *module)
 	zend_hash_index_add_empty_element(&ruled_modules, (zend_ulong) module);
 }
 
-/* Extensions without rules whose functions wait in streams only. */
-static const char *const extensions_of_php[] = {"bz2", "dba", "fileinfo", "gd", "openssl", "phar", "tidy", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib"};
+/* Extensions that need no rules: their functions wait in streams only, or not in a call that is replaced. */
+static const char *const without_need[] = {
+	"FFI", "apcu", "ast", "bcmath", "bz2", "calendar", "ctype", "dba", "ds", "enchant", "fileinfo", "gd", "gettext", "gmp", "iconv", "igbinary",
+	"intl", "mbstring", "msgpack", "mysqlnd", "openssl", "pcov", "pdo_mysql", "pdo_pgsql", "pdo_sqlite", "phar", "posix", "protobuf", "pspell",
+	"readline", "shmop", "sodium", "sysvmsg", "sysvsem", "sysvshm", "tidy", "tokenizer", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib",
+};
 
 bool weft_extension_may_suspend(const zend_module_entry *module)
 {
@@ -387,12 +391,27 @@ bool weft_extension_may_suspend(const zend_module_entry *module)
 	if (module->handle == NULL || zend_hash_index_exists(&ruled_modules, (zend_ulong) module)) {
 		return true;
 	}
-	for (i = 0; i < sizeof(extensions_of_php) / sizeof(extensions_of_php[0]); i++) {
-		if (strcmp(module->name, extensions_of_php[i]) == 0) {
+	for (i = 0; i < sizeof(without_need) / sizeof(without_need[0]); i++) {
+		if (strcmp(module->name, without_need[i]) == 0) {
 			return true;
 		}
 	}
 	return false;
+}
+
+/*
+ * Calls `visit` with each extension that is a library: its name, its dlopen() handle, and whether its functions may suspend a task. The functions of
+ * extensions that are compiled into PHP may.
+ */
+void weft_each_extension(void (*visit)(const char *name, void *handle, bool may_suspend, void *context), void *context)
+{
+	const zend_module_entry *module;
+
+	ZEND_HASH_FOREACH_PTR(&module_registry, module) {
+		if (module->handle != NULL) {
+			visit(module->name, module->handle, weft_slot >= 0 && weft_extension_may_suspend(module), context);
+		}
+	} ZEND_HASH_FOREACH_END();
 }
 
 void weft_rules_startup(void)

@@ -341,7 +341,7 @@ void weft_break_connection(int descriptor, const void *caller)
 
 /* --- life cycle --------------------------------------------------------------------------------------------------------------------- */
 
-/* Called in a child of pcntl_fork(). */
+/* Called in a forked child, whose libraries block from now on. */
 void weft_hooks_forked(void)
 {
 	hooks.await = NULL;
@@ -402,17 +402,6 @@ void weft_hooks_request_shutdown(void)
 {
 	hooks.groups = 0;
 	hooks.await = NULL;
-}
-
-/* Calls `visit` with the dlopen() handle of each extension that is a library. */
-void weft_each_extension(void (*visit)(void *handle, void *context), void *context)
-{
-	zend_module_entry *module;
-	ZEND_HASH_FOREACH_PTR(&module_registry, module) {
-		if (module->handle != NULL) {
-			visit(module->handle, context);
-		}
-	} ZEND_HASH_FOREACH_END();
 }
 
 /* --- for tests ------------------------------------------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@ pub fn startup() {
     HAS_ROOM.get_or_init(|| c::weft_hooks_startup() && c::weft_calls_startup());
 }
 
-/// In a child of `pcntl_fork`: libraries block.
+/// In a forked child, whose libraries block from now on.
 pub fn forked() {
     c::weft_hooks_forked();
 }
