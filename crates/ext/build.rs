@@ -44,8 +44,13 @@ fn compile_c() -> Result<(), String> {
         .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten());
     let sources = sources.map(|entry| entry.path());
     let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
-    cc::Build::new()
-        .files(sources)
+    let mut build = cc::Build::new();
+    build.files(sources);
+    // This program is compiled with the assertions of the profile that it builds for.
+    if cfg!(debug_assertions) {
+        build.file("hooks/debug/nap.c");
+    }
+    build
         .include(".")
         .includes(php_includes()?)
         .std("gnu11")
