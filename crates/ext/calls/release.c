@@ -194,7 +194,7 @@ static void free_guarded(zend_object *object)
 		return;
 	}
 	if (EG(exception) != NULL && !weft_call_is_running()) {
-		/* What was interrupted is over: this is what its exception leaves behind. */
+		/* The interrupted call has ended; this release belongs to its unwinding. */
 		weft_forget_interruption();
 	}
 	begin(&call, &of->function);

@@ -37,7 +37,7 @@ typedef enum {
 	WEFT_FAIL,
 } weft_mode;
 
-/* What is switched on and off together; `Weft\Runtime\Hook` has the same numbers. */
+/* Groups of replacements that are switched together; `Weft\Runtime\Hook` has the same numbers. */
 typedef enum {
 	WEFT_SLEEP = 1,
 	WEFT_SOCKETS = 2,
