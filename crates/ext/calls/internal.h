@@ -12,10 +12,6 @@
 #endif
 
 #include "calls.h"
-#include "fibers/fiber.h"
-
-/* Without this, code that sees only the declaration of a variable fetches its address from the global offset table. */
-#pragma GCC visibility push(hidden)
 
 /* --- which calls are wrapped ----------------------------------------------------------------------------------- */
 
@@ -132,7 +128,7 @@ struct weft_calls {
 	bool is_abandoning;
 };
 
-extern struct weft_calls weft_calls;
+extern WEFT_HIDDEN struct weft_calls weft_calls;
 
 static zend_always_inline struct weft_call *innermost(void)
 {
@@ -279,7 +275,5 @@ void weft_wrap_startup(void);
 
 /* What the wrapper has to know of a function. */
 struct wrapped *weft_wrapped_function(const zend_internal_function *function, const struct rule *rule, const zend_module_entry *module);
-
-#pragma GCC visibility pop
 
 #endif

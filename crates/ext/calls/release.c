@@ -33,8 +33,7 @@ struct deferred_release {
 
 static struct guarded *guarded;
 static int (*next_collect_cycles)(void);
-/* How many collections of garbage are in progress. */
-static unsigned collecting;
+unsigned weft_collections;
 
 static void free_guarded(zend_object *object);
 
@@ -279,9 +278,9 @@ static int collect_cycles(void)
 	uint32_t count = is_object_in_use() && !CG(unclean_shutdown) ? hold_objects_in_use(&held) : 0;
 	int collected;
 
-	collecting++;
+	weft_collections++;
 	collected = next_collect_cycles();
-	collecting--;
+	weft_collections--;
 	/* The collector may have been called from anywhere: nothing may suspend here. */
 	zend_fiber_switch_block();
 	while (count > 0) {
@@ -294,11 +293,6 @@ static int collect_cycles(void)
 	return collected;
 }
 
-bool weft_is_collecting(void)
-{
-	return collecting > 0;
-}
-
 void weft_release_startup(void)
 {
 	next_collect_cycles = gc_collect_cycles;
@@ -309,7 +303,7 @@ void weft_release_request_shutdown(void)
 {
 	struct deferred_release *next;
 
-	collecting = 0;
+	weft_collections = 0;
 	/* PHP frees the objects with all others. */
 	for (; weft_calls.deferred != NULL; weft_calls.deferred = next) {
 		next = weft_calls.deferred->next;

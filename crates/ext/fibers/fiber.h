@@ -10,6 +10,9 @@
 #include <php.h>
 #include <zend_fibers.h>
 
+/* Of the declaration of a variable that files share: without it, code fetches the address from the global offset table. */
+#define WEFT_HIDDEN __attribute__((visibility("hidden")))
+
 typedef struct {
 	/* Whether calls of libraries suspend it: a `weft_hook_state` of hooks/suspend.c. */
 	int hook_state;
@@ -26,7 +29,7 @@ typedef struct {
 } weft_fiber;
 
 /* The index of our pointer; -1 before the module starts, and where PHP has no room. */
-extern int weft_slot;
+extern WEFT_HIDDEN int weft_slot;
 
 /* To be called when the module starts; calls after the first one change nothing. False where PHP has no room left. */
 bool weft_fiber_startup(void);

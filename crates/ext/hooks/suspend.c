@@ -89,7 +89,7 @@ weft_mode weft_mode_here(weft_group group)
 		|| (hooks.groups & group) == 0
 		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
-		|| weft_is_collecting()
+		|| weft_collections != 0
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
 		/* In the callback of an output buffer no task may print. */
