@@ -6,6 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Native;
 use Weft\Tests\Hooks\Support\Module;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -128,6 +129,14 @@ final class SwitchTest extends TestCase
         }
 
         self::assertSame(self::BLOCKING . 'unlisted', $program->output, $program->errors);
+    }
+
+    public function testTheExtensionsOfPhpHaveRulesOrNeedNone(): void
+    {
+        $clients = ['imap', 'odbc', 'pdo_dblib', 'PDO_Firebird', 'PDO_ODBC', 'snmp'];
+        $isOfPhp = static fn(string $name): bool => (new \ReflectionExtension($name))->getVersion() === \PHP_VERSION;
+
+        self::assertSame([], \array_values(\array_diff(\array_filter(Native\blockingExtensions(), $isOfPhp), $clients)));
     }
 
     public function testALibraryThatIsLoadedLaterIsReplacedToo(): void

@@ -378,10 +378,11 @@ void weft_rules_apply_to(const zend_module_entry *module)
 }
 
 /* Extensions that need no rules: their functions wait in streams only, or not in a call that is replaced. */
-static const char *const without_need[] = {
-	"FFI", "apcu", "ast", "bcmath", "bz2", "calendar", "ctype", "dba", "ds", "enchant", "fileinfo", "gd", "gettext", "gmp", "iconv", "igbinary",
-	"intl", "mbstring", "msgpack", "mysqlnd", "openssl", "pcov", "pdo_mysql", "pdo_pgsql", "pdo_sqlite", "phar", "posix", "protobuf", "pspell",
-	"readline", "shmop", "sodium", "sysvmsg", "sysvsem", "sysvshm", "tidy", "tokenizer", "weft", "xml", "xmlwriter", "xsl", "zip", "zlib",
+static const char *const need_no_rules[] = {
+	"FFI", "Phar", "apcu", "ast", "bcmath", "bz2", "calendar", "ctype", "dba", "ds", "enchant", "fileinfo", "gd", "gettext", "gmp", "iconv",
+	"igbinary", "intl", "mbstring", "msgpack", "mysqlnd", "openssl", "pcov", "pdo_mysql", "pdo_pgsql", "pdo_sqlite", "posix", "protobuf",
+	"pspell", "readline", "shmop", "sodium", "sysvmsg", "sysvsem", "sysvshm", "tidy", "tokenizer", "weft", "xml", "xmlwriter", "xsl", "zip",
+	"zlib",
 };
 
 bool weft_extension_may_suspend(const zend_module_entry *module)
@@ -391,8 +392,8 @@ bool weft_extension_may_suspend(const zend_module_entry *module)
 	if (module->handle == NULL || zend_hash_index_exists(&ruled_modules, (zend_ulong) module)) {
 		return true;
 	}
-	for (i = 0; i < sizeof(without_need) / sizeof(without_need[0]); i++) {
-		if (strcmp(module->name, without_need[i]) == 0) {
+	for (i = 0; i < sizeof(need_no_rules) / sizeof(need_no_rules[0]); i++) {
+		if (strcmp(module->name, need_no_rules[i]) == 0) {
 			return true;
 		}
 	}
