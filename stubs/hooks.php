@@ -39,6 +39,15 @@ function hookedFunctions(): array
 }
 
 /**
+ * The loaded extensions whose functions block the process. Nothing would keep two tasks apart on a connection of theirs: Weft has no rules for them.
+ *
+ * @return list<string> their names; extensions that are compiled into PHP are never among them
+ */
+function blockingExtensions(): array
+{
+}
+
+/**
  * Waits of libraries that have not ended, and the system calls that all waits so far have made to register their descriptors.
  *
  * @return array{pending: int, epoll_ctl: int}

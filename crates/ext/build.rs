@@ -1,5 +1,5 @@
-//! Links the extension and compiles its C: the hooks, whose frames are parked below suspended fibers, the realms, which
-//! exchange globals of PHP, and what both keep with fibers. Compiles in the hash of the stubs, by which the PHP library
+//! Links the extension and compiles its C: the hooks and the wrapped calls, whose frames are parked below suspended fibers, the
+//! realms, which exchange globals of PHP, and what they keep with fibers. Compiles in the hash of the stubs, by which the PHP library
 //! recognises an extension with its own interface.
 
 use std::path::PathBuf;
@@ -33,18 +33,24 @@ fn hash_of_stubs() -> Result<u32, String> {
 }
 
 fn compile_c() -> Result<(), String> {
-    println!("cargo:rerun-if-changed=fibers");
-    println!("cargo:rerun-if-changed=hooks");
-    println!("cargo:rerun-if-changed=realms");
+    const DIRECTORIES: [&str; 4] = ["calls", "fibers", "hooks", "realms"];
+    for directory in DIRECTORIES {
+        println!("cargo:rerun-if-changed={directory}");
+    }
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-env-changed=PATH");
-    let directories = ["fibers", "hooks", "realms"].into_iter();
-    let sources = directories
+    let sources = DIRECTORIES
+        .into_iter()
         .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten().flatten());
     let sources = sources.map(|entry| entry.path());
     let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "c"));
-    cc::Build::new()
-        .files(sources)
+    let mut build = cc::Build::new();
+    build.files(sources);
+    // This program is compiled with the assertions of the profile that it builds for.
+    if cfg!(debug_assertions) {
+        build.file("hooks/debug/nap.c");
+    }
+    build
         .include(".")
         .includes(php_includes()?)
         .std("gnu11")

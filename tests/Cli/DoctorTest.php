@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Hooks\Support\Module;
 
 final class DoctorTest extends TestCase
 {
@@ -67,5 +68,19 @@ final class DoctorTest extends TestCase
 
         self::assertSame(0, $doctor->exitCode);
         self::assertMatchesRegularExpression('/^warn +hooks +do not work: a call of fread\(\) in a task has blocked/m', $doctor->output);
+    }
+
+    public function testItNamesTheExtensionsWhoseFunctionsBlockAsTheExtensionDecides(): void
+    {
+        $module = Module::compile('unlisted');
+        try {
+            $doctor = Weft::run(['doctor'], ['-d', 'extension=' . Weft::library(), '-d', "extension=$module->file"]);
+        } finally {
+            $module->remove();
+        }
+
+        self::assertSame(0, $doctor->exitCode, $doctor->errors);
+        self::assertMatchesRegularExpression('/^warn +hooks +not in (.*, )?unlisted\b.*\n +Weft has no rules for these extensions/m', $doctor->output);
+        self::assertDoesNotMatchRegularExpression('/; checked; in .*unlisted/', $doctor->output, 'its calls are replaced, but block');
     }
 }

@@ -6,6 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Hooks\Support\Module;
 use Weft\Tests\InTask;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -101,31 +102,18 @@ final class SoapTest extends TestCase
 
     public function testCallsBlockWhereTheVariablesOfTheModuleAreInAnotherOrder(): void
     {
-        $module = self::moduleThatMovesTheVariables();
+        $module = Module::compile('soap-layout');
         try {
             $program = Subprocess::run(self::CALLS . <<<'PHP'
                 function waits(): array { return [fn() => usleep(1_000), fn() => usleep(1_000)]; }
-                PHP, extensions: ['dom', 'soap'], options: ["extension=$module"]);
+                PHP, extensions: ['dom', 'soap'], options: ["extension=$module->file"]);
         } finally {
-            unlink($module);
+            $module->remove();
         }
 
         self::assertStringStartsWith("first begins\nfirst ends\nsecond begins\nsecond ends\nc3a9 e9\nthird begins\nThis code cannot wait: ", $program->output, $program->errors);
         self::assertStringContainsString('SoapClient', $program->output);
         self::assertSame('', $program->errors);
-    }
-
-    private static function moduleThatMovesTheVariables(): string
-    {
-        $includes = trim((string) shell_exec('php-config --includes 2>/dev/null'));
-        if ($includes === '' || shell_exec('command -v cc') === null) {
-            self::markTestSkipped('php-config or a C compiler is missing');
-        }
-        $module = tempnam(sys_get_temp_dir(), 'weft');
-        exec("cc -shared -fPIC $includes -o $module " . __DIR__ . '/Fixtures/soap-layout.c 2>&1', $output, $code);
-        self::assertSame(0, $code, implode("\n", $output));
-
-        return $module;
     }
 
     /** @param array<string, mixed> $options */

@@ -6,6 +6,8 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Native;
+use Weft\Tests\Hooks\Support\Module;
 use Weft\Tests\Runtime\Subprocess;
 
 /** Where libraries suspend tasks, and where they block. */
@@ -116,27 +118,25 @@ final class SwitchTest extends TestCase
     /** Nothing would keep two tasks apart on one of its connections. */
     public function testAnExtensionWhoseHandlesAreUnknownBlocks(): void
     {
-        $file = \tempnam(\sys_get_temp_dir(), 'weft');
-        \file_put_contents("$file.c", <<<'C'
-            #include <php.h>
-            #include <poll.h>
-            ZEND_BEGIN_ARG_INFO(no_arguments, 0) ZEND_END_ARG_INFO()
-            static PHP_FUNCTION(unlisted_wait) { poll(NULL, 0, 1); }
-            static const zend_function_entry functions[] = { PHP_FE(unlisted_wait, no_arguments) PHP_FE_END };
-            zend_module_entry unlisted_module_entry = { STANDARD_MODULE_HEADER, "unlisted", functions, NULL, NULL, NULL, NULL, NULL, "1", STANDARD_MODULE_PROPERTIES };
-            ZEND_GET_MODULE(unlisted)
-            C);
+        $module = Module::compile('unlisted');
         try {
-            \exec("cc -shared -fPIC $(php-config --includes 2>/dev/null) -o $file.so $file.c 2>&1", $output, $code);
-            if ($code !== 0) {
-                self::markTestSkipped('a compiler or the headers of PHP are missing: ' . \implode("\n", $output));
-            }
-            $program = Subprocess::run(\str_replace('usleep(1000)', 'unlisted_wait()', self::TWO_SLEEPERS), options: ["extension=$file.so"]);
+            $program = Subprocess::run(
+                \str_replace('usleep(1000)', 'unlisted_wait()', self::TWO_SLEEPERS) . 'echo implode(" ", Weft\Native\blockingExtensions());',
+                options: ["extension=$module->file"],
+            );
         } finally {
-            \array_map(unlink(...), \array_filter([$file, "$file.c", "$file.so"], is_file(...)));
+            $module->remove();
         }
 
-        self::assertSame(self::BLOCKING, $program->output, $program->errors);
+        self::assertSame(self::BLOCKING . 'unlisted', $program->output, $program->errors);
+    }
+
+    public function testTheExtensionsOfPhpHaveRulesOrNeedNone(): void
+    {
+        $clients = ['imap', 'odbc', 'pdo_dblib', 'PDO_Firebird', 'PDO_ODBC', 'snmp'];
+        $isOfPhp = static fn(string $name): bool => (new \ReflectionExtension($name))->getVersion() === \PHP_VERSION;
+
+        self::assertSame([], \array_values(\array_diff(\array_filter(Native\blockingExtensions(), $isOfPhp), $clients)));
     }
 
     public function testALibraryThatIsLoadedLaterIsReplacedToo(): void

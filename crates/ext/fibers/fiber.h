@@ -2,7 +2,7 @@
  * What Weft keeps with a fiber of PHP.
  *
  * PHP has room for one pointer of six extensions in each fiber and in each function, and opcache, debuggers and profilers want one as well. So
- * all parts of Weft share one: in a fiber it leads to a `weft_fiber`, in a function to the wrapper around it (hooks/calls.c).
+ * all parts of Weft share one: in a fiber it leads to a `weft_fiber`, in a function to the wrapper around it (calls/calls.c).
  */
 #ifndef WEFT_FIBER_H
 #define WEFT_FIBER_H
@@ -10,13 +10,16 @@
 #include <php.h>
 #include <zend_fibers.h>
 
+/* Of the declaration of a variable that files share: without it, code fetches the address from the global offset table. */
+#define WEFT_HIDDEN __attribute__((visibility("hidden")))
+
 typedef struct {
 	/* Whether calls of libraries suspend it: a `weft_hook_state` of hooks/suspend.c. */
 	int hook_state;
 	/* Where the last wait was interrupted. */
 	const zend_execute_data *interrupted_in;
-	/* The innermost wrapped call in progress: hooks/calls.c. */
-	struct frame *call;
+	/* The innermost wrapped call in progress: calls/internal.h. */
+	struct weft_call *call;
 	/* What the engine had in the middle of a call when the fiber was left, or NULL: hooks/state.c. */
 	struct weft_engine_state *engine;
 	/* The realm that it is in, or NULL: realms/switch.c. */
@@ -26,7 +29,7 @@ typedef struct {
 } weft_fiber;
 
 /* The index of our pointer; -1 before the module starts, and where PHP has no room. */
-extern int weft_slot;
+extern WEFT_HIDDEN int weft_slot;
 
 /* To be called when the module starts; calls after the first one change nothing. False where PHP has no room left. */
 bool weft_fiber_startup(void);

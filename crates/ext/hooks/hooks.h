@@ -37,7 +37,7 @@ typedef enum {
 	WEFT_FAIL,
 } weft_mode;
 
-/* What is switched on and off together; `Weft\Runtime\Hook` has the same numbers. */
+/* Groups of replacements that are switched together; `Weft\Runtime\Hook` has the same numbers. */
 typedef enum {
 	WEFT_SLEEP = 1,
 	WEFT_SOCKETS = 2,
@@ -125,7 +125,7 @@ void weft_release(weft_work *work);
 
 /*
  * The library whose wait was interrupted has returned. What becomes of the exception, which libraries wrap in one of their own or discard, is the
- * matter of calls.c.
+ * matter of calls/call.c.
  */
 void weft_forget_interruption(void);
 

@@ -7,10 +7,6 @@
 #include <stdarg.h>
 #include <sys/file.h>
 
-/* The system does not announce the release of a lock, so the attempt is repeated, after pauses between these bounds, in nanoseconds. */
-#define FIRST_PAUSE INT64_C(500000)
-#define LONGEST_PAUSE INT64_C(20000000)
-
 typedef struct {
 	int descriptor;
 	int operation;
@@ -34,7 +30,7 @@ static int lock_at_once(const weft_lock *lock)
 
 /*
  * A lock that is held across a wait would otherwise stop the process for ever: the task that holds it could not run to release it. Sessions in
- * files and Symfony's locks do that.
+ * files and Symfony's locks do that. The system does not announce the release of a lock, so the attempt is repeated.
  */
 static int lock_until_free(const weft_lock *lock)
 {
@@ -42,18 +38,18 @@ static int lock_until_free(const weft_lock *lock)
 	if (mode == WEFT_BLOCK) {
 		return lock_at_once(lock);
 	}
-	for (int64_t pause = FIRST_PAUSE;; pause = pause * 2 < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE) {
+	int64_t pause = WEFT_FIRST_PAUSE;
+	while (true) {
 		int result = try_lock(lock);
 		if (result == 0 || (errno != EWOULDBLOCK && errno != EAGAIN && errno != EACCES)) {
 			return result;
 		}
-		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(NULL, 0, weft_deadline_in(0, pause))) {
-			case WEFT_INTERRUPTED:
-				errno = ECANCELED;
+		switch (weft_back_off(&pause, mode, WEFT_FOREVER)) {
+			case WEFT_GIVE_UP:
 				return -1;
-			case WEFT_UNAVAILABLE:
+			case WEFT_CALL_REAL:
 				return lock_at_once(lock);
-			default:
+			case WEFT_TRY_AGAIN:
 				break;
 		}
 	}

@@ -58,6 +58,12 @@ typedef enum { WEFT_TRY_AGAIN, WEFT_GIVE_UP, WEFT_CALL_REAL } weft_attempt;
 
 /* Waits for one descriptor after an attempt that found nothing. WEFT_GIVE_UP: errno is set, return -1. */
 weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadline deadline, const void *caller);
+/*
+ * Waits before the next attempt at what the system does not announce: `*pause` nanoseconds, and twice as long the next time, up to 20 ms. Gives
+ * up for an interruption only; the caller asks whether its deadline has passed.
+ */
+weft_attempt weft_back_off(int64_t *pause, weft_mode mode, weft_deadline deadline);
+#define WEFT_FIRST_PAUSE INT64_C(500000)
 /* Whether calls on the descriptor wait in the kernel. Keeps errno. */
 bool weft_blocks(int descriptor);
 /* The call of PHP that waits, such as `proc_close`, or an empty string. */

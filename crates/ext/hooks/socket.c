@@ -48,6 +48,26 @@ weft_attempt weft_retry(int descriptor, short events, weft_mode mode, weft_deadl
 	}
 }
 
+#define LONGEST_PAUSE INT64_C(20000000)
+
+weft_attempt weft_back_off(int64_t *pause, weft_mode mode, weft_deadline deadline)
+{
+	weft_deadline end = weft_deadline_in(0, *pause);
+	if (deadline != WEFT_FOREVER && deadline < end) {
+		end = deadline;
+	}
+	*pause = *pause * 2 < LONGEST_PAUSE ? *pause * 2 : LONGEST_PAUSE;
+	switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(NULL, 0, end)) {
+		case WEFT_INTERRUPTED:
+			errno = ECANCELED;
+			return WEFT_GIVE_UP;
+		case WEFT_UNAVAILABLE:
+			return WEFT_CALL_REAL;
+		default:
+			return WEFT_TRY_AGAIN;
+	}
+}
+
 /*
  * One call on a socket: CALL(more) is the real one with more flags. The first attempt does not wait. If there is nothing and the socket blocks,
  * the task is suspended until there is.
@@ -283,26 +303,15 @@ static int outcome_of_connect(int socket)
 	return -1;
 }
 
-/* The queue of a Unix socket is full, for which there is no event: the attempt is repeated, after pauses between these bounds, in nanoseconds. */
-#define FIRST_PAUSE INT64_C(500000)
-#define LONGEST_PAUSE INT64_C(20000000)
-
+/* The queue of a Unix socket is full, for which there is no event: the attempt is repeated. */
 static weft_attempt connect_again(int socket, const struct sockaddr *address, socklen_t length, weft_mode mode)
 {
 	weft_deadline deadline = socket_deadline(socket, SO_SNDTIMEO);
-	for (int64_t pause = FIRST_PAUSE;; pause = pause * 2 < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE) {
-		weft_deadline end = weft_deadline_in(0, pause);
-		if (deadline != WEFT_FOREVER && deadline < end) {
-			end = deadline;
-		}
-		switch (mode == WEFT_FAIL ? WEFT_INTERRUPTED : weft_wait(NULL, 0, end)) {
-			case WEFT_INTERRUPTED:
-				errno = ECANCELED;
-				return WEFT_GIVE_UP;
-			case WEFT_UNAVAILABLE:
-				return WEFT_CALL_REAL;
-			default:
-				break;
+	int64_t pause = WEFT_FIRST_PAUSE;
+	while (true) {
+		weft_attempt next = weft_back_off(&pause, mode, deadline);
+		if (next != WEFT_TRY_AGAIN) {
+			return next;
 		}
 		if (connect(socket, address, length) == 0) {
 			return WEFT_TRY_AGAIN;

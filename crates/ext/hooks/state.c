@@ -66,6 +66,40 @@ void weft_engine_restore(const weft_engine_state *state)
 	BG(user_compare_fci_cache) = state->user_compare_cache;
 }
 
+weft_pending_exception weft_exception_save(void)
+{
+	weft_pending_exception pending = {EG(exception), EG(prev_exception), EG(opline_before_exception)};
+	EG(exception) = NULL;
+	EG(prev_exception) = NULL;
+	EG(opline_before_exception) = NULL;
+	return pending;
+}
+
+void weft_exception_restore(const weft_pending_exception *pending)
+{
+	EG(prev_exception) = pending->previous;
+	if (pending->exception == NULL) {
+		return;
+	}
+	EG(opline_before_exception) = pending->opline;
+	if (EG(exception) == NULL) {
+		EG(exception) = pending->exception;
+	} else if (weft_is_exit(EG(exception))) {
+		OBJ_RELEASE(pending->exception);
+	} else {
+		zend_exception_set_previous(EG(exception), pending->exception);
+	}
+}
+
+void weft_exception_restore_alone(const weft_pending_exception *pending)
+{
+	if (pending->exception != NULL && EG(exception) != NULL) {
+		OBJ_RELEASE(EG(exception));
+		EG(exception) = NULL;
+	}
+	weft_exception_restore(pending);
+}
+
 /* What stays after a call, such as the buffer of gethostbyname(), does not count. */
 static bool is_in_a_call(void)
 {

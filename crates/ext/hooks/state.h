@@ -5,6 +5,7 @@
 #include <php.h>
 #include <ext/standard/basic_functions.h>
 #include <ext/standard/file.h>
+#include <zend_exceptions.h>
 
 #if PHP_VERSION_ID >= 80600
 # define WEFT_WRAPPER_ERRORS FG(wrapper_logged_errors)
@@ -39,6 +40,29 @@ typedef struct weft_engine_state {
  */
 void weft_engine_save(weft_engine_state *state);
 void weft_engine_restore(const weft_engine_state *state);
+
+/*
+ * An exception may be on its way while other code has to run: a callback has thrown it and the library does not know, or objects of a library are
+ * freed by an exception that leaves their function. It is put aside until that code has returned, as around a destructor.
+ */
+typedef struct weft_pending_exception {
+	zend_object *exception, *previous;
+	const zend_op *opline;
+} weft_pending_exception;
+
+weft_pending_exception weft_exception_save(void);
+
+/* An exception that was thrown meanwhile gets it as its previous one; an exit replaces it. */
+void weft_exception_restore(const weft_pending_exception *pending);
+
+/* It replaces an exception that was thrown meanwhile. */
+void weft_exception_restore_alone(const weft_pending_exception *pending);
+
+/* No exception of a program: it ends the process or the fiber, and code of PHP that runs before it has arrived would end it. */
+static inline bool weft_is_exit(const zend_object *exception)
+{
+	return zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
+}
 
 /* To be called when the module starts, after weft_fiber_startup(). */
 void weft_engine_startup(void);

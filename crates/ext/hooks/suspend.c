@@ -1,7 +1,7 @@
 /* Whether a library may suspend its task, and the suspension. */
-#include "calls.h"
 #include "hooks.h"
 #include "state.h"
+#include "calls/calls.h"
 #include "fibers/fiber.h"
 
 #include <errno.h>
@@ -13,9 +13,7 @@
 #include <unistd.h>
 
 #include <php_output.h>
-#include <zend_exceptions.h>
 #include <zend_fibers.h>
-#include <zend_gc.h>
 
 /* What the hooks keep with a fiber. */
 typedef enum {
@@ -38,9 +36,6 @@ static struct {
 	pthread_t thread;
 	/* The process is a child of the one that the event loop runs in: its tasks and their connections belong to the parent. */
 	bool is_forked;
-	/* PHP frees garbage: the heap is in no state in which other code may run. */
-	unsigned collecting;
-	int (*collect_cycles)(void);
 	/* Calls since the last suspension that found something at once. */
 	unsigned calls_in_a_row;
 } hooks;
@@ -59,12 +54,6 @@ static void set_fiber_state(weft_hook_state state)
 bool weft_hooks_apply(void)
 {
 	return hooks.await != NULL && pthread_equal(pthread_self(), hooks.thread);
-}
-
-/* No exception of a program: it ends the process or the fiber, and code of PHP that runs before it has arrived would end it. */
-static bool is_exit(const zend_object *exception)
-{
-	return zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
 }
 
 static bool is_in_function(void)
@@ -96,11 +85,11 @@ weft_mode weft_mode_here(weft_group group)
 	if (EG(exception) != NULL && state == WEFT_FIBER_INTERRUPTED && is_interrupted_here()) {
 		return WEFT_FAIL;
 	}
-	bool is_refused = (EG(exception) != NULL && is_exit(EG(exception)))
+	bool is_refused = (EG(exception) != NULL && weft_is_exit(EG(exception)))
 		|| (hooks.groups & group) == 0
 		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
 		|| zend_fiber_switch_blocked()
-		|| hooks.collecting != 0
+		|| weft_collections != 0
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
 		/* In the callback of an output buffer no task may print. */
@@ -164,40 +153,6 @@ static short events_of(zend_long outcome)
 	return (short) (outcome >> 8);
 }
 
-/*
- * An exception may be on its way while a library waits: a callback has thrown it and the library does not know, or objects of a library are freed
- * by an exception that leaves their function. It waits until the library goes on, as around a destructor.
- */
-typedef struct {
-	zend_object *exception, *previous;
-	const zend_op *opline;
-} weft_pending;
-
-static weft_pending put_exception_aside(void)
-{
-	weft_pending pending = {EG(exception), EG(prev_exception), EG(opline_before_exception)};
-	EG(exception) = NULL;
-	EG(prev_exception) = NULL;
-	EG(opline_before_exception) = NULL;
-	return pending;
-}
-
-static void put_exception_back(const weft_pending *pending)
-{
-	if (pending->exception == NULL) {
-		return;
-	}
-	EG(prev_exception) = pending->previous;
-	EG(opline_before_exception) = pending->opline;
-	if (EG(exception) == NULL) {
-		EG(exception) = pending->exception;
-	} else if (is_exit(EG(exception))) {
-		OBJ_RELEASE(pending->exception);
-	} else {
-		zend_exception_set_previous(EG(exception), pending->exception);
-	}
-}
-
 /* Calls Scheduler::await(), which suspends the fiber and returns the outcome of the operation. */
 static zend_long await_operation(int64_t operation)
 {
@@ -257,7 +212,7 @@ static weft_end wait_alone(struct pollfd *descriptor, weft_deadline deadline)
 weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadline)
 {
 	int error = errno;
-	weft_pending pending = put_exception_aside();
+	weft_pending_exception pending = weft_exception_save();
 	/* Where it was interrupted, the exception has been dealt with. */
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
@@ -275,7 +230,7 @@ weft_end weft_wait(struct pollfd *descriptors, size_t count, weft_deadline deadl
 			}
 		}
 	}
-	put_exception_back(&pending);
+	weft_exception_restore(&pending);
 	errno = error;
 	return end;
 }
@@ -319,7 +274,7 @@ bool weft_is_ready(int descriptor, short events)
 weft_end weft_run_blocking(weft_work *work)
 {
 	int error = errno;
-	weft_pending pending = put_exception_aside();
+	weft_pending_exception pending = weft_exception_save();
 	set_fiber_state(WEFT_FIBER_HOOKED);
 	weft_end end = WEFT_UNAVAILABLE;
 	if (!is_including()) {
@@ -332,7 +287,7 @@ weft_end weft_run_blocking(weft_work *work)
 			}
 		}
 	}
-	put_exception_back(&pending);
+	weft_exception_restore(&pending);
 	errno = error;
 	return end;
 }
@@ -386,15 +341,8 @@ void weft_break_connection(int descriptor, const void *caller)
 
 /* --- life cycle --------------------------------------------------------------------------------------------------------------------- */
 
-static int collect_cycles(void)
-{
-	hooks.collecting++;
-	int count = hooks.collect_cycles();
-	hooks.collecting--;
-	return count;
-}
-
-static void after_fork_in_child(void)
+/* Called in a forked child, whose libraries block from now on. */
+void weft_hooks_forked(void)
 {
 	hooks.await = NULL;
 	hooks.is_forked = true;
@@ -407,9 +355,6 @@ bool weft_hooks_startup(void)
 		return false;
 	}
 	weft_engine_startup();
-	hooks.collect_cycles = gc_collect_cycles;
-	gc_collect_cycles = collect_cycles;
-	pthread_atfork(NULL, NULL, after_fork_in_child);
 	return true;
 }
 
@@ -457,47 +402,4 @@ void weft_hooks_request_shutdown(void)
 {
 	hooks.groups = 0;
 	hooks.await = NULL;
-	hooks.collecting = 0;
-}
-
-/* Calls `visit` with the dlopen() handle of each extension that is a library. */
-void weft_each_extension(void (*visit)(void *handle, void *context), void *context)
-{
-	zend_module_entry *module;
-	ZEND_HASH_FOREACH_PTR(&module_registry, module) {
-		if (module->handle != NULL) {
-			visit(module->handle, context);
-		}
-	} ZEND_HASH_FOREACH_END();
-}
-
-/* --- for tests ------------------------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-	weft_work work;
-	useconds_t microseconds;
-} nap;
-
-static void take_nap(weft_work *work)
-{
-	usleep(((nap *) work)->microseconds);
-}
-
-static void free_nap(weft_work *work)
-{
-	free(work);
-}
-
-/* Sleeps on another thread while the task is suspended. */
-weft_end weft_nap(unsigned microseconds)
-{
-	nap *own = malloc(sizeof(*own));
-	*own = (nap) {.work = {.run = take_nap, .release = free_nap}, .microseconds = microseconds};
-	weft_end end = weft_mode_here(WEFT_SLEEP) == WEFT_SUSPEND ? weft_run_blocking(&own->work) : WEFT_UNAVAILABLE;
-	if (end == WEFT_UNAVAILABLE) {
-		free(own);
-	} else if (end != WEFT_INTERRUPTED) {
-		weft_release(&own->work);
-	}
-	return end;
 }

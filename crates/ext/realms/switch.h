@@ -48,7 +48,7 @@ static inline int weft_ini_stage(const zend_ini_entry *entry)
 	return zend_string_equals_literal(entry->name, "max_execution_time") ? PHP_INI_STAGE_RUNTIME : PHP_INI_STAGE_DEACTIVATE;
 }
 
-extern weft_realms realms;
+extern WEFT_HIDDEN weft_realms realms;
 
 /* The realm that the running fiber is in, or NULL. */
 static inline weft_realm *weft_realm_here(void)

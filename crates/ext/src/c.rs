@@ -1,4 +1,4 @@
-//! The functions in C that this crate calls: `crates/ext/hooks` and `crates/ext/realms`.
+//! The functions in C that this crate calls: `calls`, `hooks` and `realms` in `crates/ext`.
 //!
 //! All of them are for the thread of PHP, on which everything in this crate runs that PHP calls.
 
@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 unsafe extern "C" {
     pub safe fn weft_hooks_startup() -> bool;
+    pub safe fn weft_hooks_forked();
     pub safe fn weft_hooks_request_shutdown();
     pub safe fn weft_hooks_switch(groups: u32);
     pub safe fn weft_hooks_groups() -> u32;
@@ -24,7 +25,12 @@ unsafe extern "C" {
 
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(
-        visit: extern "C" fn(handle: *mut c_void, context: *mut c_void),
+        visit: extern "C" fn(
+            name: *const c_char,
+            handle: *mut c_void,
+            may_suspend: bool,
+            context: *mut c_void,
+        ),
         context: *mut c_void,
     );
     static weft_replacements: [Replacement; 0];
@@ -69,17 +75,35 @@ impl Drop for Work {
 #[derive(Clone, Copy)]
 pub struct LibraryHandle(pub *mut c_void);
 
-/// Those of the loaded extensions.
-pub fn extension_handles() -> Vec<LibraryHandle> {
-    extern "C" fn visit(handle: *mut c_void, context: *mut c_void) {
+/// A loaded extension of PHP that is a library.
+pub struct Extension {
+    pub name: String,
+    pub handle: LibraryHandle,
+    /// Whether its functions may suspend a task.
+    pub may_suspend: bool,
+}
+
+pub fn extensions() -> Vec<Extension> {
+    extern "C" fn visit(
+        name: *const c_char,
+        handle: *mut c_void,
+        may_suspend: bool,
+        context: *mut c_void,
+    ) {
+        // SAFETY: the name of an extension is a string.
+        let name = unsafe { CStr::from_ptr(name) };
         // SAFETY: `context` is the list of the caller below.
-        let handles = unsafe { &mut *context.cast::<Vec<LibraryHandle>>() };
-        handles.push(LibraryHandle(handle));
+        let extensions = unsafe { &mut *context.cast::<Vec<Extension>>() };
+        extensions.push(Extension {
+            name: name.to_string_lossy().into_owned(),
+            handle: LibraryHandle(handle),
+            may_suspend,
+        });
     }
-    let mut handles: Vec<LibraryHandle> = Vec::new();
+    let mut extensions: Vec<Extension> = Vec::new();
     // SAFETY: PHP's own thread; the callback only pushes.
-    unsafe { weft_each_extension(visit, (&raw mut handles).cast()) };
-    handles
+    unsafe { weft_each_extension(visit, (&raw mut extensions).cast()) };
+    extensions
 }
 
 /// `weft_replacement` of hooks.h.

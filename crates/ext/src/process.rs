@@ -173,6 +173,7 @@ extern "C" fn after_fork_in_child() {
         zend::leak_inherited_objects();
         signal::restore_after_fork();
     }
+    crate::hooks::forked();
 }
 
 /// The descriptors of epoll instances that are open; none where there is no `/proc`.

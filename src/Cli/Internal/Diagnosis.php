@@ -21,8 +21,6 @@ final class Diagnosis
     private const MAPPINGS_PER_FIBER = 2;
     private const BYTES_PER_FIBER = 17_200;
     private const OPEN_FILES = 4_096;
-    /** Extensions whose waits are never replaced: they hold locks or run event loops of their own. */
-    private const BLOCKING = ['grpc', 'openswoole', 'parallel', 'rdkafka', 'swoole', 'swow', 'uv'];
 
     /** @return list<Finding> */
     public function findings(): array
@@ -184,10 +182,14 @@ final class Diagnosis
         }
         $names = \implode(', ', \array_map(static fn(Hook $hook): string => $hook->value, $hooks));
         $libraries = \array_map(static fn(string $file): string => \explode('.so', $file)[0], \array_keys(Native\hookedFunctions()));
-        $findings = [Finding::ok('hooks', "$names; checked; in " . \implode(', ', $libraries))];
-        $blocking = \array_intersect(self::BLOCKING, \array_map(strtolower(...), \get_loaded_extensions()));
+        $blocking = Native\blockingExtensions();
+        $findings = [Finding::ok('hooks', "$names; checked; in " . \implode(', ', \array_diff($libraries, \array_map(strtolower(...), $blocking))))];
         if ($blocking !== []) {
-            $findings[] = Finding::warn('hooks', 'not in ' . \implode(', ', $blocking), 'Their calls block the process: run them in another process, see docs/reference/hooks.md.');
+            $findings[] = Finding::warn(
+                'hooks',
+                'not in ' . \implode(', ', $blocking),
+                'Weft has no rules for these extensions, so a wait in one of their functions blocks the process: call them in another process, see docs/reference/hooks.md.',
+            );
         }
 
         return $findings;

@@ -16,7 +16,7 @@ final class Blocking
     /** Seconds that clean-up code may wait, in all, while PHP destroys suspended tasks. */
     private const SHUTDOWN_TIMEOUT = 5.0;
 
-    /** The other code in which PHP cannot suspend a fiber; for SOAP see calls.c of the extension. */
+    /** The other code in which PHP cannot suspend a fiber; for SOAP see crates/ext/calls/soap.c. */
     private const OTHER_REFUSALS = 'The same holds for a handler of pcntl_signal(), and for what SoapClient calls where its variables are in an order that Weft does not know.';
 
     /** @var array<int, true> finished operations that no code has waited for yet */

@@ -54,6 +54,15 @@ pub fn hooked_functions() -> PhpResult<Zval> {
     Ok(zval)
 }
 
+/// The names of the loaded extensions whose functions block the process: nothing would keep two tasks apart in them.
+#[php_function]
+#[php(name = "Weft\\Native\\blockingExtensions")]
+pub fn blocking_extensions() -> Vec<String> {
+    let extensions = c::extensions().into_iter();
+    let blocking = extensions.filter(|extension| !extension.may_suspend);
+    blocking.map(|extension| extension.name).collect()
+}
+
 /// Waits of libraries that have not ended, and the system calls that all waits so far have made to register their descriptors.
 #[php_function]
 #[php(name = "Weft\\Native\\hookCounters")]
@@ -84,5 +93,6 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .function(wrap_function!(hook_fiber))
         .function(wrap_function!(queue_for_handles))
         .function(wrap_function!(hooked_functions))
+        .function(wrap_function!(blocking_extensions))
         .function(wrap_function!(hook_counters))
 }

@@ -8,8 +8,8 @@ use crate::c;
 
 /// The files of the loaded extensions that are on the list, and of PHP itself where it is a library.
 fn listed_files() -> HashSet<PathBuf> {
-    let handles = c::extension_handles().into_iter();
-    let files = handles.filter_map(linker::path_of);
+    let extensions = c::extensions().into_iter();
+    let files = extensions.filter_map(|extension| linker::path_of(extension.handle));
     let listed = files.filter(|path| slots::is_extension(&file_name(path)));
     listed.chain(linker::php_file()).collect()
 }

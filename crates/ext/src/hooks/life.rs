@@ -11,6 +11,11 @@ pub fn startup() {
     HAS_ROOM.get_or_init(|| c::weft_hooks_startup() && c::weft_calls_startup());
 }
 
+/// In a forked child, whose libraries block from now on.
+pub fn forked() {
+    c::weft_hooks_forked();
+}
+
 pub fn has_room() -> bool {
     HAS_ROOM.get() == Some(&true)
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_CALLS_H
 #define WEFT_CALLS_H
 
+#include "fibers/fiber.h"
+
 #include <stdbool.h>
 
 /* To be called once, when the module starts. It wraps nothing yet: modules that are loaded later have not registered their functions. */
@@ -13,6 +15,9 @@ void weft_calls_request_shutdown(void);
 
 /* To be called when an event loop starts, before tasks use objects of libraries. */
 void weft_calls_find_handlers(void);
+
+/* How many collections of garbage are in progress: the heap is in no state in which other code may run. */
+extern WEFT_HIDDEN unsigned weft_collections;
 
 /* Whether the function that runs, or the release of an object, is a call with a handle. */
 bool weft_call_is_running(void);

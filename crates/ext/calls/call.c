@@ -1,0 +1,152 @@
+/* The wrapper: what happens around a call. */
+#include "internal.h"
+#include "handle.h"
+#include "hooks/hooks.h"
+
+static void throw_instead(zend_object *exception)
+{
+	zend_object *thrown = EG(exception);
+
+	EG(exception) = exception;
+	if (thrown != NULL) {
+		OBJ_RELEASE(thrown);
+	}
+}
+
+static bool is_of_library(struct weft_call *call, zend_object *exception)
+{
+	return exception->ce->type == ZEND_INTERNAL_CLASS && instanceof_function(exception->ce, zend_ce_throwable)
+		&& exception->ce->info.internal.module == call->function->module;
+}
+
+/* The cancellation of a callback that the library has wrapped. */
+static zend_object *wrapped_cancellation(struct weft_call *call, zend_object *exception)
+{
+	static const char name[] = "Weft\\Runtime\\CancelledException";
+	zval *previous, memory;
+
+	while (is_of_library(call, exception)) {
+		previous = zend_read_property_ex(zend_ce_exception, exception, ZSTR_KNOWN(ZEND_STR_PREVIOUS), true, &memory);
+		ZVAL_DEREF(previous);
+		if (Z_TYPE_P(previous) != IS_OBJECT) {
+			return NULL;
+		}
+		exception = Z_OBJ_P(previous);
+		if (zend_string_equals_cstr(exception->ce->name, name, sizeof(name) - 1)) {
+			return exception;
+		}
+	}
+	return NULL;
+}
+
+zend_never_inline void weft_end_interrupted(struct weft_call *call)
+{
+	zend_object *cancellation;
+
+	if (call->interruption != NULL) {
+		weft_forget_interruption();
+		EG(error_reporting) = call->error_reporting;
+		if (weft_calls.is_abandoning && call->waits) {
+			zend_bailout();
+		}
+		if (EG(exception) == call->interruption) {
+			OBJ_RELEASE(call->interruption);
+		} else if (EG(exception) == NULL || !zend_is_unwind_exit(EG(exception))) {
+			throw_instead(call->interruption);
+		}
+	} else if (call->is_destroyed) {
+		if (EG(exception) == NULL || is_of_library(call, EG(exception))) {
+			throw_instead(zend_create_graceful_exit());
+		}
+	} else if (EG(exception) != NULL && (cancellation = wrapped_cancellation(call, EG(exception))) != NULL) {
+		GC_ADDREF(cancellation);
+		throw_instead(cancellation);
+	}
+}
+
+static zend_always_inline void prepare(struct weft_call *call, struct wrapped *function, zend_execute_data *execute_data)
+{
+	call->execute_data = execute_data;
+	call->context = EG(current_fiber_context);
+	call->outer = weft_fiber_of(call->context)->call;
+	call->claims[0].handle = handle_of(function, execute_data);
+	call->claims[0].side = function->side;
+	call->claims[0].call = call;
+	call->claims[1].handle = NULL;
+	if (function->kind == HANDLE_RESOURCE) {
+		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 1);
+	}
+	if (UNEXPECTED(function->kind == HANDLE_COPY)) {
+		call->claims[0].side = READ;
+		call->claims[1].handle = resource_of(execute_data, 2);
+		call->claims[1].side = WRITE;
+		call->claims[1].call = call;
+		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 1);
+		weft_claim_connection_of_large_object(&call->claims[1], execute_data, 2);
+	}
+	if (UNEXPECTED(function->kind == HANDLE_PDO_NEW)) {
+		call->claims[1].handle = weft_suspended_persistent_connection(execute_data);
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	}
+}
+
+ZEND_NAMED_FUNCTION(weft_call_function)
+{
+	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
+	struct weft_call call;
+
+	if (UNEXPECTED(function->kind == HANDLE_CURL_MULTI) && !weft_give_way_before_call()) {
+		return;
+	}
+	if (EXPECTED(EG(active_fiber) == NULL)) {
+		if (UNEXPECTED(weft_calls.pending > 0)) {
+			prepare(&call, function, execute_data);
+			if (!weft_is_admitted(&call)) {
+				return;
+			}
+		}
+		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		if (UNEXPECTED(weft_calls.deferred != NULL)) {
+			weft_release_deferred();
+		}
+		return;
+	}
+	prepare(&call, function, execute_data);
+	if (UNEXPECTED(weft_calls.pending > 0) && !weft_is_admitted(&call)) {
+		return;
+	}
+	begin(&call, function);
+	/* Calls whose variables cannot be kept apart must not overlap: they block. */
+	bool blocks = UNEXPECTED(function->kind == HANDLE_SOAP) && !weft_soap_separate(&call);
+	weft_fiber_of(call.context)->call = &call;
+	if (blocks) {
+		zend_fiber_switch_block();
+	}
+	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (blocks) {
+		zend_fiber_switch_unblock();
+	}
+	weft_fiber_of(call.context)->call = call.outer;
+	if (UNEXPECTED(call.soap != NULL)) {
+		efree(call.soap);
+	}
+	if (UNEXPECTED(EG(exception) != NULL) || UNEXPECTED(call.interruption != NULL) || UNEXPECTED(call.is_destroyed)) {
+		weft_end_interrupted(&call);
+	}
+	if (UNEXPECTED(weft_calls.deferred != NULL)) {
+		weft_release_deferred();
+	}
+	if (UNEXPECTED(zend_hash_num_elements(&weft_calls.waiters) > 0)) {
+		weft_give_turn(&call);
+	}
+}
+
+/* pg_connect(): the connection it returns is the one that other functions use when they are given none. */
+ZEND_NAMED_FUNCTION(weft_call_pgsql_connect)
+{
+	weft_call_function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (Z_TYPE_P(return_value) == IS_OBJECT) {
+		weft_calls.last_pgsql_connection = follow(Z_OBJ_P(return_value), 1);
+	}
+}

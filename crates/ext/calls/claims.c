@@ -1,0 +1,160 @@
+/* The handles of suspended calls. They are entered when a fiber switches away from a call, and struck out when it comes back. */
+#include "internal.h"
+#include "handle.h"
+
+#include <zend_observer.h>
+
+static void claim(struct claim *claim)
+{
+	zval *first;
+
+	if (claim->handle == NULL) {
+		return;
+	}
+	first = zend_hash_index_find(&weft_calls.claims, key(claim->handle));
+	if (first == NULL) {
+		claim->next = NULL;
+		zend_hash_index_add_new_ptr(&weft_calls.claims, key(claim->handle), claim);
+	} else {
+		claim->next = Z_PTR_P(first);
+		Z_PTR_P(first) = claim;
+	}
+}
+
+static void unclaim(struct claim *claim)
+{
+	zval *first;
+	struct claim *other;
+
+	if (claim->handle == NULL || (first = zend_hash_index_find(&weft_calls.claims, key(claim->handle))) == NULL) {
+		return;
+	}
+	if (Z_PTR_P(first) == claim) {
+		if (claim->next == NULL) {
+			zend_hash_index_del(&weft_calls.claims, key(claim->handle));
+		} else {
+			Z_PTR_P(first) = claim->next;
+		}
+		return;
+	}
+	for (other = Z_PTR_P(first); other != NULL; other = other->next) {
+		if (other->next == claim) {
+			other->next = claim->next;
+			return;
+		}
+	}
+}
+
+static void suspend_call(struct weft_call *call)
+{
+	if (call->soap != NULL) {
+		weft_soap_suspend(call);
+	}
+	call->is_suspended = true;
+	weft_calls.pending++;
+	call->before = NULL;
+	call->after = weft_calls.suspended;
+	if (weft_calls.suspended != NULL) {
+		weft_calls.suspended->before = call;
+	}
+	weft_calls.suspended = call;
+	if (call->function->kind == HANDLE_PDO_NEW) {
+		/* With PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
+		call->claims[0].handle = handle_of(call->function, call->execute_data);
+	}
+	claim(&call->claims[0]);
+	claim(&call->claims[1]);
+}
+
+/* The call is not suspended any more: its fiber goes on, or is gone. */
+static void resume_call(struct weft_call *call)
+{
+	call->is_suspended = false;
+	weft_calls.pending--;
+	unclaim(&call->claims[0]);
+	unclaim(&call->claims[1]);
+	if (call->before != NULL) {
+		call->before->after = call->after;
+	} else {
+		weft_calls.suspended = call->after;
+	}
+	if (call->after != NULL) {
+		call->after->before = call->before;
+	}
+}
+
+static void resume_calls(struct weft_call *call)
+{
+	for (; call != NULL && call->is_suspended; call = call->outer) {
+		resume_call(call);
+	}
+}
+
+/* Called before a switch, on the stack of the fiber that is left. */
+static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
+{
+	struct weft_call *call;
+
+	if (from->status != ZEND_FIBER_STATUS_DEAD) {
+		for (call = weft_fiber_of(from)->call; call != NULL && !call->is_suspended; call = call->outer) {
+			suspend_call(call);
+		}
+	} else {
+		/* A bailout has jumped over these calls. */
+		weft_fiber_of(from)->call = NULL;
+	}
+	call = weft_fiber_of(to)->call;
+	if (call != NULL) {
+		struct weft_call *outer;
+
+		resume_calls(call);
+		for (outer = call; outer != NULL; outer = outer->outer) {
+			if (outer->soap != NULL) {
+				weft_soap_resume(outer);
+			}
+		}
+		if (to->kind == zend_ce_fiber && (zend_fiber_from_context(to)->flags & ZEND_FIBER_FLAG_DESTROYED)) {
+			for (; call != NULL; call = call->outer) {
+				call->is_destroyed = true;
+			}
+		}
+	}
+}
+
+/* PHP frees the stack of a fiber without resuming it. */
+static void fiber_destroyed(zend_fiber_context *context)
+{
+	struct weft_call *call = weft_fiber_of(context)->call;
+
+	resume_calls(call);
+	if (call != NULL && call->is_unruled) {
+		weft_fiber_of(context)->call = NULL;
+		efree(call);
+	}
+}
+
+unsigned char weft_sides_in_use(const void *handle)
+{
+	const struct claim *other = zend_hash_index_find_ptr(&weft_calls.claims, key((void *) handle));
+	unsigned char sides = 0;
+
+	for (; other != NULL; other = other->next) {
+		if (other->call->context != EG(current_fiber_context)) {
+			sides |= other->side;
+		}
+	}
+	return sides;
+}
+
+void weft_claims_startup(void)
+{
+	zend_hash_init(&weft_calls.claims, 8, NULL, NULL, true);
+	zend_observer_fiber_switch_register(fiber_switches);
+	weft_fiber_ends(fiber_destroyed);
+}
+
+void weft_claims_request_shutdown(void)
+{
+	weft_calls.suspended = NULL;
+	zend_hash_clean(&weft_calls.claims);
+}

@@ -1,0 +1,123 @@
+/*
+ * Finds the handle of a call. Inline, because each wrapped call does it.
+ */
+#ifndef WEFT_CALLS_HANDLE_H
+#define WEFT_CALLS_HANDLE_H
+
+#include "internal.h"
+
+/* The objects of one library wrap structs that begin with a pointer to the next one. */
+static zend_always_inline void *follow(zend_object *object, int pointers)
+{
+	void *at = (char *) object - object->handlers->offset;
+
+	while (pointers-- > 0) {
+		at = *(void **) at;
+		if (at == NULL) {
+			return object;
+		}
+	}
+	return at;
+}
+
+static zend_always_inline zval *argument(zend_execute_data *execute_data, uint32_t number)
+{
+	zval *value;
+
+	if (ZEND_CALL_NUM_ARGS(execute_data) < number) {
+		return NULL;
+	}
+	value = ZEND_CALL_ARG(execute_data, number);
+	ZVAL_DEREF(value);
+	return value;
+}
+
+static zend_always_inline zend_object *object_of(zend_execute_data *execute_data)
+{
+	zval *first;
+
+	if (Z_TYPE(EX(This)) == IS_OBJECT) {
+		return Z_OBJ(EX(This));
+	}
+	first = argument(execute_data, 1);
+	return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? Z_OBJ_P(first) : NULL;
+}
+
+/*
+ * The same for a handle that is inside of the object. A function is wrapped before PHP has checked the types of its arguments: an object of
+ * another class has no such struct, and the call has no handle, because PHP is going to refuse it.
+ */
+static zend_always_inline zend_object *object_with_handle(const struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object = object_of(execute_data);
+
+	if (object == NULL || Z_TYPE(EX(This)) == IS_OBJECT) {
+		return object;
+	}
+	if (function->class != NULL) {
+		return instanceof_function(object->ce, function->class) ? object : NULL;
+	}
+	return object->ce->type == ZEND_INTERNAL_CLASS && object->ce->info.internal.module == function->module ? object : NULL;
+}
+
+static zend_always_inline void *resource_of(zend_execute_data *execute_data, uint32_t number)
+{
+	zval *value = argument(execute_data, number);
+
+	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : NULL;
+}
+
+/* The handle that an object of the right class leads to. */
+static zend_always_inline void *handle_in(struct wrapped *function, zend_object *object)
+{
+	switch (function->kind) {
+		case HANDLE_INNER:
+		case HANDLE_PGSQL:
+		case HANDLE_PDO:
+		case HANDLE_PDO_NEW:
+			return follow(object, 1);
+		case HANDLE_SQLITE:
+			return follow(object, 0);
+		case HANDLE_SQLITE_STMT:
+			return ((void **) follow(object, 0))[1];
+		case HANDLE_MYSQLI:
+			return follow(object, 4); /* MYSQLI_RESOURCE, MY_MYSQL, MYSQLND, MYSQLND_CONN_DATA */
+		case HANDLE_MYSQLI_STMT:
+			return follow(object, 5); /* MYSQLI_RESOURCE, MY_STMT, MYSQLND_STMT, MYSQLND_STMT_DATA, MYSQLND_CONN_DATA */
+		case HANDLE_MYSQLI_RESULT:
+			return follow(object, 3); /* MYSQLI_RESOURCE, MYSQLND_RES, MYSQLND_CONN_DATA */
+		case HANDLE_AMQP:
+			return weft_amqp_connection(function, object);
+#ifdef HAVE_PDO_HEADERS
+		case HANDLE_PDO_STATEMENT: {
+			pdo_stmt_t *statement = follow(object, 0);
+			return statement->dbh != NULL ? (void *) statement->dbh : object;
+		}
+#endif
+	}
+	return object;
+}
+
+static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
+{
+	zend_object *object;
+
+	switch (function->kind) {
+		case HANDLE_NONE:
+		case HANDLE_PGSQL_OPENED:
+			return NULL;
+		case HANDLE_RESOURCE:
+		case HANDLE_COPY:
+			return resource_of(execute_data, 1);
+		case HANDLE_SECOND:
+			return resource_of(execute_data, 2);
+		case HANDLE_PGSQL:
+			if (object_of(execute_data) == NULL) {
+				return weft_calls.last_pgsql_connection;
+			}
+	}
+	object = function->kind == HANDLE_OBJECT || function->kind == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
+	return object == NULL ? NULL : handle_in(function, object);
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* What the files of this folder share: rules, calls in progress, and the state that calls look at. */
+#ifndef WEFT_CALLS_INTERNAL_H
+#define WEFT_CALLS_INTERNAL_H
+
+#include <php.h>
+#include <zend_exceptions.h>
+#include <zend_fibers.h>
+
+#if __has_include("ext/pdo/php_pdo_driver.h")
+# include "ext/pdo/php_pdo_driver.h"
+# define HAVE_PDO_HEADERS 1
+#endif
+
+#include "calls.h"
+
+/* --- which calls are wrapped ----------------------------------------------------------------------------------- */
+
+/* Where a call has its handle. */
+enum handle_kind {
+	HANDLE_EXEMPT,       /* the call is not wrapped: it only reads what the process has in memory */
+	HANDLE_NONE,         /* it has none, or one that tasks may share */
+	HANDLE_OBJECT,       /* the object */
+	HANDLE_CURL_MULTI,   /* the object, which tasks share between calls: a call does not give way to other tasks, the next one does before it begins */
+	HANDLE_INNER,        /* what the object wraps, which other objects may wrap as well: the first pointer of its struct */
+	HANDLE_MYSQLI,       /* the connection of a mysqli object */
+	HANDLE_MYSQLI_STMT,  /* that of its statement */
+	HANDLE_MYSQLI_RESULT,/* that of its result */
+	HANDLE_PDO,          /* the connection of a PDO, which persistent connections share */
+	HANDLE_PDO_NEW,      /* as before, and the object may have methods of its driver */
+	HANDLE_PDO_STATEMENT,/* that of its statement */
+	HANDLE_AMQP,         /* the connection of a channel, queue or exchange */
+	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
+	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
+	HANDLE_RESOURCE,     /* the stream or process of a resource */
+	HANDLE_SECOND,       /* the stream of the second argument */
+	HANDLE_COPY,         /* two streams: read from the first, written to the second */
+	HANDLE_SQLITE,       /* the connection of an SQLite3 object */
+	HANDLE_SQLITE_STMT,  /* that of its statement */
+	HANDLE_SOAP,         /* the object; see struct soap_variables */
+};
+
+/* What two calls must not do to one handle at the same time. */
+enum side { READ = 1, WRITE = 2, ALL = READ | WRITE };
+
+struct rule {
+	const char *class; /* in lower case, null for functions */
+	const char *name;  /* in lower case; a trailing * stands for any ending */
+	/* An enum handle_kind and an enum side. */
+	unsigned char kind;
+	unsigned char side;
+};
+
+/* A wrapped function. It is never freed: the classes of users have copies of the methods they inherit. */
+struct wrapped {
+	zif_handler original;
+	/* An enum handle_kind and an enum side. */
+	unsigned char kind;
+	unsigned char side;
+	/* Exceptions of this module are the library's own. */
+	const zend_module_entry *module;
+	/* Of a function that takes the object as its first argument: the class whose struct leads to the handle, null where any of the module does. */
+	zend_class_entry *class;
+	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
+	uint32_t property;
+};
+
+/* Whether the handle is a connection of PDO. */
+static zend_always_inline bool is_of_pdo(const struct wrapped *function)
+{
+	return function->kind == HANDLE_PDO || function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_STATEMENT;
+}
+
+/* --- calls in progress ----------------------------------------------------------------------------------------- */
+
+struct weft_call;
+
+/* A handle that a call uses. */
+struct claim {
+	void *handle;
+	struct weft_call *call;
+	/* Another claim to the same handle, while the call is suspended. */
+	struct claim *next;
+	unsigned char side;
+};
+
+/* A call in progress in a fiber, on the C stack of that fiber. */
+struct weft_call {
+	struct wrapped *function;
+	zend_execute_data *execute_data;
+	zend_fiber_context *context;
+	/* The call around it in the same fiber. */
+	struct weft_call *outer;
+	/* Neighbours in the list of calls from which fibers have switched away. */
+	struct weft_call *before, *after;
+	/* The exception with which a wait ended. */
+	zend_object *interruption;
+	struct claim claims[2];
+	/* The object that PHP frees; NULL where a function is called. */
+	zend_object *freed;
+	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
+	bool is_unruled;
+	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
+	struct soap_copies *soap;
+	int error_reporting;
+	bool is_suspended;
+	/* A wait of libc is suspended, and not a callback: nothing but C frames is between the wait and this call. */
+	bool waits;
+	/* The fiber has been resumed in order to be destroyed. */
+	bool is_destroyed;
+};
+
+struct weft_calls {
+	/* The first of the calls from which fibers have switched away. */
+	struct weft_call *suspended;
+	/* Releases that wait until handles are free. */
+	struct deferred_release *deferred;
+	/* The claims of the suspended calls, by handle. */
+	HashTable claims;
+	/* How many tasks wait for their turn to read, and how many to write, by handle. Tasks that wait for both count twice. */
+	HashTable waiters;
+	/* Calls that are suspended, and calls that wait for their turn: while there is none, every call may start. */
+	uint32_t pending;
+	/* The connection that functions of pgsql use when they are given none. */
+	void *last_pgsql_connection;
+	/* An error is being described: calls on the handle that is in use are let through. */
+	bool is_describing;
+	/* After a fatal error: calls end with a bailout. */
+	bool is_abandoning;
+};
+
+extern WEFT_HIDDEN struct weft_calls weft_calls;
+
+static zend_always_inline struct weft_call *innermost(void)
+{
+	return weft_fiber_of(EG(current_fiber_context))->call;
+}
+
+static zend_always_inline zend_ulong key(void *handle)
+{
+	/* The lowest bits of a pointer are all zero; a hash table uses them first. */
+	return ((zend_ulong) handle >> 4) | ((zend_ulong) handle << (sizeof(zend_ulong) * 8 - 4));
+}
+
+static zend_always_inline void begin(struct weft_call *call, struct wrapped *function)
+{
+	call->interruption = NULL;
+	call->function = function;
+	call->freed = NULL;
+	call->is_unruled = false;
+	call->soap = NULL;
+	call->is_suspended = call->waits = call->is_destroyed = false;
+}
+
+/* --- rules.c --------------------------------------------------------------------------------------------------- */
+
+void weft_rules_startup(void);
+
+/* Whether the class itself has rules, not one that it descends from. In lower case. */
+bool weft_has_rules(const char *class);
+
+/* The rule for a method of a class that has rules, or for a function where `class` is NULL; null if it is not wrapped. In lower case. */
+const struct rule *weft_rule_of(const char *class, const zend_string *name);
+
+/* The rule for the release of the objects of a class; null if they are not guarded. */
+const struct rule *weft_rule_of_guarded(const zend_class_entry *class);
+
+/* A function of the module is wrapped. */
+void weft_rules_apply_to(const zend_module_entry *module);
+
+/* Whether a function of the module that is not wrapped may suspend its task. */
+bool weft_extension_may_suspend(const zend_module_entry *module);
+
+/* --- handle.c, for handle.h ------------------------------------------------------------------------------------ */
+
+void *weft_amqp_connection(struct wrapped *function, zend_object *object);
+
+/* --- claims.c -------------------------------------------------------------------------------------------------- */
+
+void weft_claims_startup(void);
+void weft_claims_request_shutdown(void);
+
+/* The sides of a handle in which calls of other fibers wait. */
+unsigned char weft_sides_in_use(const void *handle);
+
+/* --- turns.c --------------------------------------------------------------------------------------------------- */
+
+void weft_turns_startup(void);
+void weft_turns_request_shutdown(void);
+
+/* Whether the call may start. If not, an exception is pending. */
+zend_never_inline bool weft_is_admitted(struct weft_call *call);
+
+/*
+ * Lets the first of the tasks that wait for a handle of this call go on: one for each side that is free. An exception of the call stays pending.
+ * Nothing is free while a call around this one uses the handle.
+ */
+zend_never_inline void weft_give_turn(struct weft_call *call);
+
+/* --- refusal.c ------------------------------------------------------------------------------------------------- */
+
+/* Throws HandleInUseError. */
+void weft_refuse(struct weft_call *call, struct weft_call *holder);
+
+/* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
+void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_data);
+
+/* Calls a method of Weft\Runtime\Internal\SharedHandles, whose name is in lower case. */
+void weft_call_shared_handles(const char *name, zval *result, uint32_t count, zval *arguments);
+
+/* --- soap.c ---------------------------------------------------------------------------------------------------- */
+
+void weft_soap_find(void);
+
+/* Keeps the variables of ext/soap for the call. False where they are not known: the call must not overlap with others. */
+zend_never_inline bool weft_soap_separate(struct weft_call *call);
+void weft_soap_suspend(struct weft_call *call);
+void weft_soap_resume(struct weft_call *call);
+
+/* --- pdo.c ----------------------------------------------------------------------------------------------------- */
+
+void weft_pdo_startup(void);
+
+#ifdef HAVE_PDO_HEADERS
+/*
+ * A persistent connection that is opened again is the same connection, which PDO first asks whether it is alive: no task may wait in it. Null if
+ * none does.
+ */
+void *weft_suspended_persistent_connection(zend_execute_data *execute_data);
+
+/* The handle and the target of a call of PDO, for weft_describe_handle(). */
+void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_data);
+
+/* A stream of a large object, whose reads and writes are requests of its connection. */
+void weft_claim_connection_of_large_object(struct claim *claim, zend_execute_data *execute_data, uint32_t number);
+
+/* A statement has moved, whose parameters and columns point to it. */
+void weft_statement_moved(pdo_stmt_t *statement);
+#else
+# define weft_suspended_persistent_connection(execute_data) NULL
+# define weft_describe_pdo(value, target, execute_data) ((void) 0)
+# define weft_claim_connection_of_large_object(claim, execute_data, number) ((void) 0)
+# define weft_statement_moved(statement) ((void) 0)
+#endif
+
+ZEND_NAMED_FUNCTION(weft_call_pdo_construct);
+
+/* --- release.c ------------------------------------------------------------------------------------------------- */
+
+void weft_release_startup(void);
+void weft_release_request_shutdown(void);
+
+/* The release of the objects of a class is a call from now on, where its rules say so. */
+void weft_guard_class(zend_class_entry *class);
+
+/* Frees the objects of deferred releases whose handles are free. An exception stays pending. */
+zend_never_inline void weft_release_deferred(void);
+
+/* --- call.c ---------------------------------------------------------------------------------------------------- */
+
+/* The handler of wrapped functions. */
+ZEND_NAMED_FUNCTION(weft_call_function);
+ZEND_NAMED_FUNCTION(weft_call_pgsql_connect);
+
+/* Makes the call throw what has interrupted it. */
+zend_never_inline void weft_end_interrupted(struct weft_call *call);
+
+/* --- wait.c ---------------------------------------------------------------------------------------------------- */
+
+/* Resumes the fibers whose libraries wait. The wait fails, the library returns to the wrapper, and the fiber ends there: no code of PHP runs. */
+void weft_abandon_waits(void);
+
+/* --- wrap.c ---------------------------------------------------------------------------------------------------- */
+
+void weft_wrap_startup(void);
+
+/* What the wrapper has to know of a function. */
+struct wrapped *weft_wrapped_function(const zend_internal_function *function, const struct rule *rule, const zend_module_entry *module);
+
+#endif
