@@ -136,4 +136,14 @@ final class Realm
             Native\Realm::leave();
         }
     }
+
+    /**
+     * Whether tasks that the work of an application has started in this realm have not ended.
+     *
+     * @internal
+     */
+    public function hasTasks(): bool
+    {
+        return $this->native->hasTasks();
+    }
 }

@@ -21,7 +21,6 @@ final class ApplicationInstance
     public int $requests = 0;
 
     private readonly Realm $realm;
-    private readonly Native\Realm $native;
     private readonly \Closure $enter;
 
     /** @var T|null null once it is closed */
@@ -32,8 +31,7 @@ final class ApplicationInstance
     {
         $this->realm = new Realm();
         $this->enter = $this->realm->with(...);
-        $this->application = $this->realm->run(function (Native\Realm $native) use ($boot): object {
-            $this->native = $native;
+        $this->application = $this->realm->run(static function () use ($boot): object {
             $application = $boot();
             // Each request begins with the settings of now, whatever work without a request has set meanwhile.
             Native\Realm::keepSettings();
@@ -61,7 +59,7 @@ final class ApplicationInstance
     /** Whether tasks of the work so far still run in the realm, such as those that `detach()` has started. Those of the boot do not count. */
     public function hasTasks(): bool
     {
-        return $this->native->hasTasks();
+        return $this->realm->hasTasks();
     }
 
     /** @param (\Closure(T): mixed)|null $close */

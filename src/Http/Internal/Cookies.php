@@ -32,24 +32,33 @@ final class Cookies
     {
         $pairs = $seen = [];
         foreach (\explode(';', $header, 1 + (int) \ini_get('max_input_vars')) as $pair) {
-            [$name, $value] = \explode('=', \ltrim($pair), 2) + [1 => ''];
+            $parts = \explode('=', \ltrim($pair), 2);
+            $name = $parts[0];
             if ($name === '') {
                 continue;
             }
-            $encoded = \rawurlencode($name);
-            $variable = $name;
-            if (\strpbrk($name, ' .[') !== false) {
-                \parse_str($encoded, $parsed);
-                $variable = \array_key_first($parsed);
-            }
+            $variable = self::variable($name);
             // The first one of several counts. Elements of an array are several.
-            if ($variable !== null && (!isset($seen[$variable]) || \strpos($name, '[') > 0)) {
+            if ($variable !== null && (!isset($seen[$variable]) || \str_contains($name, '['))) {
                 $seen[$variable] = true;
-                $pairs[] = $encoded . '=' . \rawurlencode(\rawurldecode($value));
+                $pairs[] = \rawurlencode($name) . '=' . \rawurlencode(\rawurldecode($parts[1] ?? ''));
             }
         }
+        $cookies = [];
         \parse_str(\implode('&', $pairs), $cookies);
 
         return $cookies;
+    }
+
+    /** Null where PHP ignores the cookie. */
+    private static function variable(string $name): int|string|null
+    {
+        if (\strpbrk($name, ' .[') === false) {
+            return $name;
+        }
+        $parsed = [];
+        \parse_str(\rawurlencode($name), $parsed);
+
+        return \array_key_first($parsed);
     }
 }

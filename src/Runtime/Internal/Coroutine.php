@@ -283,7 +283,9 @@ final class Coroutine implements Task, \Stringable
     private function settle(TaskState $outcome): void
     {
         $this->outcome = $outcome;
-        $this->isRealmWork && $this->realm?->taskEnded();
+        if ($this->isRealmWork) {
+            $this->realm?->taskEnded();
+        }
         if ($this->endings) {
             $this->tellEndings();
         }

@@ -44,7 +44,7 @@ final class Output
         $text = '';
         // A task does not see the buffers that all tasks share.
         while (self::$base !== null && ($level = \ob_get_level()) > 0) {
-            $text = \ob_get_contents() . $text;
+            $text = (string) \ob_get_contents() . $text;
             self::close($level - 1);
             if (\ob_get_level() === $level) {
                 break;

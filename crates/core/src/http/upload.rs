@@ -32,10 +32,18 @@ pub enum UploadError {
 
 /// One part of a form. Names are what the client sends: any bytes.
 pub enum Field {
-    Value { name: Vec<u8>, value: Vec<u8> },
-    File { name: Vec<u8>, upload: Upload },
+    Value {
+        name: Vec<u8>,
+        value: Vec<u8>,
+    },
+    File {
+        name: Vec<u8>,
+        upload: Upload,
+    },
     /// A file field without a chosen file.
-    NoFile { name: Vec<u8> },
+    NoFile {
+        name: Vec<u8>,
+    },
 }
 
 /// An uploaded file, deleted when this is dropped.
