@@ -268,7 +268,7 @@ class HttpRequest
     }
 
     /**
-     * Reads a body of multipart/form-data. Outcome: a list of `[string name, string|HttpUpload value]`.
+     * Reads a body of multipart/form-data. Outcome: a list of `[string name, string|HttpUpload|null value]`; null is a file field without a chosen file.
      *
      * @internal
      *

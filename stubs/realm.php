@@ -78,6 +78,30 @@ final class Realm
     {
     }
 
+    /**
+     * After a request: superglobals, `php://input` and everything else that `begin()` puts in place are empty, `$_SERVER` and the settings are those of
+     * `keepSettings()`, and handles of `php://input` are closed.
+     *
+     * @throws \Error the fiber is not in this realm
+     */
+    public function clear(): void
+    {
+    }
+
+    /** A task was made that runs in this realm, for a request or other work of its application. */
+    public function taskStarted(): void
+    {
+    }
+
+    public function taskEnded(): void
+    {
+    }
+
+    /** Whether such tasks have not ended. */
+    public function hasTasks(): bool
+    {
+    }
+
     /** From now on `header()`, `setcookie()`, `session_start()` and a new `http_response_code()` throw in fibers outside of realms. */
     public static function refuseHeadersOutside(): void
     {
@@ -93,6 +117,16 @@ final class Realm
      * them. Those that all fibers share are never seen in one.
      */
     public static function hideBuffers(bool $areHidden): void
+    {
+    }
+
+    /**
+     * Closes the output buffers of this fiber above `$level`, a value of `ob_get_level()` before `hideBuffers(true)`, and shows those that are hidden. Those
+     * that `ob_start()` was told not to remove are closed as well. What a callback of a buffer throws is thrown when all are closed.
+     *
+     * @param bool $areFlushed whether what they hold goes to the buffer below; otherwise it is discarded
+     */
+    public static function closeBuffers(int $level, bool $areFlushed): void
     {
     }
 

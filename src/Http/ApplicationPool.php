@@ -154,7 +154,8 @@ final class ApplicationPool
     }
 
     /**
-     * Runs `$work` with an instance, in its realm, and resets the instance. The result of `$work` counts even if the reset fails.
+     * Runs `$work` with an instance, in its realm, until the tasks that it starts have ended, and resets the instance. The result of `$work` counts even if
+     * the reset fails. `$work` sees no request: superglobals, `php://input` and session are empty, the settings are those of the boot.
      *
      * @template R
      *
@@ -220,7 +221,7 @@ final class ApplicationPool
             return $response;
         }
         if ($terminate === null && \is_string($response->body)) {
-            $borrowed->release();
+            $borrowed->end(null, hasEnded: true);
 
             return $response;
         }
@@ -297,18 +298,19 @@ final class ApplicationPool
      * @param ApplicationInstance<T> $instance
      * @param string $work what it was lent for
      * @param (\Closure(T): mixed)|null $terminate
+     * @param bool $hasEnded whether nothing of the request is left in the realm
      *
      * @return string|null why the instance must be replaced, as {@see count()} takes it; null: it need not
      */
-    public function recover(ApplicationInstance $instance, string $work, ?\Closure $terminate = null): ?string
+    public function recover(ApplicationInstance $instance, string $work, ?\Closure $terminate, bool $hasEnded): ?string
     {
-        if ($terminate === null && $this->reset === null) {
+        if ($hasEnded && $this->reset === null) {
             $replaced = $this->ended($instance);
         } else {
             $isResetting = false;
             try {
-                $replaced = $instance->run(function (object $application, Native\Realm $realm) use ($instance, $terminate, &$isResetting): ?string {
-                    if ($terminate !== null && RealmRequest::terminate($realm, $application, $terminate)) {
+                $replaced = $instance->run(function (object $application, Native\Realm $realm) use ($instance, $terminate, $hasEnded, &$isResetting): ?string {
+                    if (!$hasEnded && RealmRequest::terminate($realm, $application, $terminate)) {
                         return 'exited';
                     }
                     $replaced = $this->ended($instance);
@@ -325,6 +327,10 @@ final class ApplicationPool
 
                 return 'failed';
             }
+        }
+        if ($replaced === null && $instance->hasTasks()) {
+            $this->logger->warning('Pool "{pool}" replaces an instance in whose realm detached tasks still run', ['pool' => $this->name, 'work' => $work]);
+            $replaced = 'failed';
         }
         $replaced === null && $this->watch->after($instance, $work);
 

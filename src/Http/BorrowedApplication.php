@@ -33,7 +33,7 @@ final class BorrowedApplication
     }
 
     /**
-     * Runs `$work` with the instance, in its realm. May be called several times, one after the other.
+     * Runs `$work` with the instance, in its realm, until the tasks that it starts have ended. May be called several times, one after the other.
      *
      * @template R
      *
@@ -62,11 +62,12 @@ final class BorrowedApplication
      * @internal as {@see release()}, after `$terminate` has run in the realm
      *
      * @param (\Closure(T): mixed)|null $terminate
+     * @param bool $hasEnded whether {@see Internal\RealmRequest} has ended the request
      */
-    public function end(?\Closure $terminate): void
+    public function end(?\Closure $terminate, bool $hasEnded = false): void
     {
         try {
-            $replaced = $this->applications->recover($this->instance, $this->work, $terminate);
+            $replaced = $this->applications->recover($this->instance, $this->work, $terminate, $hasEnded);
         } catch (\Throwable $thrown) {
             $this->discard();
             throw $thrown;

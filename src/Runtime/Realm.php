@@ -99,7 +99,7 @@ final class Realm
      * @template S
      * @template T
      *
-     * @param S $subject passed to `$work`
+     * @param S $subject passed to `$work`: the application that is lent for it; null: none is, and the realm does not count the tasks that it starts
      * @param \Closure(S, Native\Realm): T $work
      *
      * @return T
@@ -117,6 +117,7 @@ final class Realm
         $native->enter();
         $this->holder = $task;
         $task->realm = $native;
+        $task->isRealmWork = $subject !== null;
         $result = null;
         try {
             $hasExited = Native\Realm::untilExit(static function () use ($work, $subject, $native, &$result): void {
@@ -130,8 +131,19 @@ final class Realm
             return $result;
         } finally {
             $task->realm = null;
+            $task->isRealmWork = false;
             $this->holder = null;
             Native\Realm::leave();
         }
+    }
+
+    /**
+     * Whether tasks that the work of an application has started in this realm have not ended.
+     *
+     * @internal
+     */
+    public function hasTasks(): bool
+    {
+        return $this->native->hasTasks();
     }
 }

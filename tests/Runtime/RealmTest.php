@@ -180,6 +180,13 @@ final class RealmTest extends TestCase
         self::assertSame([[], []], [$one, $two]);
     }
 
+    public function testStrtokGoesOnInTheTextOfItsRealm(): void
+    {
+        $body = '$seen = [strtok("a$n,b$n,c$n", ",")]; for ($i = 0; $i < 3; $i++) { Weft\delay(0.001); $seen[] = strtok(","); } return $seen;';
+
+        self::assertSame([['a1', 'b1', 'c1', false], ['a2', 'b2', 'c2', false], false], self::inTwoRealms($body, 'strtok(",")'));
+    }
+
     public function testShutdownFunctionsRunInTheirRealmAndThoseOfTheProcessAtItsEnd(): void
     {
         $ended = Subprocess::run(<<<'PHP'

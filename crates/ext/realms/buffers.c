@@ -155,6 +155,19 @@ void weft_buffers_hide(bool is_hidden)
 	}
 }
 
+/* A buffer that ob_start() was told not to remove has no effect on where the next output goes. */
+void weft_buffers_close(int level, bool are_flushed)
+{
+	weft_buffers_hide(false);
+	int remaining = level + hidden_here();
+	while (php_output_get_level() > remaining) {
+		php_output_get_active_handler()->flags |= PHP_OUTPUT_HANDLER_STDFLAGS;
+		if ((are_flushed ? php_output_end() : php_output_discard()) == FAILURE) {
+			return;
+		}
+	}
+}
+
 void weft_buffers_share(int level)
 {
 	shared = level > 0 ? level : 0;

@@ -232,6 +232,9 @@ static void end_state(weft_realm_state *state)
 		zend_string_release(state->regex_locale);
 	}
 	weft_last_error_free(&state->last_error);
+	if (state->strtok.string != NULL) {
+		zend_string_release(state->strtok.string);
+	}
 	if (weft_has_sessions()) {
 		php_ps_globals *session = &state->session;
 		if (session->id != NULL) {
@@ -263,6 +266,7 @@ static zend_object *create_realm(zend_class_entry *class)
 	memset(&realm->booted, 0, sizeof(realm->booted));
 	realm->error_reporting = EG(error_reporting);
 	realm->fibers = 0;
+	realm->tasks = 0;
 	realms.is_over = false;
 	if (realms.idle_bodies.size == 0) {
 		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
@@ -304,6 +308,7 @@ static HashTable *realm_gc(zend_object *object, zval **table, int *count)
 		zend_get_gc_buffer_add_zval(buffer, &realm->state.exception_handler);
 	}
 	zend_get_gc_buffer_add_zval(buffer, &realm->booted.environment);
+	zend_get_gc_buffer_add_zval(buffer, &realm->booted.server);
 	zend_get_gc_buffer_add_zval(buffer, &realm->handlers.error_handler);
 	zend_get_gc_buffer_add_zval(buffer, &realm->handlers.exception_handler);
 	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
@@ -495,10 +500,7 @@ static void set_boot_functions_aside(weft_realm *realm)
 	}
 }
 
-/*
- * The streams behind php://input live as long as the process and are used again: code that has kept a handle of one finds another body there,
- * never freed memory.
- */
+/* The streams behind php://input live as long as the process and are used again: a handle never reads freed memory. */
 static php_stream *body_stream(void)
 {
 	if (realms.idle_bodies.top > 0) {
@@ -531,6 +533,45 @@ static bool set_body(zend_string *body)
 	SG(read_post_bytes) = (int64_t) ZSTR_LEN(body);
 	SG(post_read) = 1;
 	return true;
+}
+
+/* Of main/php_fopen_wrapper.c, which does not export it. */
+typedef struct {
+	php_stream *body;
+} input_handle;
+
+static void close_input(zend_resource *resource, const php_stream *body)
+{
+	if (resource->ptr == NULL || resource->type != php_file_le_stream()) {
+		return;
+	}
+	php_stream *stream = resource->ptr;
+	if (strcmp(stream->ops->label, "Input") == 0 && stream->abstract != NULL && ((input_handle *) stream->abstract)->body == body) {
+		php_stream_free(stream, PHP_STREAM_FREE_KEEP_RSRC | PHP_STREAM_FREE_CLOSE);
+	}
+}
+
+/* A handle of php://input that the application has kept would read the body of the next request. PHP-FPM closes it at the end of its request as well. */
+static void close_inputs(const weft_realm *realm)
+{
+	const php_stream *body = SG(request_info).request_body;
+	zend_ulong end = EG(regular_list).nNextFreeElement;
+	zval *entry;
+	if (body == NULL) {
+		return;
+	}
+	if (end - realm->first_resource > zend_hash_num_elements(&EG(regular_list))) {
+		ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
+			close_input(Z_RES_P(entry), body);
+		} ZEND_HASH_FOREACH_END();
+		return;
+	}
+	for (zend_ulong number = realm->first_resource; number < end; number++) {
+		entry = zend_hash_index_find(&EG(regular_list), number);
+		if (entry != NULL) {
+			close_input(Z_RES_P(entry), body);
+		}
+	}
 }
 
 static void forget_session(void)
@@ -580,6 +621,61 @@ static void log_what_destructors_threw(void)
 	}
 }
 
+static void put_uploads(HashTable *uploads)
+{
+	if (SG(rfc1867_uploaded_files) != NULL) {
+		zend_hash_destroy(SG(rfc1867_uploaded_files));
+		FREE_HASHTABLE(SG(rfc1867_uploaded_files));
+		SG(rfc1867_uploaded_files) = NULL;
+	}
+	if (uploads == NULL || zend_hash_num_elements(uploads) == 0) {
+		return;
+	}
+	ALLOC_HASHTABLE(SG(rfc1867_uploaded_files));
+	zend_hash_init(SG(rfc1867_uploaded_files), 8, NULL, ZVAL_PTR_DTOR, 0);
+	zval *path;
+	ZEND_HASH_FOREACH_VAL(uploads, path) {
+		if (Z_TYPE_P(path) == IS_STRING) {
+			zval copy;
+			ZVAL_STR_COPY(&copy, Z_STR_P(path));
+			zend_hash_update(SG(rfc1867_uploaded_files), Z_STR_P(path), &copy);
+		}
+	} ZEND_HASH_FOREACH_END();
+}
+
+/* In place of that of the request before, with the settings of the boot. */
+static void put_input(weft_realm *realm, zval *arrays[6], HashTable *uploads, zend_string *body)
+{
+	static const struct { unsigned index; int track; } places[6] = {
+		{WEFT_GET, TRACK_VARS_GET}, {WEFT_POST, TRACK_VARS_POST}, {WEFT_COOKIE, TRACK_VARS_COOKIE},
+		{WEFT_SERVER, TRACK_VARS_SERVER}, {WEFT_FILES, TRACK_VARS_FILES}, {WEFT_REQUEST, -1},
+	};
+	for (unsigned i = 0; i < 6; i++) {
+		set_superglobal(places[i].index, places[i].track, arrays[i]);
+	}
+	forget_session();
+	if (realm->booted.are_kept) {
+		weft_settings_restore(&realm->booted);
+	}
+	if (realm->handlers.are_kept) {
+		weft_handlers_restore(&realm->handlers);
+	}
+	zval *session = weft_superglobal(WEFT_SESSION);
+	zval before;
+	ZVAL_COPY_VALUE(&before, session);
+	ZVAL_UNDEF(session);
+	zval_ptr_dtor(&before);
+	put_uploads(uploads);
+	weft_strtok_forget();
+	close_inputs(realm);
+	realm->first_resource = EG(regular_list).nNextFreeElement;
+	log_what_destructors_threw();
+	weft_last_error_forget();
+	if (!set_body(body)) {
+		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
+	}
+}
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_begin, 0, 7, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, server, IS_ARRAY, 0)
 	ZEND_ARG_TYPE_INFO(0, query, IS_ARRAY, 0)
@@ -610,53 +706,35 @@ static ZEND_METHOD(Realm, begin)
 	if (!is_inside(ZEND_THIS)) {
 		RETURN_THROWS();
 	}
-	set_superglobal(WEFT_GET, TRACK_VARS_GET, query);
-	set_superglobal(WEFT_POST, TRACK_VARS_POST, form);
-	set_superglobal(WEFT_COOKIE, TRACK_VARS_COOKIE, cookies);
-	set_superglobal(WEFT_SERVER, TRACK_VARS_SERVER, server);
-	set_superglobal(WEFT_FILES, TRACK_VARS_FILES, files);
-	set_superglobal(WEFT_REQUEST, -1, request);
 	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
-	set_boot_functions_aside(realm);
-	begin_headers(200);
-	forget_session();
-	if (realm->booted.are_kept) {
-		weft_settings_restore(&realm->booted);
-	} else {
+	if (!realm->booted.are_kept) {
 		weft_settings_keep(&realm->booted);
 	}
-	if (realm->handlers.are_kept) {
-		weft_handlers_restore(&realm->handlers);
-	} else if (realm->has_begun) {
+	set_boot_functions_aside(realm);
+	if (!realm->handlers.are_kept && realm->has_begun) {
 		weft_handlers_keep(&realm->handlers);
 	}
 	realm->has_begun = true;
-	zval *session = weft_superglobal(WEFT_SESSION);
-	zval_ptr_dtor(session);
-	ZVAL_UNDEF(session);
-	if (SG(rfc1867_uploaded_files) != NULL) {
-		zend_hash_destroy(SG(rfc1867_uploaded_files));
-		FREE_HASHTABLE(SG(rfc1867_uploaded_files));
-		SG(rfc1867_uploaded_files) = NULL;
-	}
-	if (uploads != NULL && zend_hash_num_elements(uploads) != 0) {
-		ALLOC_HASHTABLE(SG(rfc1867_uploaded_files));
-		zend_hash_init(SG(rfc1867_uploaded_files), 8, NULL, ZVAL_PTR_DTOR, 0);
-		zval *path;
-		ZEND_HASH_FOREACH_VAL(uploads, path) {
-			if (Z_TYPE_P(path) == IS_STRING) {
-				zval copy;
-				ZVAL_STR_COPY(&copy, Z_STR_P(path));
-				zend_hash_update(SG(rfc1867_uploaded_files), Z_STR_P(path), &copy);
-			}
-		} ZEND_HASH_FOREACH_END();
-	}
-	log_what_destructors_threw();
-	weft_last_error_forget();
-	if (!set_body(body)) {
-		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
+	put_input(realm, (zval *[]) {query, form, cookies, server, files, request}, uploads, body);
+	begin_headers(200);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_clear, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+
+/* After a request: nothing of it is there for what runs next, even if that is no request. */
+static ZEND_METHOD(Realm, clear)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	if (!is_inside(ZEND_THIS)) {
 		RETURN_THROWS();
 	}
+	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
+	zval none;
+	ZVAL_EMPTY_ARRAY(&none);
+	zval *server = Z_TYPE(realm->booted.server) == IS_ARRAY ? &realm->booted.server : &none;
+	put_input(realm, (zval *[]) {&none, &none, &none, server, &none, &none}, NULL, ZSTR_EMPTY_ALLOC());
+	begin_headers(0);
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, IS_ARRAY, 0)
@@ -688,6 +766,7 @@ static ZEND_METHOD(Realm, keepSettings)
 	ZEND_PARSE_PARAMETERS_NONE();
 	weft_realm *realm = weft_realm_here();
 	if (realm != NULL) {
+		set_boot_functions_aside(realm);
 		weft_settings_keep(&realm->booted);
 	}
 }
@@ -707,6 +786,14 @@ static ZEND_METHOD(Realm, refuseHeadersOutside)
 	}
 }
 
+/* The functions of the engine around it catch what a fatal error unwinds with, because a script that they end has nothing left to run. */
+static void end_after_fatal_error(void)
+{
+	if (CG(unclean_shutdown)) {
+		zend_bailout();
+	}
+}
+
 static ZEND_METHOD(Realm, runShutdownFunctions)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -715,7 +802,9 @@ static ZEND_METHOD(Realm, runShutdownFunctions)
 	}
 	if (BG(user_shutdown_function_names) != NULL) {
 		php_call_shutdown_functions();
+		end_after_fatal_error();
 		php_free_shutdown_functions();
+		end_after_fatal_error();
 	}
 }
 
@@ -750,6 +839,43 @@ static ZEND_METHOD(Realm, hideBuffers)
 	weft_buffers_hide(are_hidden);
 }
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_close_buffers, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, level, IS_LONG, 0)
+	ZEND_ARG_TYPE_INFO(0, areFlushed, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, closeBuffers)
+{
+	zend_long level;
+	bool are_flushed;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_LONG(level)
+		Z_PARAM_BOOL(are_flushed)
+	ZEND_PARSE_PARAMETERS_END();
+	weft_buffers_close((int) level, are_flushed);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_has_tasks, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+static ZEND_METHOD(Realm, taskStarted)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	from_object(Z_OBJ_P(ZEND_THIS))->tasks++;
+}
+
+static ZEND_METHOD(Realm, taskEnded)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	from_object(Z_OBJ_P(ZEND_THIS))->tasks--;
+}
+
+static ZEND_METHOD(Realm, hasTasks)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_BOOL(from_object(Z_OBJ_P(ZEND_THIS))->tasks != 0);
+}
+
 static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, __construct, arginfo_construct, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, isolate, arginfo_isolate, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
@@ -758,10 +884,15 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_ME(Realm, leave, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, begin, arginfo_begin, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, finish, arginfo_finish, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, clear, arginfo_clear, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, taskStarted, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, taskEnded, arginfo_void, ZEND_ACC_PUBLIC)
+	ZEND_ME(Realm, hasTasks, arginfo_has_tasks, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, keepSettings, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, refuseHeadersOutside, arginfo_void, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, runShutdownFunctions, arginfo_void, ZEND_ACC_PUBLIC)
 	ZEND_ME(Realm, hideBuffers, arginfo_hide_buffers, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+	ZEND_ME(Realm, closeBuffers, arginfo_close_buffers, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_ME(Realm, untilExit, arginfo_until_exit, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
 	ZEND_FE_END
 };

@@ -53,6 +53,13 @@ typedef struct {
 	int line;
 } weft_last_error;
 
+/* Where strtok() goes on: a string and a place in it. */
+typedef struct {
+	zend_string *string;
+	char *last;
+	size_t length;
+} weft_strtok;
+
 /* The state of a realm. While it is in place, PHP has the values, and those here are out of date. */
 typedef struct {
 	zval superglobals[WEFT_SUPERGLOBALS];
@@ -86,6 +93,7 @@ typedef struct {
 	/* PHP compiles regular expressions for each of these anew. NULL is C. */
 	zend_string *regex_locale;
 	weft_last_error last_error;
+	weft_strtok strtok;
 	php_ps_globals session;
 } weft_realm_state;
 
@@ -118,6 +126,8 @@ typedef struct {
 	weft_mbstring mbstring;
 	/* $_ENV */
 	zval environment;
+	/* $_SERVER of work that is no request. */
+	zval server;
 } weft_settings;
 
 typedef struct weft_realm {
@@ -127,8 +137,12 @@ typedef struct weft_realm {
 	/* Those in force when the second request began: the first one may be what has booted the application. */
 	weft_handlers handlers;
 	bool has_begun;
+	/* Resources below this number were there before the request. */
+	zend_ulong first_resource;
 	/* Fibers that are in it. */
 	unsigned fibers;
+	/* Tasks that were started in it and have not ended: Weft\Runtime\Internal\Scheduler counts them. */
+	unsigned tasks;
 	/* The level of error_reporting() inside; a fiber has its own. */
 	int error_reporting;
 	zend_object std;

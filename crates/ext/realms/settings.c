@@ -24,6 +24,7 @@ void weft_settings_free(weft_settings *settings)
 		zend_string_release(settings->regex_locale);
 	}
 	zval_ptr_dtor(&settings->environment);
+	zval_ptr_dtor(&settings->server);
 	memset(settings, 0, sizeof(*settings));
 }
 
@@ -39,6 +40,7 @@ void weft_settings_keep(weft_settings *settings)
 	settings->regex_locale = BG(ctype_string) != NULL ? zend_string_copy(BG(ctype_string)) : NULL;
 	settings->mbstring = weft_mbstring_state();
 	ZVAL_COPY_DEREF(&settings->environment, weft_superglobal(WEFT_ENV));
+	ZVAL_COPY_DEREF(&settings->server, weft_superglobal(WEFT_SERVER));
 }
 
 /* NULL if the entry is not in the list. */

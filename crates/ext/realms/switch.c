@@ -264,6 +264,27 @@ static void exchange_last_error(weft_realm_state *left, weft_realm_state *entere
 	}
 }
 
+static weft_strtok take_strtok(void)
+{
+	weft_strtok taken = {BG(strtok_string), BG(strtok_last), BG(strtok_len)};
+	return taken;
+}
+
+static void put_strtok(const weft_strtok *state)
+{
+	BG(strtok_string) = state->string;
+	BG(strtok_last) = state->last;
+	BG(strtok_len) = state->length;
+}
+
+void weft_strtok_forget(void)
+{
+	if (BG(strtok_string) != NULL) {
+		zend_string_release(BG(strtok_string));
+	}
+	put_strtok(&(weft_strtok) {0});
+}
+
 weft_reports weft_reports_stop(void)
 {
 	weft_reports stopped = {.error_reporting = EG(error_reporting), .last_error = take_last_error()};
@@ -310,6 +331,7 @@ static void take_away(weft_realm_state *state)
 	state->timezone = date_globals->timezone;
 	state->locale = weft_locale();
 	state->regex_locale = BG(ctype_string);
+	state->strtok = take_strtok();
 	if (weft_has_sessions()) {
 		MOVE(ps_globals, state->session);
 	}
@@ -340,6 +362,7 @@ static void put_in_place(weft_realm_state *state)
 	BG(user_shutdown_function_names) = state->shutdown_functions;
 	date_globals->timezone = state->timezone;
 	BG(ctype_string) = state->regex_locale;
+	put_strtok(&state->strtok);
 	if (weft_has_sessions()) {
 		MOVE(state->session, ps_globals);
 	}

@@ -78,6 +78,8 @@ void weft_reports_resume(weft_reports *stopped);
 /* error_get_last() returns null. */
 void weft_last_error_forget(void);
 void weft_last_error_free(weft_last_error *error);
+/* strtok() without a new string returns false. */
+void weft_strtok_forget(void);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
 static inline zval *weft_save_handlers(php_ps_globals *session)
@@ -101,6 +103,8 @@ void weft_handlers_free(weft_handlers *handlers);
 
 /* buffers.c: hides the output buffers that are open now from the ob_ functions in this fiber, or shows them again. */
 void weft_buffers_hide(bool is_hidden);
+/* Shows them again and closes those of this fiber above the level that ob_get_level() has returned. */
+void weft_buffers_close(int level, bool are_flushed);
 
 /* exit.c */
 void weft_exit_startup(void);

@@ -26,8 +26,9 @@ final class Form
     /**
      * @param array<array-key, mixed> $values
      * @param list<Upload> $uploads
+     * @param list<Upload|string> $files the uploads, and the names of the file fields without a chosen file, in the order of the form
      */
-    private function __construct(public readonly array $values, public readonly array $uploads)
+    private function __construct(public readonly array $values, public readonly array $uploads, private readonly array $files = [])
     {
     }
 
@@ -42,20 +43,22 @@ final class Form
 
             return new self(self::values($request->body(), 'form'), []);
         }
-        $pairs = $uploads = [];
+        $pairs = $uploads = $files = [];
         /** @var array<string, int|string> $bounds */
         $bounds = \get_object_vars($limits);
-        /** @var list<array{string, string|HttpUpload}> $fields */
+        /** @var list<array{string, string|HttpUpload|null}> $fields */
         $fields = Scheduler::await($request->readForm($bounds, $limits->directory));
         foreach ($fields as [$name, $value]) {
             if ($value instanceof HttpUpload) {
-                $uploads[] = new Upload($value, $name);
+                $uploads[] = $files[] = new Upload($value, $name);
+            } elseif ($value === null) {
+                $files[] = $name;
             } else {
                 $pairs[] = \rawurlencode($name) . '=' . \rawurlencode($value);
             }
         }
 
-        return new self(self::values(\implode('&', $pairs), 'form'), $uploads);
+        return new self(self::values(\implode('&', $pairs), 'form'), $uploads, $files);
     }
 
     /**
@@ -76,16 +79,26 @@ final class Form
         return $values;
     }
 
-    /** @return array<array-key, mixed> of `Upload`, nested as `a[b]` says */
-    public function tree(): array
+    /**
+     * @param bool $withUnchosen whether a field without a chosen file is in it, as null
+     *
+     * @return array<array-key, mixed> of `Upload`, nested as `a[b]` says
+     */
+    public function tree(bool $withUnchosen = false): array
     {
         $pairs = [];
-        foreach ($this->uploads as $index => $upload) {
-            $pairs[] = \rawurlencode($upload->field) . "=$index";
+        foreach ($this->files as $index => $file) {
+            if (!\is_string($file)) {
+                $pairs[] = \rawurlencode($file->field) . "=$index";
+            } elseif ($withUnchosen) {
+                $pairs[] = \rawurlencode($file) . "=$index";
+            }
         }
         $tree = self::values(\implode('&', $pairs), 'form');
-        \array_walk_recursive($tree, function (string &$index): void {
-            $index = $this->uploads[(int) $index];
+        \array_walk_recursive($tree, function (mixed &$index): void {
+            \assert(\is_string($index));
+            $file = $this->files[(int) $index];
+            $index = \is_string($file) ? null : $file;
         });
 
         /** @var array<array-key, mixed> $tree */

@@ -38,7 +38,7 @@ final class RealmBody implements Body
                 }
             });
             if ($hasExited) {
-                $this->borrowed->run(static fn(object $application, Realm $realm): bool => RealmRequest::terminate($realm, $application, static fn(): null => null));
+                $this->borrowed->run(static fn(object $application, Realm $realm): bool => RealmRequest::terminate($realm, $application, null));
                 $this->borrowed->exited();
             }
             $isComplete = true;

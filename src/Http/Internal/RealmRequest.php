@@ -9,6 +9,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Upload;
 use Weft\Native\Realm;
+use Weft\Runtime\Internal\CallScope;
 
 /**
  * A request as PHP's superglobals, and what the application has done to `header()` and its output as a response.
@@ -39,54 +40,76 @@ final class RealmRequest
         $isHandled = false;
         $result = null;
         try {
-            $hasExited = Realm::untilExit(static function () use ($handle, $application, $request, &$result): void {
+            $hasExited = self::untilExit(static function () use ($handle, $application, $request, &$result): void {
                 $result = $handle($application, $request);
             });
             if ($endsHere || $hasExited) {
                 self::shutDown($realm);
             }
-            Realm::hideBuffers(false);
-            while (\ob_get_level() > $level + 1) {
-                \ob_end_flush();
-            }
+            Realm::closeBuffers($level + 1, true);
             $output = (string) \ob_get_clean();
             $isHandled = true;
         } finally {
-            // After an exception the realm is replaced, and nothing else would close its session, whose lock others wait for.
-            $isHandled || self::shutDown($realm);
-            Realm::hideBuffers(false);
-            while (\ob_get_level() > $level) {
-                \ob_end_clean();
+            try {
+                // The lock of the session of a failed request is free before the realm is replaced.
+                $isHandled || self::shutDown($realm);
+            } finally {
+                Realm::closeBuffers($level, false);
             }
         }
+        $response = self::end($realm, $result instanceof Response && !$hasExited ? $result : null, $output);
+        // A streamed body still reads the request.
+        $endsHere && \is_string($response->body) && $realm->clear();
 
-        return [self::end($realm, $result instanceof Response && !$hasExited ? $result : null, $output), $hasExited];
+        return [$response, $hasExited];
     }
 
     /**
-     * Ends a request whose response has been sent: output and header fields are lost, as they are then.
+     * Ends a request whose response has been sent: output and header fields are lost, as they are then. What runs in the realm next finds nothing of it.
      *
      * @template T of object
      *
      * @param T $application
-     * @param \Closure(T): mixed $terminate
+     * @param (\Closure(T): mixed)|null $terminate
      *
      * @return bool whether it has called `exit()`
      */
-    public static function terminate(Realm $realm, object $application, \Closure $terminate): bool
+    public static function terminate(Realm $realm, object $application, ?\Closure $terminate): bool
     {
         $level = \ob_get_level();
         \ob_start();
         Realm::hideBuffers(true);
         try {
-            return Realm::untilExit(static fn(): mixed => $terminate($application));
+            $hasExited = $terminate !== null && self::untilExit(static fn(): mixed => $terminate($application));
         } finally {
-            self::shutDown($realm);
-            Realm::hideBuffers(false);
-            while (\ob_get_level() > $level) {
-                \ob_end_clean();
+            try {
+                self::shutDown($realm);
+            } finally {
+                Realm::closeBuffers($level, false);
             }
         }
+        $realm->clear();
+
+        return $hasExited;
+    }
+
+    /** Runs the shutdown functions of a request and closes its session, as PHP does at the end of a script. */
+    public static function shutDown(Realm $realm): void
+    {
+        try {
+            // An exit() in one of them skips the others.
+            self::untilExit($realm->runShutdownFunctions(...));
+        } finally {
+            if (\session_status() === \PHP_SESSION_ACTIVE) {
+                \session_write_close();
+            }
+        }
+    }
+
+    /** As the native function. The tasks that `$work` has started belong to the request and end with it. */
+    private static function untilExit(\Closure $work): bool
+    {
+        return (bool) CallScope::call(static fn(): bool => Realm::untilExit($work));
     }
 
     /**
@@ -113,33 +136,23 @@ final class RealmRequest
      */
     private static function begin(Realm $realm, Request $request, array $server, array $environment): void
     {
+        // Of work between requests that has not ended it: it is not the session of this one.
+        \session_status() === \PHP_SESSION_ACTIVE && \session_abort();
         $isMultipart = Form::isMultipart($request);
         $form = Form::isForm($request) ? $request->form() : [];
         $uploads = [];
-        $files = $isMultipart ? self::files($request->parsedForm()->tree(), $uploads) : [];
+        $files = $isMultipart ? self::files($request->parsedForm()->tree(withUnchosen: true), $uploads) : [];
         $query = $request->queryParameters();
         $realm->begin(
             \array_replace($environment, ServerParameters::of($request), $server),
             $query,
             $form,
-            $request->cookies(),
+            Cookies::ofPhp($request->header('cookie') ?? ''),
             $files,
             $form === [] ? $query : $form + $query,
             $isMultipart ? '' : $request->body(),
             $uploads,
         );
-    }
-
-    private static function shutDown(Realm $realm): void
-    {
-        try {
-            // An exit() in one of them skips the others.
-            Realm::untilExit($realm->runShutdownFunctions(...));
-        } finally {
-            if (\session_status() === \PHP_SESSION_ACTIVE) {
-                \session_write_close();
-            }
-        }
     }
 
     /** A response that the application has returned is sent last: after `header()` lines and output, with its own status. */
@@ -216,8 +229,8 @@ final class RealmRequest
                 $files[$name][$attribute] = self::attribute($branch, $attribute);
             }
         }
-        \array_walk_recursive($tree, static function (Upload $upload) use (&$paths): void {
-            $paths[] = $upload->path();
+        \array_walk_recursive($tree, static function (?Upload $upload) use (&$paths): void {
+            $upload === null || $paths[] = $upload->path();
         });
 
         return $files;
@@ -227,6 +240,13 @@ final class RealmRequest
     {
         if (\is_array($branch)) {
             return \array_map(static fn(mixed $inner): mixed => self::attribute($inner, $attribute), $branch);
+        }
+        if ($branch === null) {
+            return match ($attribute) {
+                'error' => \UPLOAD_ERR_NO_FILE,
+                'size' => 0,
+                default => '',
+            };
         }
         \assert($branch instanceof Upload);
 

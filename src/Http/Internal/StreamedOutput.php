@@ -38,17 +38,17 @@ final class StreamedOutput
     {
         $output = new self($writer);
         // A buffer of one byte: it calls the function for each piece.
-        \ob_start($output->printed(...), 1);
         $level = \ob_get_level();
+        \ob_start($output->printed(...), 1);
         Realm::hideBuffers(true);
         try {
             $print();
         } finally {
-            Realm::hideBuffers(false);
-            while (\ob_get_level() >= $level) {
-                \ob_end_flush();
+            try {
+                Realm::closeBuffers($level, true);
+            } finally {
+                $output->send();
             }
-            $output->send();
         }
     }
 

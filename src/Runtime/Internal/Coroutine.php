@@ -38,6 +38,8 @@ final class Coroutine implements Task, \Stringable
     public ?object $trace = null;
     /** The realm in which the task runs, also given to the tasks it starts. */
     public ?Native\Realm $realm = null;
+    /** Whether it runs what an application in the realm is lent for, also given to the tasks it starts. The realm counts those. */
+    public bool $isRealmWork = false;
     /** @var array<int, \WeakReference<CompletionListener>> listeners of its end, by object id */
     public array $endings = [];
     /** Seconds of the monotonic clock. */
@@ -281,6 +283,9 @@ final class Coroutine implements Task, \Stringable
     private function settle(TaskState $outcome): void
     {
         $this->outcome = $outcome;
+        if ($this->isRealmWork) {
+            $this->realm?->taskEnded();
+        }
         if ($this->endings) {
             $this->tellEndings();
         }

@@ -43,11 +43,40 @@ final class Output
     {
         $text = '';
         // A task does not see the buffers that all tasks share.
-        while (self::$base !== null && \ob_get_level() > 0) {
-            $text = (string) \ob_get_clean() . $text;
+        while (self::$base !== null && ($level = \ob_get_level()) > 0) {
+            $text = (string) \ob_get_contents() . $text;
+            self::close($level - 1);
+            if (\ob_get_level() === $level) {
+                break;
+            }
         }
 
         return $text;
+    }
+
+    /** The fiber of a task that has ended runs others: they find neither its buffers nor hidden ones. */
+    public static function endTask(): void
+    {
+        if (self::$base === null) {
+            return;
+        }
+        try {
+            self::close(0);
+        } catch (\Throwable) {
+            // Of a callback of a buffer, whose task and output are gone.
+        }
+    }
+
+    /** Discards the buffers above the level. Realms are missing where other extensions have taken the room in fibers. */
+    private static function close(int $level): void
+    {
+        if (\class_exists(Native\Realm::class, false)) {
+            Native\Realm::closeBuffers($level, false);
+
+            return;
+        }
+        while (\ob_get_level() > $level && @\ob_end_clean()) {
+        }
     }
 
     private static function heard(string $text): string

@@ -309,7 +309,11 @@ final class Scheduler
         if ($parent !== null) {
             $task->locals = $parent->locals;
             $task->trace = $parent->trace;
-            $task->realm = $parent->realm;
+            if ($parent->realm !== null) {
+                $task->realm = $parent->realm;
+                $task->isRealmWork = $parent->isRealmWork;
+                $task->isRealmWork && $task->realm->taskStarted();
+            }
         }
 
         return $this->fresh[] = $task;
@@ -632,6 +636,7 @@ final class Scheduler
                     $task->fiber = $fiber;
                     $this->running = $task;
                     $task->realm === null ? $task->run() : self::runInRealm($task, $task->realm);
+                    Output::endTask();
                     if ($this->running !== $task) {
                         self::reportUnwound($task);
                         return;

@@ -32,8 +32,18 @@ pub enum UploadError {
 
 /// One part of a form. Names are what the client sends: any bytes.
 pub enum Field {
-    Value { name: Vec<u8>, value: Vec<u8> },
-    File { name: Vec<u8>, upload: Upload },
+    Value {
+        name: Vec<u8>,
+        value: Vec<u8>,
+    },
+    File {
+        name: Vec<u8>,
+        upload: Upload,
+    },
+    /// A file field without a chosen file.
+    NoFile {
+        name: Vec<u8>,
+    },
 }
 
 /// An uploaded file, deleted when this is dropped.
@@ -231,7 +241,11 @@ impl Form {
             None => {}
             Some(Part::Value { name, value }) => self.fields.push(Field::Value { name, value }),
             // A browser sends this for a file field without a chosen file.
-            Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {}
+            Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {
+                self.fields.push(Field::NoFile {
+                    name: spool.head.name,
+                });
+            }
             Some(Part::File(mut spool)) => {
                 let (file, _) = spool.write(&self.directory).await?;
                 self.fields.push(Field::File {

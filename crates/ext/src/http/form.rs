@@ -94,6 +94,10 @@ fn list(fields: Vec<Field>) -> PhpResult<Zval> {
                 pair.push(binary(&name))?;
                 pair.push(object(HttpUpload { upload })?)?;
             }
+            Field::NoFile { name } => {
+                pair.push(binary(&name))?;
+                pair.push(Zval::null())?;
+            }
         }
         list.push(array_zval(pair))?;
     }
