@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Cli\Internal\ApplicationTemplate;
+use Weft\Cli\NewApplicationException;
 use Weft\Tests\Timing;
 use Weft\Version;
 
@@ -153,6 +154,27 @@ final class NewCommandTest extends TestCase
         self::assertSame(1, $refused->exitCode);
         self::assertSame('mine', \file_get_contents("{$this->directory}/app.php"));
         self::assertCount(3, (array) \scandir($this->directory));
+    }
+
+    public function testAnEmptyNameIsRefused(): void
+    {
+        $this->expectException(NewApplicationException::class);
+        $this->expectExceptionMessage('The name of the directory is empty: nothing was written');
+
+        // Without a template, because files of an empty name would be written to the root directory.
+        (new ApplicationTemplate($this->directory))->writeTo('');
+    }
+
+    public function testTheNextCommandQuotesTheDirectory(): void
+    {
+        \mkdir($this->directory);
+        $name = "{$this->directory}/it's my app";
+
+        self::assertSame(1, \preg_match('/^cd .*$/m', Weft::run(['new', $name])->output, $command));
+        \exec("{$command[0]} && pwd", $output);
+
+        self::assertSame([$name], $output);
+        self::assertStringContainsString("\ncd {$this->directory}/plain\n", Weft::run(['new', "{$this->directory}/plain"])->output);
     }
 
     public function testADirectoryThatCannotBeMadeIsNamed(): void
