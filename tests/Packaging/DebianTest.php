@@ -57,25 +57,40 @@ final class DebianTest extends TestCase
 
     public function testTheInstallerOfAnArchiveLeavesDisabledWhatTheAdministratorHasDisabled(): void
     {
-        $installer = (string) \file_get_contents(self::root() . '/packaging/install');
+        $said = $this->said(<<<'SH'
+            extensions=$(php -n -r 'echo PHP_EXTENSION_DIR;')
+            cp -a $extensions extensions
+            mount --bind extensions $extensions
+            "$installer" "$extension"; shown
+            phpdismod -v $php -s cli weft; shown
+            "$installer" "$extension"; shown
+            "$installer" --remove; shown
+            SH);
 
-        self::assertSame(1, \preg_match_all('/phpenmod (?!-m )-/', $installer . ' phpenmod -v') , 'always as a maintainer');
-        self::assertSame(1, \preg_match_all('/phpdismod (?!-m )-/', $installer . ' phpdismod -v'), 'always as a maintainer');
+        self::assertSame(['20-weft.ini', 'none', 'none', 'none'], \array_values(\preg_grep('/^(none|20-weft\.ini)$/', $said) ?: []));
+        self::assertCount(2, \preg_grep('/^installed /', $said) ?: []);
+        self::assertCount(1, \preg_grep("/^it stays disabled for the command line: phpenmod -v {$this->php} -s cli weft$/", $said) ?: []);
     }
 
     /** @return list<string> */
     private function said(string $commands): array
     {
+        $installer = \escapeshellarg(self::root() . '/packaging/install');
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $loaded);
+        $extension = \escapeshellarg($loaded[0] ?? 'weft.so');
+        $ini = \escapeshellarg(self::root() . '/packaging/weft.ini');
         $script = <<<SH
             set -e
             php={$this->php}
+            installer={$installer}
+            extension={$extension}
             cd {$this->directory}
             cp -a /etc/php etc
             cp -a /var/lib/php/modules modules
             mount --bind etc /etc/php
             mount --bind modules /var/lib/php/modules
             find etc modules -name '*weft*' -delete
-            echo 'extension=weft.so' > etc/\$php/mods-available/weft.ini
+            cp {$ini} etc/\$php/mods-available/weft.ini
             shown() { ls /etc/php/\$php/cli/conf.d | grep weft || echo none; }
             {$commands}
             SH;
