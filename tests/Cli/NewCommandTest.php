@@ -8,7 +8,6 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
 use Weft\Cli\Internal\ApplicationTemplate;
-use Weft\Cli\NewApplicationException;
 use Weft\Tests\Timing;
 use Weft\Version;
 
@@ -178,7 +177,7 @@ final class NewCommandTest extends TestCase
 
     public function testAnEmptyNameIsRefused(): void
     {
-        $this->expectException(NewApplicationException::class);
+        $this->expectException(\Weft\Cli\NewApplicationException::class);
         $this->expectExceptionMessage('The name of the directory is empty: nothing was written');
 
         // Without a template, because files of an empty name would be written to the root directory.

@@ -92,13 +92,7 @@ final class Quantity
         return \is_int($bytes) ? $bytes : throw self::refusal($option, $text, 'at most ' . \PHP_INT_MAX . ' bytes');
     }
 
-    /**
-     * @template T of string|null
-     *
-     * @param T $text
-     *
-     * @return T
-     */
+    /** @return ($text is null ? null : non-empty-string) */
     public static function text(string $option, ?string $text): ?string
     {
         return $text === '' ? throw new InvalidOptionException("--$option is empty") : $text;
