@@ -13,7 +13,8 @@ use Weft\Http\Response;
 $bus = require __DIR__ . '/bus.php';
 $database->execute('CREATE TABLE IF NOT EXISTS greetings (id VARCHAR(32) PRIMARY KEY, text VARCHAR(200) NOT NULL)');
 
-$app = new App();
+// A container has 10 s to stop, and its workers have 8 s (see the Dockerfile).
+$app = new App(grace: 5.0);
 $app->http(getenv('LISTEN') ?: '127.0.0.1:8080')
     ->get('/', static fn(): Response => Response::text("POST /greetings {\"name\": \"Ada\"}, then GET /greetings\n"))
     ->post('/greetings', static function (Request $request) use ($bus): Response {

@@ -36,12 +36,18 @@ final class NewCommand extends Command
         }
         $output->writeln([
             '',
-            "cd $directory",
+            'cd ' . self::quoted($directory),
             self::program() . ' run app.php --watch',
             'curl -i localhost:8080/greetings -d \'{"name": "Ada"}\'',
         ], OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;
+    }
+
+    /** For a shell. */
+    private static function quoted(string $path): string
+    {
+        return \preg_match('{^[\w./][\w./-]*$}D', $path) === 1 ? $path : (\str_starts_with($path, '-') ? '-- ' : '') . \escapeshellarg($path);
     }
 
     /** How the user calls `weft` from the new directory. */

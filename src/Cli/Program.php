@@ -6,6 +6,7 @@ namespace Weft\Cli;
 
 use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\ExceptionInterface as ConsoleException;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -50,18 +51,21 @@ final class Program extends Application
         ]);
     }
 
-    /** Symfony catches exceptions. A mistake in the user's file is an \Error of Weft, whose message says as much. */
+    /**
+     * Symfony catches exceptions, and ends with 1 also where the command line is wrong. A mistake in the user's file is an \Error of Weft,
+     * whose message says as much.
+     */
     public function doRun(InputInterface $input, OutputInterface $output): int
     {
         try {
             return parent::doRun($input, $output);
-        } catch (\Error $error) {
-            if (!$error instanceof WeftException || !$this->areExceptionsCaught()) {
+        } catch (\Error | ConsoleException $error) {
+            if (!$this->areExceptionsCaught() || !$error instanceof WeftException && !$error instanceof ConsoleException) {
                 throw $error;
             }
             $this->renderThrowable($error, $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output);
 
-            return Command::FAILURE;
+            return $error instanceof ConsoleException ? Command::INVALID : Command::FAILURE;
         }
     }
 

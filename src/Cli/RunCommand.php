@@ -94,16 +94,16 @@ final class RunCommand extends Command
             command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$arguments],
             workers: $given('workers') === 'auto' ? (new Processors())->available() : Quantity::positive('workers', $given('workers')),
             maxRequests: Quantity::positive('max-requests', $option('max-requests')),
-            maxMemory: Quantity::bytes('max-memory', $option('max-memory')),
-            maxAge: Quantity::seconds('max-age', $option('max-age')),
+            maxMemory: Quantity::memory('max-memory', $option('max-memory')),
+            maxAge: Quantity::duration('max-age', $option('max-age')),
             hangTimeout: $hang !== null && $hang > 0.0 ? $hang : null,
             blockWarning: $block > 0.0 ? $block : null,
-            startTimeout: Quantity::seconds('start-timeout', $given('start-timeout')),
-            drainTimeout: Quantity::seconds('drain-timeout', $given('drain-timeout')),
+            startTimeout: Quantity::duration('start-timeout', $given('start-timeout')),
+            drainTimeout: Quantity::duration('drain-timeout', $given('drain-timeout')),
             maxCrashes: Quantity::positive('max-crashes', $given('max-crashes')),
             watch: self::watched($input, $file),
-            metrics: $option('metrics'),
-            pidFile: $option('pid-file'),
+            metrics: Quantity::text('metrics', $option('metrics')),
+            pidFile: Quantity::text('pid-file', $option('pid-file')),
             environment: $environment,
             advice: ServingAdvice::of($file),
         );
@@ -116,7 +116,8 @@ final class RunCommand extends Command
         $given = $input->getOption('watch-path');
         $paths = [];
         foreach ($given as $path) {
-            $paths[] = \realpath($path) ?: throw new InvalidOptionException("--watch-path is \"$path\": no such file or directory");
+            // Of an empty path realpath() makes the current directory.
+            $paths[] = \realpath((string) Quantity::text('watch-path', $path)) ?: throw new InvalidOptionException("--watch-path is \"$path\": no such file or directory");
         }
 
         return $input->getOption('watch') ? [self::project($application), ...$paths] : $paths;

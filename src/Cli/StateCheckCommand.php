@@ -6,6 +6,7 @@ namespace Weft\Cli;
 
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidOptionException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -36,7 +37,7 @@ final class StateCheckCommand extends Command
         }
         $repeat = Quantity::positive('repeat', (string) $input->getOption('repeat'));
         if ($repeat < 3) {
-            throw new \InvalidArgumentException("--repeat must be at least 3, because two rounds fill caches; got {$repeat}.");
+            throw new InvalidOptionException("--repeat must be at least 3, because two rounds fill caches; got {$repeat}.");
         }
         $findings = (new StateCheck($file, $input->getOption('path'), $input->getOption('header'), $repeat))->run();
         foreach ($findings as $finding) {

@@ -7,6 +7,7 @@ namespace Weft\Lock;
 use Weft\Lock\Internal\Tables;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Internal\Clock;
 use Weft\Sql\Internal\Schema\Migrator;
 
 /**
@@ -20,12 +21,7 @@ final class SqlStore implements LockStore
 
     public function __construct(private readonly Database $database)
     {
-        // Not the transaction's start time: in PostgreSQL the statement may have waited for another one's row lock.
-        $this->now = match ($database->driver()) {
-            Driver::Postgres => 'extract(epoch FROM clock_timestamp())::float8',
-            Driver::Mysql => '(UNIX_TIMESTAMP(SYSDATE(6)) + 0e0)',
-            Driver::Sqlite => "unixepoch('subsec')",
-        };
+        $this->now = Clock::seconds($database->driver());
     }
 
     public function acquire(string $name, string $owner, float $seconds): ?int

@@ -21,7 +21,9 @@ use Weft\Runtime\Trace;
  * the page about an exception of Weft. Control characters are
  * escaped in both formats, so that a record can neither forge another one nor control a terminal.
  *
- * In the JSON format, a record that is written while a request or message is handled has `trace_id` and `span_id` ({@see Trace}).
+ * In the JSON format, a record has `time`, `level`, `message` and, while a request or message is handled, `trace_id` and `span_id`
+ * ({@see Trace}), then the context. A context key of the same name becomes `context.message` and so on. INF and NAN, which JSON does not
+ * have, are text.
  *
  * Records are bounded: a message to 16 KiB, a value to 8 KiB, a context to 32 KiB and 100 elements per array, a stack to 50 frames, a
  * chain of exceptions to 10. Longer text ends in `… (110000 bytes)`. A placeholder is never replaced by an exception.
@@ -116,7 +118,31 @@ final class StreamLogger extends AbstractLogger
     {
         $text = Message::of($message, $context)->text;
 
-        return self::json(['time' => $time, 'level' => $level, 'message' => $text] + Context::of($context) + self::trace());
+        return self::json(self::merged(['time' => $time, 'level' => $level, 'message' => $text] + self::trace(), Context::of($context)));
+    }
+
+    /**
+     * @param array<string, string> $fields the record's own
+     * @param array<array-key, mixed> $context keys that the record has already are prefixed, unless the value is the same
+     *
+     * @return array<array-key, mixed>
+     */
+    private static function merged(array $fields, array $context): array
+    {
+        $all = $fields;
+        foreach ($context as $key => $value) {
+            if (isset($fields[$key]) && $fields[$key] === $value) {
+                continue;
+            }
+            if (isset($fields[$key])) {
+                do {
+                    $key = "context.{$key}";
+                } while (\array_key_exists($key, $context));
+            }
+            $all[$key] = $value;
+        }
+
+        return $all;
     }
 
     /** @return array<string, string> */

@@ -7,7 +7,8 @@ namespace Weft\Testing;
 use PHPUnit\Framework\Assert;
 
 /**
- * Assertions about the messages of one class: `$bus->assertSent(Ship::class)->once()->with(orderId: '1')`.
+ * Assertions about the messages of one class: `$bus->assertSent(Ship::class)->once()->with(orderId: '1')`. Without a condition,
+ * `$bus->assertSent(Ship::class)` asserts that there is at least one.
  *
  * A failed assertion lists the messages that were sent instead.
  *
@@ -15,6 +16,9 @@ use PHPUnit\Framework\Assert;
  */
 final class MessageAssertions
 {
+    /** Whether a condition was stated, or the messages were taken: then the default, that there is one, does not apply. */
+    private bool $isUsed = false;
+
     /**
      * @internal created by {@see TestBus}
      *
@@ -29,6 +33,12 @@ final class MessageAssertions
         private readonly string $all,
         private readonly string $verb,
     ) {}
+
+    /** `$bus->assertSent(Ship::class);` without a condition asserts that there is a message. */
+    public function __destruct()
+    {
+        $this->isUsed || $this->first();
+    }
 
     /** @return $this */
     public function once(): static
@@ -64,7 +74,10 @@ final class MessageAssertions
         $fitting = \array_values(\array_filter($this->messages, static fn(object $message): bool => self::matches($message, $values)));
         $this->check($fitting !== [], "No {$this->what} that was {$this->verb} has " . self::text($values));
 
-        return new self($this->what, $fitting, $this->all, $this->verb);
+        $further = new self($this->what, $fitting, $this->all, $this->verb);
+        $further->isUsed = true;
+
+        return $further;
     }
 
     /**
@@ -79,9 +92,11 @@ final class MessageAssertions
         return $this->messages[0];
     }
 
-    /** @return list<T> */
+    /** @return list<T> which may be empty */
     public function all(): array
     {
+        $this->isUsed = true;
+
         return $this->messages;
     }
 
@@ -105,6 +120,7 @@ final class MessageAssertions
     /** @return $this */
     private function check(bool $holds, string $message): static
     {
+        $this->isUsed = true;
         Assert::assertTrue($holds, "{$message}. {$this->all}");
 
         return $this;

@@ -236,7 +236,7 @@ final class SchemaTest extends BusTestCase
         $check = static fn(string ...$more): Weft => Weft::run(['schema:check', \dirname(__DIR__) . '/Cli/Fixtures/bus.php', "--lock={$lock}", ...$more]);
         try {
             $missing = $check();
-            self::assertSame(1, $missing->exitCode);
+            self::assertSame(2, $missing->exitCode);
             self::assertMatchesRegularExpression('/There is no lock file .+ Write it\s+with --update/s', $missing->errors);
             self::assertSame("{$lock} written\n", $check('--update')->output);
             $same = $check();

@@ -127,7 +127,7 @@ final class BusCommandsTest extends TestCase
     {
         $weft = Weft::run([$command[0], self::BUS, ...\array_slice($command, 1)]);
 
-        self::assertSame(1, $weft->exitCode, $weft->output);
+        self::assertSame(2, $weft->exitCode, $weft->output);
         // The console breaks lines, within words too.
         self::assertStringContainsString(\str_replace(' ', '', $complaint), (string) \preg_replace('/\s+/', '', $weft->errors));
         self::assertStringNotContainsString('Stack trace', $weft->errors);
@@ -266,7 +266,7 @@ final class BusCommandsTest extends TestCase
         $this->send(['nobody']);
         foreach (['dead:retry', 'dead:delete'] as $command) {
             $weft = Weft::run([$command, self::BUS, 'customers']);
-            self::assertSame(1, $weft->exitCode);
+            self::assertSame(2, $weft->exitCode);
             self::assertStringContainsString('--all', $weft->errors);
         }
     }

@@ -111,6 +111,26 @@ final class NewCommandTest extends TestCase
         self::assertSame((string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'), $shown[1]);
     }
 
+    /** `docker stop` kills the container after 10 s. */
+    public function testWorkersOfTheContainerEndBeforeItIsKilledAndAfterTheirGrace(): void
+    {
+        $steps = (string) \file_get_contents(self::root() . '/examples/starter/Dockerfile');
+        $application = (string) \file_get_contents(self::root() . '/examples/starter/app.php');
+
+        self::assertSame(1, \preg_match('/^CMD .*"--drain-timeout=(\d+)"/m', $steps, $drain));
+        self::assertSame(1, \preg_match('/new App\(grace: ([\d.]+)\)/', $application, $grace));
+        self::assertLessThan(10, (int) $drain[1]);
+        self::assertLessThan((int) $drain[1], (float) $grace[1]);
+    }
+
+    /** A unit without it runs the application as root. */
+    public function testEveryUnitOfSystemdNamesItsUser(): void
+    {
+        foreach (['examples/starter/app.service', 'docs/tutorials/6-deploy.md', 'docs/guides/deploy-systemd.md', 'docs/reference/operations.md'] as $file) {
+            self::assertMatchesRegularExpression('/^\[Service\]\nType=notify\nUser=www-data\n/m', (string) \file_get_contents(self::root() . "/{$file}"), $file);
+        }
+    }
+
     /** php:8.4-cli has neither unzip and git nor ext-zip, and Composer downloads archives. */
     public function testTheDockerfileInstallsWhatComposerUnpacksPackagesWith(): void
     {
@@ -154,6 +174,27 @@ final class NewCommandTest extends TestCase
         self::assertSame(1, $refused->exitCode);
         self::assertSame('mine', \file_get_contents("{$this->directory}/app.php"));
         self::assertCount(3, (array) \scandir($this->directory));
+    }
+
+    public function testAnEmptyNameIsRefused(): void
+    {
+        $this->expectException(\Weft\Cli\NewApplicationException::class);
+        $this->expectExceptionMessage('The name of the directory is empty: nothing was written');
+
+        // Without a template, because files of an empty name would be written to the root directory.
+        (new ApplicationTemplate($this->directory))->writeTo('');
+    }
+
+    public function testTheNextCommandQuotesTheDirectory(): void
+    {
+        \mkdir($this->directory);
+        $name = "{$this->directory}/it's my app";
+
+        self::assertSame(1, \preg_match('/^cd .*$/m', Weft::run(['new', $name])->output, $command));
+        \exec("{$command[0]} && pwd", $output);
+
+        self::assertSame([$name], $output);
+        self::assertStringContainsString("\ncd {$this->directory}/plain\n", Weft::run(['new', "{$this->directory}/plain"])->output);
     }
 
     public function testADirectoryThatCannotBeMadeIsNamed(): void

@@ -29,10 +29,17 @@ final class OptionsTest extends TestCase
         yield 'memory' => ['--max-memory=256X', '--max-memory is "256X": it must be a number of bytes, optionally with K, M or G, such as 256M'];
         yield 'more memory than an integer has' => ['--max-memory=9999999999G', '--max-memory is "9999999999G": it must be at most 9223372036854775807 bytes'];
         yield 'more requests than an integer has' => ['--max-requests=9223372036854775808', '--max-requests is "9223372036854775808": it must be at most 9223372036854775807'];
-        yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds, at least 0'];
+        yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds above 0'];
+        yield 'no age' => ['--max-age=0', '--max-age is "0": it must be a number of seconds above 0'];
+        yield 'no time to start' => ['--start-timeout=0.0', '--start-timeout is "0.0": it must be a number of seconds above 0'];
+        yield 'no time to drain' => ['--drain-timeout=0', '--drain-timeout is "0": it must be a number of seconds above 0'];
+        yield 'less memory than PHP has' => ['--max-memory=1M', '--max-memory is "1M": it must be at least 16M, because PHP without an application needs more'];
         yield 'hang' => ['--hang-timeout=-2', '--hang-timeout is "-2": it must be a number of seconds, at least 0'];
         yield 'log' => ['--log=xml', '--log is "xml": it must be text or json'];
         yield 'watch' => ['--watch-path=/nowhere', '--watch-path is "/nowhere": no such file or directory'];
+        yield 'watch nothing' => ['--watch-path=', '--watch-path is empty'];
+        yield 'no PID file' => ['--pid-file=', '--pid-file is empty'];
+        yield 'no address' => ['--metrics=', '--metrics is empty'];
     }
 
     /** @dataProvider badVariables */

@@ -134,8 +134,34 @@ final class ProgramTest extends TestCase
     {
         $weft = Weft::run(['frobnicate']);
 
-        self::assertSame(1, $weft->exitCode);
+        self::assertSame(2, $weft->exitCode);
         self::assertStringContainsString('Command "frobnicate" is not defined.', $weft->errors);
+    }
+
+    /**
+     * @dataProvider wrongCommandLines
+     *
+     * @param list<string> $arguments
+     */
+    #[DataProvider('wrongCommandLines')]
+    public function testAWrongCommandLineEndsWithTwo(array $arguments, string $complaint): void
+    {
+        $weft = Weft::run($arguments);
+
+        self::assertSame(2, $weft->exitCode, $weft->errors);
+        // The console breaks lines.
+        self::assertStringContainsString($complaint, (string) \preg_replace('/\s+/', ' ', $weft->errors));
+        self::assertStringNotContainsString('Stack trace', $weft->errors);
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function wrongCommandLines(): iterable
+    {
+        yield 'an unknown option' => [['run', __FILE__, '--nosuch'], 'The "--nosuch" option does not exist.'];
+        yield 'a missing argument' => [['run'], 'Not enough arguments (missing: "application").'];
+        yield 'a missing value' => [['run', __FILE__, '--workers'], 'The "--workers" option requires a value.'];
+        yield 'too many arguments' => [['doctor', 'now'], 'No arguments expected'];
+        yield 'a number out of its bounds' => [['state:check', __FILE__, '--repeat=1'], '--repeat must be at least 3'];
     }
 
     public function testASourceCheckoutFindsItsOwnExtension(): void

@@ -46,7 +46,7 @@ final class RoutesTest extends TestCase
         $two = $this->program("\$app = new Weft\\App(); \$app->http('127.0.0.1:1')->get('/a', static fn() => null); \$app->http('127.0.0.1:2')->get('/b', static fn() => null); \$app->run();");
 
         $refused = Weft::run(['openapi', $two]);
-        self::assertSame(1, $refused->exitCode);
+        self::assertSame(2, $refused->exitCode);
         self::assertMatchesRegularExpression('{127\.0\.0\.1:1,\s+127\.0\.0\.1:2}', $refused->errors);
         $document = json_decode(Weft::run(['openapi', $two, '--address=127.0.0.1:2'])->output, true, flags: JSON_THROW_ON_ERROR);
         self::assertSame(['/b'], array_keys($document['paths']));

@@ -114,6 +114,34 @@ final class SetupTest extends TestCase
         self::assertStringContainsString('A file is needed, except with --sql and --driver.', Weft::run(['setup', '--check'])->errors);
     }
 
+    /**
+     * @dataProvider optionsWithoutEffect
+     *
+     * @param list<string> $arguments
+     */
+    #[DataProvider('optionsWithoutEffect')]
+    public function testWhatWouldHaveNoEffectIsRefused(array $arguments, string $complaint): void
+    {
+        \file_put_contents("{$this->directory}/database.php", '<?php return static fn() => Weft\Sql\Database::connect("sqlite::memory:");');
+
+        $weft = Weft::run(['setup', ...\str_replace('database.php', "{$this->directory}/database.php", $arguments)]);
+
+        self::assertSame([2, ''], [$weft->exitCode, $weft->output], $weft->errors);
+        // The console breaks lines anywhere.
+        self::assertStringContainsString(\str_replace(' ', '', $complaint), (string) \preg_replace('/\s+/', '', $weft->errors));
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function optionsWithoutEffect(): iterable
+    {
+        yield 'queues of a database' => [['database.php', 'orders'], 'database.php returns a Weft\Sql\Database, which has no queues: give a file that returns a Weft\Bus\Bus.'];
+        yield 'queues and a check of tables' => [[self::BUS, 'orders', '--check'], '--check is about tables only: do not name queues.'];
+        yield 'queues and SQL' => [[self::BUS, 'orders', '--sql'], '--sql is about tables only: do not name queues.'];
+        yield 'queues and a contraction' => [[self::BUS, 'orders', '--contract'], '--contract is about tables only: do not name queues.'];
+        yield 'a release and a database' => [['database.php', '--from=0.1'], '--from goes with --driver: a database is asked for the version of its tables.'];
+        yield 'a check of a contraction' => [['database.php', '--contract', '--check'], '--contract and --check cannot be given together; --contract --dry-run says what it would remove.'];
+    }
+
     private function useTestDatabase(): void
     {
         \putenv('WEFT_TEST_FILE=' . \substr($this->databaseDsn('sqlite'), \strlen('sqlite://')));

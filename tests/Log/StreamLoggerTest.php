@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
+use Weft\Runtime\Trace;
 
 use function Weft\async;
 use function Weft\run;
@@ -240,6 +241,40 @@ final class StreamLoggerTest extends TestCase
         self::assertSame(1, substr_count($record, "\n"));
         $fields = json_decode($record, true, flags: JSON_THROW_ON_ERROR);
         self::assertSame(["\u{9b}\x7f", 'LogicException', 'c'], [$fields['value'], $fields['exception']['class'], $fields['exception']['message']]);
+    }
+
+    public function testAContextKeyWithTheNameOfAFieldOfTheRecordIsKept(): void
+    {
+        $record = self::logged(Format::Json, 'upstream failed', ['message' => 'invalid token', 'level' => 7, 'time' => 12.5, 'context.time' => 'too', 'trace_id' => 'none is known']);
+
+        $fields = json_decode($record, true, flags: JSON_THROW_ON_ERROR);
+        self::assertSame(['info', 'upstream failed'], [$fields['level'], $fields['message']]);
+        self::assertMatchesRegularExpression('/^\d{4}-\d\d-\d\dT/', $fields['time']);
+        unset($fields['time'], $fields['level'], $fields['message']);
+        self::assertSame(
+            ['context.message' => 'invalid token', 'context.level' => 7, 'context.context.time' => 12.5, 'context.time' => 'too', 'trace_id' => 'none is known'],
+            $fields,
+        );
+    }
+
+    public function testATraceIdOfTheContextDoesNotReplaceTheOneOfTheRequest(): void
+    {
+        $fields = [];
+        run(static function () use (&$fields): void {
+            Trace::continue('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01')->run(static function () use (&$fields): void {
+                $fields = json_decode(self::logged(Format::Json, 'handled', ['trace_id' => 'from the client', 'span_id' => Trace::current()?->spanId()]), true, flags: JSON_THROW_ON_ERROR);
+            });
+        });
+
+        self::assertSame(['4bf92f3577b34da6a3ce929d0e0e4736', 'from the client'], [$fields['trace_id'], $fields['context.trace_id']]);
+        self::assertArrayNotHasKey('context.span_id', $fields, 'the same id is not repeated');
+    }
+
+    /** @dataProvider formats */
+    #[DataProvider('formats')]
+    public function testNumbersThatJsonDoesNotHaveAreText(Format $format): void
+    {
+        self::assertStringContainsString('"a":"INF","b":"-INF","c":["NAN"],"d":1.5', self::logged($format, 'ratios', ['a' => INF, 'b' => -INF, 'c' => [NAN], 'd' => 1.5]));
     }
 
     public function testPlaceholdersAreFilledAndTheRestFollows(): void

@@ -180,6 +180,12 @@ final class TestBusTest extends TestCase
             'No ' . CustomerStored::class . ' that was sent has id "8"' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->with(id: '8'),
             'to be sent 2 times, but it was once' => static fn(TestBus $bus) => $bus->assertSent(StoreCustomer::class)->times(2),
             'to be sent, but it was not' => static fn(TestBus $bus) => $bus->assertSent(ForgetCustomer::class)->first(),
+            'Expected ' . ForgetCustomer::class . ' to be sent, but it was not' => static function (TestBus $bus): void {
+                $bus->assertSent(ForgetCustomer::class);
+            },
+            'Expected ' . StoreCustomer::class . ' to be dead-lettered, but it was not. There are no dead letters.' => static function (TestBus $bus): void {
+                $bus->assertDeadLettered(StoreCustomer::class);
+            },
             'to be dead-lettered once, but it was never. There are no dead letters.' => static fn(TestBus $bus) => $bus->assertDeadLettered(StoreCustomer::class)->once(),
         ];
         foreach ($cases as $message => $expectation) {

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Cli\Bus;
 
 use Symfony\Component\Console\Command\Command;
-use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Formatter\OutputFormatter;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\App;
 use Weft\Bus\Bus;
+use Weft\Cli\ApplicationFileException;
 use Weft\Internal\Inspection;
 use Weft\Internal\Printable;
 
@@ -55,17 +55,21 @@ abstract class BusCommand extends Command
      *
      * @return T
      *
-     * @throws InvalidArgumentException it is of none of the classes
+     * @throws ApplicationFileException there is no such file, or the value is of none of the classes
      */
     public static function evaluate(string $file, string ...$expected): object
     {
-        [$returned, $app] = Inspection::load($file);
+        try {
+            [$returned, $app] = Inspection::load($file);
+        } catch (\InvalidArgumentException $error) {
+            throw new ApplicationFileException($error->getMessage(), previous: $error);
+        }
         foreach ($expected as $class) {
             if ($returned instanceof $class) {
                 return $returned;
             }
         }
-        throw new InvalidArgumentException($app !== null || $returned instanceof App
+        throw new ApplicationFileException($app !== null || $returned instanceof App
             ? "{$file} runs a " . App::class . ': give the file that returns its bus.'
             : "{$file} must return a " . \implode(', a ', $expected) . ' or a closure that makes one, it returned ' . Inspection::describe($returned) . '.');
     }

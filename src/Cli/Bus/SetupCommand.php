@@ -49,8 +49,19 @@ final class SetupCommand extends Command
         if (\count(\array_filter(['dry-run', 'check', 'sql'], static fn(string $option): bool => $input->getOption($option) === true)) > 1) {
             throw new InvalidArgumentException('Only one of --dry-run, --check and --sql can be given.');
         }
+        if ($input->getOption('contract') && $input->getOption('check')) {
+            throw new InvalidArgumentException('--contract and --check cannot be given together; --contract --dry-run says what it would remove.');
+        }
         if ($input->getOption('driver') !== null) {
             return $this->script($input, $output);
+        }
+        if ($input->getOption('from') !== null) {
+            throw new InvalidArgumentException('--from goes with --driver: a database is asked for the version of its tables.');
+        }
+        foreach ($input->getArgument('queues') === [] ? [] : ['check', 'sql', 'contract'] as $option) {
+            if ($input->getOption($option)) {
+                throw new InvalidArgumentException("--{$option} is about tables only: do not name queues.");
+            }
         }
         $file = $input->getArgument('file') ?? throw new InvalidArgumentException('A file is needed, except with --sql and --driver.');
 
@@ -58,6 +69,10 @@ final class SetupCommand extends Command
             Migrator::pause();
             $made = BusCommand::evaluate($file, Bus::class, Database::class);
             try {
+                if ($made instanceof Database && $input->getArgument('queues') !== []) {
+                    throw new InvalidArgumentException("{$file} returns a " . Database::class . ', which has no queues: give a file that returns a ' . Bus::class . '.');
+                }
+
                 return $this->tables($made, $input, $output) | ($made instanceof Bus ? $this->queues($made, $input, $output) : self::SUCCESS);
             } finally {
                 $made->close();
@@ -110,9 +125,6 @@ final class SetupCommand extends Command
 
     private function queues(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        if ($input->getOption('check') || $input->getOption('sql') || $input->getOption('contract')) {
-            return self::SUCCESS;
-        }
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {

@@ -25,10 +25,13 @@ final class ApplicationTemplate
     /**
      * @return list<string> the files, relative to the directory
      *
-     * @throws NewApplicationException the directory is not empty or cannot be written
+     * @throws NewApplicationException the directory has no name, is not empty or cannot be written
      */
     public function writeTo(string $directory): array
     {
+        if ($directory === '') {
+            throw new NewApplicationException('The name of the directory is empty: nothing was written');
+        }
         $source = "{$this->library}/examples/starter";
         if (!\is_dir($source)) {
             throw new NewApplicationException("This installation of Weft has no template: $source does not exist");

@@ -8,6 +8,7 @@ use Weft\Http\Internal\SessionTables;
 use Weft\Http\SessionStore;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Internal\Clock;
 use Weft\Sql\Internal\Schema\Migrator;
 
 /** Sessions in the table `weft_sessions`, which is created if it is missing. They expire by the database's clock. */
@@ -18,11 +19,7 @@ final class SqlStore implements SessionStore
 
     public function __construct(private readonly Database $database)
     {
-        $this->now = match ($database->driver()) {
-            Driver::Postgres => 'extract(epoch FROM clock_timestamp())::float8',
-            Driver::Mysql => '(UNIX_TIMESTAMP(SYSDATE(6)) + 0e0)',
-            Driver::Sqlite => "unixepoch('subsec')",
-        };
+        $this->now = Clock::seconds($database->driver());
     }
 
     public function read(string $id): ?StoredSession

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Clock;
 
 /**
  * Differences between the SQL of the databases.
@@ -114,11 +115,7 @@ final class Dialect
     /** An expression for the current time, not that of the start of the transaction. */
     public function microseconds(): string
     {
-        return match ($this->driver) {
-            self::POSTGRES => '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint',
-            self::SQLITE => "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
-            default => 'CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)',
-        };
+        return Clock::microseconds($this->database->driver());
     }
 
     /**

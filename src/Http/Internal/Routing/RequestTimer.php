@@ -9,7 +9,8 @@ use Weft\Native;
 use Weft\Native\Histogram;
 
 /**
- * Measures the duration of the requests of a route. The extension takes the time; without a metrics endpoint nothing is measured.
+ * Measures the duration of the requests of a route. The extension takes the time; a program with neither a supervisor nor a metrics
+ * endpoint measures nothing.
  *
  * @internal
  */
