@@ -169,12 +169,16 @@ final class Supervisor
     /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}|array{'changes lost'} $event as {@see Native\Supervisor::wait()} returns it */
     private function handle(array $event, float $now): void
     {
+        if ($event[0] === 'changes lost') {
+            $this->handleLostChanges($now);
+
+            return;
+        }
         match ($event[0]) {
             'signal' => $this->handleSignal(Signal::from((int) $event[1]), $now),
             'exited' => $this->handleExit($event[1], $event[2], $event[3], $now),
             'message' => $this->handleMessage($event[1], $event[2], $now),
             'changed' => $this->handleChange($event[1], $now),
-            'changes lost' => $this->handleLostChanges($now),
         };
     }
 

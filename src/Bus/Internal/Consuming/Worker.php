@@ -388,10 +388,12 @@ final class Worker
         $this->isOver = true;
         // In a task of its own: stopping contacts the broker and may block, and a signal without a listener ends the process. Where a control
         // group is stopped, a worker of a supervisor gets the same signal twice.
-        Native\supervised() || async(function (): void {
-            signal(self::SIGTERM, self::SIGINT);
-            $this->force();
-        });
+        if (!Native\supervised()) {
+            async(function (): void {
+                signal(self::SIGTERM, self::SIGINT);
+                $this->force();
+            });
+        }
         $this->finishWithin(null);
         $this->stop();
     }
