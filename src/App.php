@@ -37,8 +37,8 @@ use Weft\Workers\Worker;
  * ```
  *
  * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. Work that is
- * unfinished at the end of the grace period is cancelled. A second signal ends the process at once. If a server, a consumer or a background
- * task fails for good, the application ends with that failure.
+ * unfinished at the end of the grace period is cancelled. A second signal ends a process without supervisor at once. If a server, a consumer or a
+ * background task fails for good, the application ends with that failure.
  */
 final class App
 {

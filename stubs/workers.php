@@ -7,7 +7,7 @@ namespace Weft\Native;
 /**
  * Starts workers, holds their listening sockets and hears of what happens to them. Needs no event loop, and starts none.
  *
- * While one exists SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGQUIT and SIGUSR1 are blocked and arrive as events.
+ * While one exists SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 are blocked and arrive as events.
  */
 final class Supervisor
 {
@@ -37,8 +37,8 @@ final class Supervisor
     /**
      * Waits until something happens, or `$timeout` seconds. What a worker said comes before its end.
      *
-     * @return list<array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}>
-     *     a signal; the pid that ended with its exit code or signal; the pid and the JSON object it said; a path
+     * @return list<array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}|array{'changes lost'}>
+     *     a signal; the pid that ended with its exit code or signal; the pid and the JSON object it said; a path; more changes of files than could be queued
      *
      * @throws \Weft\Workers\SupervisorException
      */
@@ -57,6 +57,15 @@ final class Supervisor
      * @throws \Weft\Workers\SupervisorException
      */
     public function watch(string $directory): void
+    {
+    }
+
+    /**
+     * Closes the listening sockets that none of these workers has asked for.
+     *
+     * @param list<int> $pids
+     */
+    public function closeListenersExceptOf(array $pids): void
     {
     }
 
@@ -88,7 +97,11 @@ function supervised(): bool
 {
 }
 
-/** Sends a JSON object to the supervisor; without one nothing happens. */
+/**
+ * Sends a JSON object to the supervisor; without one nothing happens.
+ *
+ * @throws \Weft\Workers\SupervisorException the object is longer than 128 KiB
+ */
 function tellSupervisor(string $message): void
 {
 }

@@ -213,7 +213,8 @@ final class Bus
 
     /**
      * Declares the queue and handles its messages until {@see stop()}, SIGTERM or SIGINT. Handlers in flight then finish and are
-     * acknowledged; a second signal cancels them and requeues their messages. Outside of `Weft\run()` the call runs an event loop.
+     * acknowledged; without a supervisor, a second signal cancels them and requeues their messages. Outside of `Weft\run()` the call
+     * runs an event loop.
      *
      * A message whose handler throws is retried or moved to the dead-letter queue with the error. So is a message that cannot be decoded
      * or has no handler. Other messages are not affected.

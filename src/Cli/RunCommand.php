@@ -46,7 +46,7 @@ final class RunCommand extends Command
             ->addOption('metrics', null, InputOption::VALUE_REQUIRED, 'Serve /metrics, /ready and /live on this address, such as 127.0.0.1:9464')
             ->addOption('pid-file', null, InputOption::VALUE_REQUIRED, 'Write the supervisor\'s pid to this file')
             ->addOption('log', null, InputOption::VALUE_REQUIRED, 'text or json [default: WEFT_LOG, otherwise text]')
-            ->setHelp('Signals: SIGTERM and SIGINT stop gracefully, a second one kills; SIGHUP reloads; SIGUSR1 logs the workers. Details: docs/reference/operations.md.');
+            ->setHelp('Signals: SIGTERM and SIGINT stop gracefully, a second one kills; SIGHUP and SIGUSR2 reload; SIGUSR1 logs the workers. Details: docs/reference/operations.md.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

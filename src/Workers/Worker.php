@@ -13,6 +13,8 @@ final class Worker
 {
     /** Seconds between two reports of a draining worker. */
     private const REPORT_EVERY = 1.0;
+    /** Bytes of a task in a report: 20 of them, each byte escaped as six, fit a message of 128 KiB. */
+    private const MAX_TASK_BYTES = 1000;
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
@@ -43,7 +45,7 @@ final class Worker
 
     /**
      * Reports that this worker is ready, waits for the signal to stop, and starts to drain. The caller finishes what still runs then;
-     * a second signal of the same kind ends the process. Call it inside `Weft\run()`.
+     * a second signal of the same kind ends a process without supervisor. Call it inside `Weft\run()`.
      *
      * @return int the signal: SIGTERM from the supervisor, SIGINT from a terminal where there is none
      */
@@ -123,10 +125,17 @@ final class Worker
             \Weft\delay(0.001);
             while (true) {
                 $running = \array_filter(\Weft\tasks(), static fn(TaskInfo $task): bool => !\in_array($task->id, $ignored, true));
-                self::send(['type' => 'draining', 'tasks' => \array_map(\strval(...), \array_slice(\array_values($running), 0, 20))]);
+                self::send(['type' => 'draining', 'tasks' => \array_map(self::summary(...), \array_slice(\array_values($running), 0, 20))]);
                 \Weft\delay(self::REPORT_EVERY);
             }
         });
+    }
+
+    private static function summary(TaskInfo $task): string
+    {
+        $text = (string) $task;
+
+        return \strlen($text) <= self::MAX_TASK_BYTES ? $text : \substr($text, 0, self::MAX_TASK_BYTES) . '…';
     }
 
     /** @param array<string, mixed> $message */

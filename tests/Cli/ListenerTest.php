@@ -30,6 +30,21 @@ final class ListenerTest extends TestCase
         self::assertStringStartsWith('HTTP/1.1 200 OK', (string) \stream_get_contents($connection));
     }
 
+    public function testAnAddressThatNewCodeDoesNotUseIsClosedAfterTheReload(): void
+    {
+        [$old, $new] = [self::freeAddress(), self::freeAddress()];
+        $app = self::server($old);
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        self::assertSame('1', self::get($old));
+        \file_put_contents($app->file, \str_replace($old, $new, (string) \file_get_contents($app->file)));
+        $run->signal(\SIGHUP);
+        $run->wait('reload finished');
+
+        self::assertSame('1', self::get($new));
+        self::assertFalse(@\stream_socket_client("tcp://$old"));
+    }
+
     public function testAllWorkersServeTheSameAddress(): void
     {
         $address = self::freeAddress();

@@ -106,6 +106,22 @@ final class RunTest extends TestCase
         self::assertCount(0, $run->all('is started again'), $run->messages());
     }
 
+    public function testAnAddressInUseIsTriedAgainWhileSourcesAreWatched(): void
+    {
+        $other = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($other);
+        $address = \stream_socket_get_name($other, false);
+        $app = new Application("\$app = new Weft\\App(); \$app->http('$address'); \$app->run();");
+        $run = new Supervised($app->file, ['--watch']);
+        $run->wait('is started again');
+        $app->write('Worker::untilStopped();');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('giving up'), $run->messages());
+    }
+
     public function testAnAddressInUseDoesNotEndWorkersThatServe(): void
     {
         $other = \stream_socket_server('tcp://127.0.0.1:0');
@@ -264,6 +280,89 @@ final class RunTest extends TestCase
         self::assertSame(0, $run->end());
     }
 
+    /** The signal by which PHP-FPM reloads. */
+    public function testSigusr2ReloadsToo(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGUSR2);
+
+        self::assertSame('reload: SIGUSR2', $run->wait('reload')['message']);
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testAReloadIsFinishedHoweverLongTheNamesOfTheTasksAreThatStillRun(): void
+    {
+        // Each byte is six in JSON: the longest that a report can be.
+        $app = new Application('
+            for ($i = 0; $i < 25; $i++) { async(fn() => Handler::waitsFor("go"))->named("tenant " . str_repeat("\x01", 20_000)); }
+            Worker::untilStopped();');
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGHUP);
+
+        $run->wait('reload finished');
+        \touch("$app->directory/go");
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testAWorkerThatCrashesWhileItsSuccessorStartsHasCrashed(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--metrics=127.0.0.1:0']);
+        $metrics = $run->wait('metrics')['address'];
+        $old = $run->wait('is ready')['pid'];
+        $app->write('Handler::waitsFor("go"); Worker::untilStopped();');
+        $run->signal(\SIGHUP);
+        $run->wait('started');
+        \posix_kill($old, \SIGKILL);
+
+        self::assertStringEndsWith(': crash', $run->wait("(pid $old) ended with SIGKILL")['message']);
+        \touch("$app->directory/go");
+        $run->wait('reload finished');
+        self::assertStringContainsString('weft_worker_exits_total{reason="crash"} 1', (string) \file_get_contents("http://$metrics/metrics"));
+        self::assertSame([], $run->all('is started again'), $run->messages());
+    }
+
+    public function testAChangedFileIsNoLabelOfMetrics(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--watch', '--metrics=127.0.0.1:0']);
+        $metrics = $run->wait('metrics')['address'];
+        $run->wait('is ready');
+        \file_put_contents($app->file, '// changed', \FILE_APPEND);
+        $run->wait('ended with exit code 0');
+
+        $counts = static fn(): bool => \str_contains((string) \file_get_contents("http://$metrics/metrics"), 'weft_worker_exits_total{reason="changed"} 1');
+        Timing::until($counts, 'the end is counted without the name of the file');
+    }
+
+    public function testASupervisorWhoseParentIgnoresSigchldRestartsItsWorkers(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, through: ['env', '--ignore-signal=CHLD']);
+        $worker = $run->wait('is ready')['pid'];
+        self::assertSame(0, self::ignored($worker) & 1 << (\SIGCHLD - 1), 'programs of the worker are waited for');
+        \posix_kill($worker, \SIGKILL);
+        $run->wait('ended with SIGKILL');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+    }
+
+    /** The signals that a process ignores, as a mask. */
+    private static function ignored(int $pid): int
+    {
+        self::assertSame(1, \preg_match('/^SigIgn:\s+([0-9a-f]+)$/m', (string) \file_get_contents("/proc/$pid/status"), $found));
+
+        return (int) \hexdec($found[1]);
+    }
+
     public function testCodeThatDoesNotStartLeavesTheOldWorkersInPlace(): void
     {
         $app = Application::idle();
@@ -306,7 +405,7 @@ final class RunTest extends TestCase
             $another->end();
             $app->write($version($number));
             $saved = \hrtime(true);
-            self::assertSame("reload: $app->file has changed", $run->wait('reload: ')['message']);
+            self::assertSame("reload: changed: $app->file", $run->wait('reload: ')['message']);
             while (\file_get_contents("http://$address/") !== (string) $number) {
                 self::assertLessThan(60e9, \hrtime(true) - $saved, $run->messages());
             }
@@ -335,7 +434,7 @@ final class RunTest extends TestCase
             $run->wait('is ready');
             $project->write('');
 
-            self::assertSame("reload: $project->file has changed", $run->wait('reload')['message']);
+            self::assertSame("reload: changed: $project->file", $run->wait('reload')['message']);
             $run->signal(\SIGQUIT);
             $run->end();
         } finally {
@@ -361,7 +460,7 @@ final class RunTest extends TestCase
             $run->signal(\SIGTERM);
 
             self::assertSame(0, $run->end());
-            self::assertSame(["reload: $file has changed"], $run->all('reload: '));
+            self::assertSame(["reload: changed: $file"], $run->all('reload: '));
         } finally {
             \exec('rm -rf ' . \escapeshellarg("$app->directory/settings"));
         }
@@ -394,7 +493,7 @@ final class RunTest extends TestCase
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
+        self::assertSame(["reload: changed: $app->file"], $run->all('reload: '));
     }
 
     public function testADirectoryThatArrivesOrGoesWithSourceFilesTriggersAReload(): void
@@ -408,7 +507,7 @@ final class RunTest extends TestCase
             $run->wait('is ready');
             foreach (['arrives' => ["$app->directory/.new", $source], 'goes' => [$source, "$app->directory/.old"]] as $what => [$from, $to]) {
                 \rename($from, $to);
-                self::assertSame("reload: $source has changed", $run->wait('reload: ')['message'], $what);
+                self::assertSame("reload: changed: $source", $run->wait('reload: ')['message'], $what);
                 $run->wait('reload finished');
             }
         } finally {
@@ -431,7 +530,7 @@ final class RunTest extends TestCase
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
+        self::assertSame(["reload: changed: $app->file"], $run->all('reload: '));
     }
 
     public function testADirectoryThatCannotBeReadIsNamedAndTheOthersAreWatched(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Timing;
 
 final class StopTest extends TestCase
 {
@@ -43,7 +44,47 @@ final class StopTest extends TestCase
         $run->signal(\SIGTERM);
 
         self::assertMatchesRegularExpression('/did not end within 0\.5 s and is killed, still running:\n#\d+ /', $run->wait('is killed')['message']);
-        self::assertSame(0, $run->end());
+        self::assertSame(1, $run->end());
+    }
+
+    public function testAWorkerThatCrashesBySignalWhileItStopsIsAFailureOfTheSupervisor(): void
+    {
+        $app = new Application('Worker::untilStopped(); posix_kill(getmypid(), SIGSEGV);');
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertStringContainsString('ended with SIGSEGV', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end(), $run->messages());
+    }
+
+    public function testAWorkerThatIsStoppedBeforeItIsReadyIsNoFailureOfTheSupervisor(): void
+    {
+        $app = new Application('touch(__DIR__ . "/runs"); delay(600.0);');
+        $run = new Supervised($app->file);
+        Timing::until(static fn(): bool => \is_file("$app->directory/runs"), 'the worker runs');
+        $run->signal(\SIGTERM);
+
+        self::assertStringContainsString('ended with SIGTERM', $run->wait('ended with')['message']);
+        self::assertSame(0, $run->end(), $run->messages());
+    }
+
+    /** As where a control group is stopped: all of its processes get the signal, and the workers the supervisor's as well. */
+    public function testAWorkerThatDrainsIgnoresFurtherSignalsToStop(): void
+    {
+        $app = new Application('async(Handler::waitsFor(...), "go"); Worker::untilStopped();');
+        $run = new Supervised($app->file);
+        $worker = $run->wait('is ready')['pid'];
+        \posix_kill($worker, \SIGINT);
+        $run->wait('drains');
+        \posix_kill($worker, \SIGINT);
+        \posix_kill($worker, \SIGTERM);
+        $run->signal(\SIGTERM);
+        $run->wait('drains');
+        \touch("$app->directory/go");
+
+        self::assertStringContainsString('ended with exit code 0', $run->wait('ended with')['message']);
+        self::assertSame(0, $run->end(), $run->messages());
     }
 
     public function testAWorkerThatFailsWhileItStopsIsAFailureOfTheSupervisor(): void
@@ -81,6 +122,26 @@ final class StopTest extends TestCase
             \usleep(5000);
         }
         self::assertFalse(\posix_kill($worker, 0));
+    }
+
+    /** The kernel sends no signal at the death of the parent to a program that has gained capabilities. */
+    public function testWorkersWithFileCapabilitiesEndWhenTheirSupervisorIsKilled(): void
+    {
+        $app = Application::idle();
+        $php = "$app->directory/php";
+        \copy(\PHP_BINARY, $php);
+        \chmod($php, 0o755);
+        \exec('setcap cap_net_bind_service=+ep ' . \escapeshellarg($php) . ' 2>/dev/null', result_code: $refused);
+        if ($refused !== 0 || \posix_getuid() !== 0) {
+            self::markTestSkipped('Capabilities of a file are set by root');
+        }
+        $other = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'sh', '-c', 'shift && exec "$0" "$@"', $php];
+        $run = new Supervised($app->file, through: $other);
+        $worker = $run->wait('is ready')['pid'];
+        $run->signal(\SIGKILL);
+        $run->end();
+
+        Timing::until(static fn(): bool => !\posix_kill($worker, 0), 'the worker has ended');
     }
 
     public function testAStalePidFileIsTakenOverAndRemovedAtTheEnd(): void

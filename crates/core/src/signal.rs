@@ -4,6 +4,9 @@
 //! no task waits, the previous handler is installed, so that Ctrl-C still ends a program that has stopped listening.
 //! (Tokio's driver never restores a signal, and crates that chain to the previous handler would run PHP's, whose default
 //! action ends the process.)
+//!
+//! A worker keeps its handler from the first signal to stop on: a control group that is stopped signals the supervisor and the
+//! workers, which get the supervisor's SIGTERM as well and must not die of it while they drain. The supervisor has SIGKILL.
 
 #![allow(unsafe_code, reason = "installs signal handlers")]
 
@@ -14,11 +17,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
+
+use crate::workers::SupervisorClient;
 
 /// Write ends of the socket pairs by signal number, read by the handler; -1 if no task has waited for the signal.
 static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
@@ -26,6 +31,16 @@ static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
 /// The previous action of each signal; null while no task waits for it.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+
+/// The signals by which a program is asked to stop.
+const STOP_SIGNALS: [i32; 2] = [libc::SIGTERM, libc::SIGINT];
+
+static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether one of the signals to stop has come while a task waited for it.
+pub(crate) fn stop_requested() -> bool {
+    STOP_REQUESTED.load(Ordering::SeqCst)
+}
 
 /// Restores the actions that the signals had before this process waited for them. Call it in a child immediately after fork.
 ///
@@ -52,6 +67,8 @@ struct Source {
     signal: i32,
     arrived: Notify,
     waiting: Cell<usize>,
+    /// The handler stays installed while no task waits.
+    is_kept: Cell<bool>,
 }
 
 impl Signals {
@@ -63,7 +80,23 @@ impl Signals {
         let source = self.source(signal)?;
         let _listening = Listening::start(Rc::clone(&source))?;
         source.arrived.notified().await;
+        if STOP_SIGNALS.contains(&signal) {
+            STOP_REQUESTED.store(true, Ordering::SeqCst);
+            if SupervisorClient::current().is_some() {
+                self.keep_stop_handlers();
+            }
+        }
         Ok(())
+    }
+
+    fn keep_stop_handlers(&self) {
+        let sources = self.sources.borrow();
+        for source in STOP_SIGNALS.iter().filter_map(|signal| sources.get(signal)) {
+            // A signal that nothing waits for keeps its default action.
+            if source.waiting.get() > 0 {
+                source.is_kept.set(true);
+            }
+        }
     }
 
     fn source(&self, signal: i32) -> io::Result<Rc<Source>> {
@@ -79,6 +112,7 @@ impl Signals {
             signal,
             arrived: Notify::new(),
             waiting: Cell::new(0),
+            is_kept: Cell::new(false),
         });
         let (reader, writer) = StdUnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -103,7 +137,7 @@ struct Listening(Rc<Source>);
 
 impl Listening {
     fn start(source: Rc<Source>) -> io::Result<Self> {
-        if source.waiting.get() == 0 {
+        if source.waiting.get() == 0 && !source.is_kept.get() {
             let previous = Box::into_raw(Box::new(install(source.signal)?));
             source.previous().store(previous, Ordering::SeqCst);
         }
@@ -115,7 +149,7 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.waiting.set(self.0.waiting.get() - 1);
-        if self.0.waiting.get() > 0 {
+        if self.0.waiting.get() > 0 || self.0.is_kept.get() {
             return;
         }
         let previous = self
@@ -154,10 +188,11 @@ extern "C" fn wake(signal: i32) {
         .ok()
         .and_then(|index| WAKERS.get(index))
         .map_or(-1, |waker| waker.load(Ordering::SeqCst));
-    // SAFETY: write(2) is async-signal-safe and errno is put back; a full pipe means a wake is pending anyway.
+    // SAFETY: send(2) is async-signal-safe and errno is put back; a full socket means a wake is pending anyway. The reader is gone
+    // once the event loop has ended.
     unsafe {
         let errno = *libc::__errno_location();
-        libc::write(fd, [0_u8].as_ptr().cast(), 1);
+        libc::send(fd, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
         *libc::__errno_location() = errno;
     }
 }

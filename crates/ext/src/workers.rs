@@ -82,6 +82,16 @@ impl Supervisor {
         Ok(watched?)
     }
 
+    pub fn close_listeners_except_of(&self, pids: Vec<i64>) {
+        let pids: Vec<u32> = pids
+            .into_iter()
+            .filter_map(|pid| u32::try_from(pid).ok())
+            .collect();
+        self.supervisor
+            .borrow_mut()
+            .close_listeners_except_of(&pids);
+    }
+
     pub fn serve(&self, address: &str) -> PhpResult<String> {
         let server = MetricsServer::open(address, &self.supervisor.borrow())
             .map_err(failed(&format!("cannot serve metrics on {address}")));
@@ -128,6 +138,7 @@ fn zval(event: Event) -> PhpResult<Zval> {
             fields.push("changed")?;
             fields.push(path.to_string_lossy().into_owned())?;
         }
+        Event::ChangesLost => fields.push("changes lost")?,
     }
     let mut zval = Zval::new();
     zval.set_hashtable(fields);
@@ -146,10 +157,13 @@ pub fn supervised() -> bool {
 
 #[php_function]
 #[php(name = "Weft\\Native\\tellSupervisor")]
-pub fn tell_supervisor(message: &str) {
+pub fn tell_supervisor(message: &str) -> PhpResult<()> {
     if let Some(client) = SupervisorClient::current() {
-        client.send(message);
+        client
+            .send(message)
+            .map_err(failed("cannot report to the supervisor"))?;
     }
+    Ok(())
 }
 
 #[php_function]

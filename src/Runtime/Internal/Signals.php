@@ -85,7 +85,8 @@ final class Signals
 
             return;
         }
-        // A second signal has its effect, also before the first is waited for.
+        // A second signal has its effect, also before the first is waited for. In a worker of a supervisor that of SIGTERM and SIGINT is none
+        // from now on.
         $this->close();
         $this->arrived = $op;
         $this->arrival->wake();

@@ -19,6 +19,8 @@ final class Slot
     public ?Process $current = null;
     /** The successor, which takes over when it is ready. */
     public ?Process $next = null;
+    /** Why the successor was started: what the current worker ends for once the successor is ready. */
+    public string $replaceReason = '';
     /** Failures in a row. */
     public int $failures = 0;
     /** When to start the next process while there is none. */

@@ -25,6 +25,8 @@ final class SourceFiles
     /** @var array<string, true> */
     private array $files = [];
 
+    /** @var list<string> the directories that were to be watched with their subdirectories */
+    private array $roots = [];
     /** @var array<string, bool> the watched directories; whether each has had a source file, those of its subdirectories not counted */
     private array $directories = [];
 
@@ -41,12 +43,21 @@ final class SourceFiles
         foreach ($paths as $path) {
             if (\is_dir($path)) {
                 $supervisor->watch($path);
+                $this->roots[] = $path;
                 $this->scan($path);
                 continue;
             }
             // An editor replaces a file: only its directory tells of the new one.
             $supervisor->watch(\dirname($path));
             $this->files[$path] = true;
+        }
+    }
+
+    /** Watches the directories that are new. */
+    public function rescan(): void
+    {
+        foreach ($this->roots as $root) {
+            $this->scan($root);
         }
     }
 

@@ -158,16 +158,22 @@ final class Supervisor
     private function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
     {
         // Once a worker was ready, another program may have the address for a moment only, or one worker of several is concerned.
-        $refusal = $this->group->wasReady ? null : ($this->group->processes[$pid] ?? null)?->refusal;
+        // While sources are watched, the address may be what is edited next.
+        $refusal = $this->group->wasReady || $this->sources !== null ? null : ($this->group->processes[$pid] ?? null)?->refusal;
         $this->group->handleExit($pid, $code, $signal, $now, isStartedAgain: $refusal === null);
         if ($refusal !== null && !$this->group->stopping) {
             $this->giveUp($refusal, $now);
         }
     }
 
-    /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string} $event as {@see Native\Supervisor::wait()} returns it */
+    /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}|array{'changes lost'} $event as {@see Native\Supervisor::wait()} returns it */
     private function handle(array $event, float $now): void
     {
+        if ($event[0] === 'changes lost') {
+            $this->handleLostChanges($now);
+
+            return;
+        }
         match ($event[0]) {
             'signal' => $this->handleSignal(Signal::from((int) $event[1]), $now),
             'exited' => $this->handleExit($event[1], $event[2], $event[3], $now),
@@ -180,8 +186,8 @@ final class Supervisor
     {
         if ($signal === Signal::SIGUSR1) {
             $this->logWorkers($now);
-        } elseif ($signal === Signal::SIGHUP && !$this->hasLostTerminal()) {
-            $this->reload('SIGHUP', $now);
+        } elseif ($signal === Signal::SIGUSR2 || $signal === Signal::SIGHUP && !$this->hasLostTerminal()) {
+            $this->reload($signal->name, $now);
         } elseif ($signal === Signal::SIGHUP) {
             $this->log->notice('SIGHUP, the terminal is closed: stopping gracefully');
             $this->stop($signal, $now);
@@ -245,11 +251,20 @@ final class Supervisor
         }
     }
 
+    private function handleLostChanges(float $now): void
+    {
+        if ($this->sources !== null) {
+            $this->sources->rescan();
+            $this->changedAt = $now;
+            $this->changedFile = 'more files than fs.inotify.max_queued_events';
+        }
+    }
+
     private function reloadAfterChange(float $now): void
     {
         if ($this->changedAt !== null && $now - $this->changedAt >= self::DEBOUNCE) {
             $this->changedAt = null;
-            $this->reload("$this->changedFile has changed", $now);
+            $this->reload("changed: $this->changedFile", $now);
         }
     }
 

@@ -34,7 +34,7 @@ final class WorkerGroup
     public bool $stopping = false;
     /** Whether a worker has ever been ready. */
     public bool $wasReady = false;
-    /** A worker has ended with another exit code than 0 during the stop: what it had to finish may be unfinished. */
+    /** A worker has failed, crashed or been killed during the stop: what it had to finish may be unfinished. */
     public bool $stopFailed = false;
     /** @var list<string> addresses that workers have reported */
     private array $addresses = [];
@@ -183,7 +183,7 @@ final class WorkerGroup
             $slot->current = $process;
             $slot->next = null;
             if ($old !== null) {
-                $this->drain($old, $old->reason ?? 'replaced', $now);
+                $this->drain($old, $slot->replaceReason, $now);
             }
         }
         $this->finishReload($now);
@@ -252,15 +252,22 @@ final class WorkerGroup
             $slot->current = null;
         }
         $this->report($process, $code, $signal, $now);
-        $this->stopFailed = $this->stopFailed || $this->stopping && $code !== null && $code !== 0;
+        $this->stopFailed = $this->stopFailed || $this->stopping && !self::hasStopped($process, $code, $signal);
         $expected = $process->reason !== null && !$process->isFaulty;
         if (!$expected && $wasNext) {
             $this->abandonReload($slot, $process->context(), $now);
         } elseif (!$expected && !$this->stopping && $isStartedAgain) {
             $slot->failed($process, $now);
-            $this->logRestart($slot, $now);
+            // A successor that has been started already takes its place.
+            $slot->next === null && $this->logRestart($slot, $now);
         }
         $this->finishReload($now);
+    }
+
+    /** Whether a worker has ended as one that is asked to stop does. Before it is ready, SIGTERM may still have its default action. */
+    private static function hasStopped(Process $process, ?int $code, ?int $signal): bool
+    {
+        return $signal === null ? $code === 0 : $signal === Signal::SIGTERM->value && $process->readyAt === null;
     }
 
     /** Recycles one worker that has reached a limit. */
@@ -343,11 +350,11 @@ final class WorkerGroup
     /** Starts a successor of the slot's worker, which ends for this reason once the successor is ready. */
     private function replace(Slot $slot, string $reason, float $now): void
     {
+        // The current worker gets the reason when it is told to end: until then its end is a crash.
+        $slot->replaceReason = $reason;
         $slot->next = $this->start($slot, $now);
         if ($slot->next === null) {
             $this->abandonReload($slot, ['worker' => $slot->index], $now);
-        } elseif ($slot->current !== null) {
-            $slot->current->reason = $reason;
         }
     }
 
@@ -428,7 +435,14 @@ final class WorkerGroup
             $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
             $this->reloadSince = null;
             WorkerMetrics::reload('finished');
+            $this->closeUnusedListeners();
         }
+    }
+
+    /** New code may listen on other addresses. Replaced workers that still drain accept nothing more. */
+    private function closeUnusedListeners(): void
+    {
+        $this->native->closeListenersExceptOf(\array_map(static fn(Slot $slot): int => (int) $slot->current?->pid, \array_values($this->slots)));
     }
 
     /**
@@ -438,10 +452,6 @@ final class WorkerGroup
      */
     private function abandonReload(Slot $slot, array $successor, float $now): void
     {
-        // A worker that is already told to end keeps its reason.
-        if ($slot->current !== null && $slot->current->state !== State::Draining) {
-            $slot->current->reason = null;
-        }
         $this->toReplace = [];
         if ($this->reloadSince !== null) {
             $this->reloadSince = null;

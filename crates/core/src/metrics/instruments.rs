@@ -72,12 +72,12 @@ impl Histogram {
     }
 
     /// Adds the counts of another histogram with the same bounds.
-    pub fn set(&self, counts: &[u64], sum: Duration) {
+    pub fn add(&self, counts: impl Iterator<Item = u64>, sum: Duration) {
         for (own, count) in self.counts.iter().zip(counts) {
-            own.store(*count, Ordering::Relaxed);
+            own.fetch_add(count, Ordering::Relaxed);
         }
         let nanoseconds = u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX);
-        self.sum.store(nanoseconds, Ordering::Relaxed);
+        self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
     pub(super) fn write(&self, text: &mut String, name: &str, labels: &str) {

@@ -19,5 +19,5 @@ mod merge;
 mod registry;
 
 pub use instruments::{Counter, Gauge, Histogram, LATENCY};
-pub use merge::merge;
+pub use merge::{merge, totals};
 pub use registry::{Labels, counter, gauge, histogram, render};

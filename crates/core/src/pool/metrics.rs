@@ -51,18 +51,21 @@ const TOTALS: [NamedTotal; 9] = [
     ),
 ];
 
-/// A pool's statistics as metrics. The reaper updates them, so they cost borrowers nothing. Pools of the same name share
-/// them.
+/// A pool's statistics as metrics. The reaper updates them, so they cost borrowers nothing.
+///
+/// Pools of the same name share their instruments: each adds how its own numbers have changed. The connections of a pool that is gone
+/// no longer count.
 pub(super) struct PoolMetrics {
-    size: Arc<Gauge>,
-    idle: Arc<Gauge>,
-    in_use: Arc<Gauge>,
-    connecting: Arc<Gauge>,
-    waiting: Arc<Gauge>,
+    gauges: [Level; 5],
     totals: [Total; 9],
-    wait: Arc<metrics::Histogram>,
-    usage: Arc<metrics::Histogram>,
-    creation: Arc<metrics::Histogram>,
+    durations: [Durations; 3],
+}
+
+/// A gauge and this pool's part of it.
+struct Level {
+    gauge: Arc<Gauge>,
+    level: fn(&Stats) -> usize,
+    reported: f64,
 }
 
 /// A counter and how much of the total it has.
@@ -72,62 +75,102 @@ struct Total {
     reported: u64,
 }
 
+/// A histogram and what it has of this pool.
+struct Durations {
+    metric: Arc<metrics::Histogram>,
+    durations: fn(&Stats) -> &Histogram,
+    reported: Histogram,
+}
+
 impl PoolMetrics {
     pub(super) fn register(pool: &str) -> Self {
-        let connections = |state| {
+        let own = [("pool", pool)];
+        let level = |gauge, level| Level {
+            gauge,
+            level,
+            reported: 0.0,
+        };
+        let connections = |state, count| {
             let help = "Connections of a pool by state.";
             let labels = [("pool", pool), ("state", state)];
-            metrics::gauge("weft_pool_connections", help, &labels)
+            level(
+                metrics::gauge("weft_pool_connections", help, &labels),
+                count,
+            )
         };
-        let own = [("pool", pool)];
-        let histogram = |name, help| metrics::histogram(name, help, &own, &BOUNDS);
+        let size = metrics::gauge("weft_pool_size", "Maximum number of connections.", &own);
+        let help = "Borrowers that wait for a connection.";
+        let waiting = metrics::gauge("weft_pool_waiting", help, &own);
+        let durations = |name, help, durations| Durations {
+            metric: metrics::histogram(name, help, &own, &BOUNDS),
+            durations,
+            reported: Histogram::default(),
+        };
         Self {
-            size: metrics::gauge("weft_pool_size", "Maximum number of connections.", &own),
-            idle: connections("idle"),
-            in_use: connections("in_use"),
-            connecting: connections("connecting"),
-            waiting: metrics::gauge(
-                "weft_pool_waiting",
-                "Borrowers that wait for a connection.",
-                &own,
-            ),
+            gauges: [
+                level(size, |stats| stats.size),
+                level(waiting, |stats| stats.waiting),
+                connections("idle", |stats| stats.idle),
+                connections("in_use", |stats| stats.in_use),
+                connections("connecting", |stats| stats.connecting),
+            ],
             totals: TOTALS.map(|(name, help, total)| Total {
                 counter: metrics::counter(name, help, &own),
                 total,
                 reported: 0,
             }),
-            wait: histogram(
-                "weft_pool_wait_duration_seconds",
-                "Waiting time of borrowers that had to wait.",
-            ),
-            usage: histogram(
-                "weft_pool_use_duration_seconds",
-                "Time from borrowing to return.",
-            ),
-            creation: histogram(
-                "weft_pool_create_duration_seconds",
-                "Time to open a connection.",
-            ),
+            durations: [
+                durations(
+                    "weft_pool_wait_duration_seconds",
+                    "Waiting time of borrowers that had to wait.",
+                    |stats| &stats.wait,
+                ),
+                durations(
+                    "weft_pool_use_duration_seconds",
+                    "Time from borrowing to return.",
+                    |stats| &stats.usage,
+                ),
+                durations(
+                    "weft_pool_create_duration_seconds",
+                    "Time to open a connection.",
+                    |stats| &stats.creation,
+                ),
+            ],
         }
     }
 
     pub(super) fn update(&mut self, stats: &Stats) {
-        self.size.set(stats.size as f64);
-        self.idle.set(stats.idle as f64);
-        self.in_use.set(stats.in_use as f64);
-        self.connecting.set(stats.connecting as f64);
-        self.waiting.set(stats.waiting as f64);
+        for level in &mut self.gauges {
+            level.report((level.level)(stats) as f64);
+        }
         for total in &mut self.totals {
             let now = (total.total)(stats);
             total.counter.add(now - total.reported);
             total.reported = now;
         }
-        for (metric, histogram) in [
-            (&self.wait, &stats.wait),
-            (&self.usage, &stats.usage),
-            (&self.creation, &stats.creation),
-        ] {
-            metric.set(histogram.counts(), histogram.sum());
+        for durations in &mut self.durations {
+            let now = (durations.durations)(stats);
+            let counts = now.counts().iter().zip(durations.reported.counts());
+            let sum = now.sum().saturating_sub(durations.reported.sum());
+            durations
+                .metric
+                .add(counts.map(|(now, reported)| now - reported), sum);
+            durations.reported = *now;
+        }
+    }
+}
+
+impl Level {
+    fn report(&mut self, now: f64) {
+        self.gauge.add(now - self.reported);
+        self.reported = now;
+    }
+}
+
+impl Drop for PoolMetrics {
+    fn drop(&mut self) {
+        for level in &mut self.gauges {
+            level.report(0.0);
         }
     }
 }
@@ -162,6 +205,48 @@ mod tests {
             "weft_pool_wait_duration_seconds_sum{pool=\"metrics-test\"} 0.001",
         ] {
             assert!(text.contains(line), "{line} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn pools_of_one_name_add_up_and_a_pool_that_is_gone_has_no_connections() {
+        let lines = || -> Vec<String> {
+            let text = metrics::render();
+            let lines = text.lines().filter(|line| line.contains("metrics-shared"));
+            lines.map(ToOwned::to_owned).collect()
+        };
+        let stats = |size, idle| {
+            let mut stats = Stats {
+                size,
+                idle,
+                ..Stats::default()
+            };
+            stats.record_wait(Duration::from_millis(1));
+            stats
+        };
+        let mut one = PoolMetrics::register("metrics-shared");
+        let mut other = PoolMetrics::register("metrics-shared");
+        for _ in 0..2 {
+            one.update(&stats(5, 3));
+            other.update(&stats(2, 1));
+        }
+        let both = lines();
+        for line in [
+            "weft_pool_size{pool=\"metrics-shared\"} 7",
+            "weft_pool_connections{pool=\"metrics-shared\",state=\"idle\"} 4",
+            "weft_pool_wait_duration_seconds_count{pool=\"metrics-shared\"} 2",
+            "weft_pool_wait_duration_seconds_sum{pool=\"metrics-shared\"} 0.002",
+        ] {
+            assert!(both.iter().any(|found| found == line), "{line}: {both:?}");
+        }
+        drop(one);
+        let left = lines();
+        for line in [
+            "weft_pool_size{pool=\"metrics-shared\"} 2",
+            "weft_pool_connections{pool=\"metrics-shared\",state=\"idle\"} 1",
+            "weft_pool_wait_duration_seconds_count{pool=\"metrics-shared\"} 2",
+        ] {
+            assert!(left.iter().any(|found| found == line), "{line}: {left:?}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Listening sockets that outlive workers.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::channel::MAX_DESCRIPTORS;
@@ -37,18 +36,42 @@ impl Listeners {
         address: &str,
     ) -> Result<Vec<BorrowedFd<'_>>, String> {
         let turns = self.asked.entry(pid).or_default();
-        let turn = turns.entry(address.to_owned()).or_insert(0);
-        let sockets: &Vec<OwnedFd> = match self.open.entry((address.to_owned(), *turn)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                unknown.insert(open(address, self.workers).map_err(|error| reason(&error))?)
-            }
-        };
-        *turn += 1;
+        let turn = *turns.entry(address.to_owned()).or_insert(0);
+        let key = (address.to_owned(), turn);
+        if !self.open.contains_key(&key) {
+            let opened = open(address, self.workers).or_else(|_| {
+                // A socket that only ended workers used, such as those of an abandoned reload, may be what occupies the address.
+                self.retain_asked(|_| true);
+                open(address, self.workers)
+            });
+            let opened = opened.map_err(|error| reason(&error))?;
+            self.open.insert(key.clone(), opened);
+        }
+        *self
+            .asked
+            .entry(pid)
+            .or_default()
+            .entry(address.to_owned())
+            .or_insert(0) += 1;
+        let sockets = &self.open[&key];
         let own = index.saturating_sub(1) % sockets.len();
         let from_own = sockets.iter().cycle().skip(own);
         let given = from_own.take(sockets.len().min(MAX_DESCRIPTORS));
         Ok(given.map(AsFd::as_fd).collect())
+    }
+
+    /// Closes the sockets that none of these workers has asked for.
+    pub fn close_except_of(&mut self, pids: &[u32]) {
+        self.retain_asked(|pid| pids.contains(pid));
+    }
+
+    /// Keeps the sockets that one of the selected living workers has asked for.
+    fn retain_asked(&mut self, is_selected: impl Fn(&u32) -> bool) {
+        let asked = &self.asked;
+        self.open.retain(|(address, turn), _| {
+            let mut selected = asked.iter().filter(|(pid, _)| is_selected(pid));
+            selected.any(|(_, turns)| turns.get(address).is_some_and(|count| count > turn))
+        });
     }
 
     /// The worker has ended.
@@ -139,6 +162,27 @@ mod tests {
             assert!((60..=140).contains(&waiting), "{waiting} of 200");
         }
         drop(clients);
+    }
+
+    #[test]
+    fn sockets_that_no_remaining_worker_has_asked_for_are_closed() {
+        let mut listeners = Listeners::new(1);
+        let kept = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
+        let closed = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
+        listeners.get(2, 1, "127.0.0.1:0").unwrap();
+        listeners.close_except_of(&[2]);
+        assert!(TcpStream::connect(kept).is_ok());
+        assert!(TcpStream::connect(closed).is_err());
+    }
+
+    #[test]
+    fn a_socket_that_only_ended_workers_used_does_not_occupy_its_port() {
+        let mut listeners = Listeners::new(1);
+        let port = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]).port();
+        let everywhere = format!("0.0.0.0:{port}");
+        assert!(listeners.get(2, 1, &everywhere).is_err());
+        listeners.forget(1);
+        assert!(listeners.get(2, 1, &everywhere).is_ok());
     }
 
     #[test]

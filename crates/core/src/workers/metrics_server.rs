@@ -3,7 +3,7 @@
 //! A thread of its own serves them, so that they are answered while PHP computes. It serves all clients concurrently and each for a few
 //! seconds at most, so clients that connect and send nothing do not delay an orchestrator's probe.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -60,8 +60,45 @@ struct State {
     stopping: AtomicBool,
     /// The health checks that fail, a line each.
     failing: Mutex<Vec<String>>,
+    history: Mutex<History>,
     /// Why connections cannot be accepted, until it is logged.
     warning: Mutex<Option<String>>,
+}
+
+/// What workers have sent, so that the end of a worker is no reset of its counters.
+#[derive(Default)]
+struct History {
+    /// The name and the last metrics of each worker that has not ended, by pid.
+    last: HashMap<u32, (String, String)>,
+    /// The counters and histograms of the workers that have ended, by name.
+    ended: HashMap<String, String>,
+}
+
+impl History {
+    /// Takes the answers of workers, and returns what is to be shown for them and for those that have ended.
+    fn update(
+        &mut self,
+        answers: Vec<(u32, (String, String))>,
+        runs: impl Fn(u32) -> bool,
+    ) -> Vec<(String, String)> {
+        let mut shown = Vec::with_capacity(answers.len());
+        for (pid, answer) in answers {
+            if runs(pid) {
+                shown.push(answer.clone());
+                self.last.insert(pid, answer);
+            } else if let Some(last) = self.last.get_mut(&pid) {
+                *last = answer;
+            }
+        }
+        for (_, (name, text)) in self.last.extract_if(|pid, _| !runs(*pid)) {
+            let ended = self.ended.entry(name).or_default();
+            let own = (String::new(), metrics::totals(&text));
+            *ended = metrics::merge(&[(String::new(), std::mem::take(ended)), own]);
+        }
+        let ended = self.ended.iter();
+        shown.extend(ended.map(|(name, text)| (name.clone(), text.clone())));
+        shown
+    }
 }
 
 impl MetricsServer {
@@ -88,6 +125,7 @@ impl MetricsServer {
             wanted: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             failing: Mutex::default(),
+            history: Mutex::default(),
             warning: Mutex::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -237,25 +275,30 @@ impl State {
         let Some(workers) = &self.workers else {
             return metrics::render();
         };
-        let asked: Vec<(String, io::Result<UnixStream>)> = lock(workers)
-            .values()
-            .map(|(name, channel)| (name.clone(), ask(channel)))
+        let asked: Vec<(u32, String, io::Result<UnixStream>)> = lock(workers)
+            .iter()
+            .map(|(pid, (name, channel))| (*pid, name.clone(), ask(channel)))
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
-        for (name, stream) in asked {
+        for (pid, name, stream) in asked {
             let Ok(mut stream) = stream else {
                 continue;
             };
             answers.push(tokio::spawn(async move {
                 let mut text = String::new();
                 let read = timeout(WORKERS_TIMEOUT, stream.read_to_string(&mut text));
-                matches!(read.await, Ok(Ok(_))).then_some((name, text))
+                matches!(read.await, Ok(Ok(_))).then_some((pid, (name, text)))
             }));
         }
-        let mut texts = vec![(String::new(), metrics::render())];
+        let mut received = Vec::with_capacity(answers.len());
         for answer in answers {
-            texts.extend(answer.await.ok().flatten());
+            received.extend(answer.await.ok().flatten());
         }
+        let mut texts = vec![(String::new(), metrics::render())];
+        let workers = lock(workers);
+        let shown = lock(&self.history).update(received, |pid| workers.contains_key(&pid));
+        drop(workers);
+        texts.extend(shown);
         metrics::merge(&texts)
     }
 }
@@ -381,6 +424,7 @@ mod tests {
             wanted: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             failing: Mutex::default(),
+            history: Mutex::default(),
             warning: Mutex::default(),
         });
         let counter = metrics::counter(
@@ -411,5 +455,37 @@ mod tests {
         socket.bind(&address.into()).unwrap();
         socket.set_nonblocking(true).unwrap();
         TcpListener::from_std(socket.into()).unwrap()
+    }
+
+    #[test]
+    fn the_end_of_a_worker_is_no_reset_of_its_counters() {
+        let text = |count: u32| {
+            let head = "# HELP a_total A.\n# TYPE a_total counter\n";
+            format!("{head}a_total {count}\n# HELP b B.\n# TYPE b gauge\nb 1\n")
+        };
+        let answer = |pid, count| (pid, ("1".to_owned(), text(count)));
+        let shown = |history: &mut History, answers, living: &[u32]| {
+            let texts = history.update(answers, |pid| living.contains(&pid));
+            metrics::merge(&texts)
+        };
+        let mut history = History::default();
+        let first = shown(&mut history, vec![answer(10, 200)], &[10]);
+        assert!(first.contains("a_total{worker=\"1\"} 200\n"), "{first}");
+        let both = shown(
+            &mut history,
+            vec![answer(10, 201), answer(11, 1)],
+            &[10, 11],
+        );
+        assert!(both.contains("a_total{worker=\"1\"} 202\n"), "{both}");
+        assert!(both.contains("b{worker=\"1\"} 2\n"), "{both}");
+        for count in [2, 3] {
+            let later = shown(&mut history, vec![answer(11, count)], &[11]);
+            let line = format!("a_total{{worker=\"1\"}} {}\n", 201 + count);
+            assert!(later.contains(&line), "{later}");
+            assert!(later.contains("b{worker=\"1\"} 1\n"), "{later}");
+        }
+        // An answer to a request before the end of the worker.
+        let late = shown(&mut history, vec![answer(10, 201), answer(11, 3)], &[11]);
+        assert!(late.contains("a_total{worker=\"1\"} 204\n"), "{late}");
     }
 }

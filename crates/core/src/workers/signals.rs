@@ -6,10 +6,15 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Signals that are blocked for the process and read from here instead; the old mask comes back at the end.
+/// Signals that are blocked for the process and read from here instead; the old mask comes back at the end, and with it the old action of
+/// SIGCHLD.
+///
+/// A process may inherit that SIGCHLD is ignored. Its children then leave no exit status, and no signal tells of their end. Workers
+/// inherit the default action from here.
 pub(super) struct SignalQueue {
     descriptor: OwnedFd,
     previous: libc::sigset_t,
+    previous_sigchld: libc::sigaction,
 }
 
 impl SignalQueue {
@@ -33,9 +38,14 @@ impl SignalQueue {
         unsafe {
             let descriptor = OwnedFd::from_raw_fd(descriptor);
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), previous.as_mut_ptr());
+            // All-zero is a valid `sigaction`: the default action.
+            let mut previous_sigchld: libc::sigaction = std::mem::zeroed();
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, &default, &mut previous_sigchld);
             Ok(Self {
                 descriptor,
                 previous: previous.assume_init(),
+                previous_sigchld,
             })
         }
     }
@@ -61,7 +71,10 @@ impl AsFd for SignalQueue {
 
 impl Drop for SignalQueue {
     fn drop(&mut self) {
-        // SAFETY: `previous` came from the kernel.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous, std::ptr::null_mut()) };
+        // SAFETY: both came from the kernel.
+        unsafe {
+            libc::sigaction(libc::SIGCHLD, &self.previous_sigchld, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous, std::ptr::null_mut());
+        }
     }
 }

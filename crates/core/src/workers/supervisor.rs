@@ -19,13 +19,14 @@ use super::signals::SignalQueue;
 use super::spawn::spawn;
 
 /// The signals that the supervisor handles; all others keep their default action.
-const SIGNALS: [i32; 6] = [
+const SIGNALS: [i32; 7] = [
     libc::SIGCHLD,
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGTERM,
     libc::SIGQUIT,
     libc::SIGUSR1,
+    libc::SIGUSR2,
 ];
 
 /// Something that a supervisor has to act on.
@@ -45,6 +46,8 @@ pub enum Event {
     },
     /// A file in a watched directory was written, created, moved or removed.
     Changed(PathBuf),
+    /// More changes than the kernel's queue holds: any file may have changed, and directories may be new.
+    ChangesLost,
 }
 
 /// The running workers by pid, each with its label in metrics; the metrics server collects from them.
@@ -102,6 +105,11 @@ impl Supervisor {
         }
     }
 
+    /// Closes the listening sockets that none of these workers has asked for: new code may listen elsewhere.
+    pub fn close_listeners_except_of(&mut self, pids: &[u32]) {
+        self.listeners.close_except_of(pids);
+    }
+
     /// Sends a signal to a process; false if there is no such process or no such signal.
     pub fn kill(&self, pid: i32, signal: i32) -> bool {
         // A pid of 0 or below would address a process group.
@@ -127,7 +135,9 @@ impl Supervisor {
         }
         self.reap(&mut events);
         if let Some(files) = &self.files {
-            events.extend(files.changed().into_iter().map(Event::Changed));
+            let changes = files.changes();
+            events.extend(changes.paths.into_iter().map(Event::Changed));
+            events.extend(changes.are_incomplete.then_some(Event::ChangesLost));
         }
         Ok(events)
     }

@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::SocketType;
 use rustix::net::sockopt::{socket_peercred, socket_type};
-use rustix::process::getppid;
+use rustix::process::{Signal, getpid, getppid, kill_process};
 use serde_json::{Value, json};
 
 use super::channel::{Channel, Received};
 use super::loop_watchdog::{self, LoopWatchdog};
-use crate::metrics;
+use crate::{metrics, signal};
 
 /// How long a worker waits for the answer to a request, and for room to send one. The supervisor never blocks for long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,13 +104,14 @@ impl SupervisorClient {
         let channel = Channel::from_descriptor(descriptor);
         channel.limit_sends(REQUEST_TIMEOUT)?;
         loop_watchdog::measure();
-        Self::over(channel, trace, REQUEST_TIMEOUT)
+        Self::over(channel, trace, REQUEST_TIMEOUT, stop_this_process)
     }
 
     fn over(
         channel: Channel,
         trace: Box<dyn Fn() -> Vec<String> + Send>,
         request_timeout: Duration,
+        supervisor_ended: fn(),
     ) -> io::Result<Self> {
         let channel = Arc::new(channel);
         let (answers, receiver) = self::channel();
@@ -120,7 +121,10 @@ impl SupervisorClient {
             alerts: alerts(),
             trace,
         };
-        crate::thread::spawn("weft-worker", move || observer.run())?;
+        crate::thread::spawn("weft-worker", move || {
+            observer.run();
+            supervisor_ended();
+        })?;
         Ok(Self {
             process: std::process::id(),
             channel,
@@ -131,8 +135,14 @@ impl SupervisorClient {
     }
 
     /// Sends the supervisor a message, a JSON object. Does nothing if the supervisor is gone.
-    pub fn send(&self, text: &str) {
-        let _ = self.channel.send(text, &[], true);
+    ///
+    /// # Errors
+    /// `InvalidInput` for a message that is too long.
+    pub fn send(&self, text: &str) -> io::Result<()> {
+        match self.channel.send(text, &[], true) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn listeners(&self, address: &str) -> Result<Vec<OwnedFd>, String> {
@@ -202,7 +212,11 @@ impl Observer {
     fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let timeout = Timespec::try_from(timeout).ok();
         let mut waited = [PollFd::new(&*self.channel, PollFlags::IN)];
-        Ok(poll(&mut waited, timeout.as_ref())? > 0)
+        match poll(&mut waited, timeout.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn handle(&self, message: Received) {
@@ -257,6 +271,16 @@ impl Observer {
     }
 }
 
+/// The supervisor has ended: so does its worker, after it has drained.
+///
+/// The kernel sends the same signal at the supervisor's death, but not where executing PHP has changed the credentials: a binary with
+/// file capabilities or set-user-ID clears the parent-death signal (prctl(2), PR_SET_PDEATHSIG).
+fn stop_this_process() {
+    if !signal::stop_requested() {
+        let _ = kill_process(getpid(), Signal::TERM);
+    }
+}
+
 fn alerts() -> Vec<BlockAlert> {
     [
         ("blocked", "WEFT_BLOCK_WARNING"),
@@ -291,7 +315,8 @@ mod tests {
 
     fn client(request_timeout: Duration) -> (SupervisorClient, Channel) {
         let (worker, supervisor) = Channel::pair().unwrap();
-        let client = SupervisorClient::over(worker, Box::new(Vec::new), request_timeout).unwrap();
+        let client =
+            SupervisorClient::over(worker, Box::new(Vec::new), request_timeout, || {}).unwrap();
         (client, supervisor)
     }
 

@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Native;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\ExitHandler;
 use Weft\Runtime\Scope;
@@ -385,11 +386,14 @@ final class Worker
     {
         signal(self::SIGTERM, self::SIGINT);
         $this->isOver = true;
-        // In a task of its own: stopping contacts the broker and may block, and a signal without a listener ends the process.
-        async(function (): void {
-            signal(self::SIGTERM, self::SIGINT);
-            $this->force();
-        });
+        // In a task of its own: stopping contacts the broker and may block, and a signal without a listener ends the process. Where a control
+        // group is stopped, a worker of a supervisor gets the same signal twice.
+        if (!Native\supervised()) {
+            async(function (): void {
+                signal(self::SIGTERM, self::SIGINT);
+                $this->force();
+            });
+        }
         $this->finishWithin(null);
         $this->stop();
     }
