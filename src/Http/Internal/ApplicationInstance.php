@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Native;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Realm;
 
 /**
@@ -18,6 +19,9 @@ final class ApplicationInstance
 {
     /** Requests that it has served. */
     public int $requests = 0;
+
+    /** Whether it was reset after its last work, or the reset has failed; an instance that is dropped is reset before it is closed otherwise. */
+    public bool $isReset = true;
 
     private readonly Realm $realm;
 
@@ -47,19 +51,36 @@ final class ApplicationInstance
     public function run(\Closure $work): mixed
     {
         $application = $this->application ?? throw new \Error('The instance of the application was dropped');
+        $this->isReset = false;
 
         return $this->realm->with($application, $work);
     }
 
-    /** @param (\Closure(T): mixed)|null $close */
-    public function close(?\Closure $close): void
+    /**
+     * @param (\Closure(T): mixed)|null $reset releases what work that was interrupted has left open, such as locks and transactions
+     * @param (\Closure(T): mixed)|null $close
+     * @param \Closure(\Throwable): void $report receives what `$reset` throws
+     */
+    public function close(?\Closure $reset, ?\Closure $close, \Closure $report): void
     {
+        $isInterrupted = !$this->isReset;
         // Destructors of the application belong to its realm as well.
-        $this->realm->run(function () use ($close): void {
+        $this->realm->run(function () use ($reset, $close, $report, $isInterrupted): void {
             try {
+                if ($isInterrupted && $reset !== null && $this->application !== null) {
+                    try {
+                        $reset($this->application);
+                    } catch (\Throwable $thrown) {
+                        Scheduler::isCancelledBy($thrown) || $report($thrown);
+                    }
+                }
                 $close === null || $this->application === null || $close($this->application);
             } finally {
                 $this->application = null;
+                if ($isInterrupted) {
+                    // Objects of an application refer to each other in cycles: only the collector frees the connections that they hold.
+                    \gc_collect_cycles();
+                }
             }
         });
     }
