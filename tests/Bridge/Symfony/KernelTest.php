@@ -112,6 +112,59 @@ final class KernelTest extends HttpTestCase
         self::assertSame('2', self::bodyOf($this->again($server, '/count', $answer)), $server->log());
     }
 
+    public function testTheHttpCacheOfTheFrameworkAnswers(): void
+    {
+        $server = $this->serveKernel('["/cached" => static fn() => (new Answer((string) hrtime(true)))->setPublic()->setSharedMaxAge(600)]', '["http_cache" => true]');
+
+        $first = $server->get('/cached');
+        self::assertStatus(200, $first);
+        self::assertNotSame('', self::bodyOf($first));
+        self::assertSame(self::bodyOf($first), self::bodyOf($server->get('/cached')), $server->log());
+    }
+
+    public function testAFileIsSentWithRangesAndDeletedAfterwards(): void
+    {
+        $directory = \var_export($this->directory, true);
+        $server = $this->serveKernel("[
+            '/file' => static fn() => (new BinaryFileResponse($directory . '/file.txt'))->setContentDisposition('attachment', 'a.txt'),
+            '/once' => static fn() => (new BinaryFileResponse($directory . '/once.txt'))->deleteFileAfterSend(),
+        ]");
+        \file_put_contents("$this->directory/file.txt", '0123456789');
+        \file_put_contents("$this->directory/once.txt", 'once');
+
+        $whole = $server->get('/file');
+        self::assertSame(['0123456789', '10', 'attachment; filename=a.txt'], [self::bodyOf($whole), self::field($whole, 'content-length'), self::field($whole, 'content-disposition')], $server->log());
+        $part = $server->exchange("GET /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\nRange: bytes=2-4\r\n\r\n");
+        self::assertStatus(206, $part);
+        self::assertSame(['234', '3', 'bytes 2-4/10'], [self::bodyOf($part), self::field($part, 'content-length'), self::field($part, 'content-range')]);
+        self::assertStatus(416, $server->exchange("GET /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\nRange: bytes=20-\r\n\r\n"));
+        $head = $server->exchange("HEAD /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertSame(['', '10'], [self::bodyOf($head), self::field($head, 'content-length')]);
+        self::assertSame('once', self::bodyOf($server->get('/once')));
+        Timing::until(fn (): bool => !\file_exists("$this->directory/once.txt"), 'the file is deleted');
+    }
+
+    public function testAFileTakesNoMemoryWhileItsClientIsSlow(): void
+    {
+        $directory = \var_export($this->directory, true);
+        $server = $this->serveKernel("[
+            '/big' => static fn() => new BinaryFileResponse($directory . '/big'),
+            '/tasks' => static fn() => new Answer(implode(' ', Weft\\tasks())),
+            '/memory' => static fn() => new Answer(preg_match('/VmHWM:\\s+(\\d+)/', file_get_contents('/proc/self/status'), \$found) ? \$found[1] : '0'),
+        ]");
+        $file = \fopen("$this->directory/big", 'w');
+        self::assertIsResource($file);
+        \ftruncate($file, 256 << 20);
+        $before = (int) self::bodyOf($server->get('/memory'));
+        $client = $server->connect();
+        \fwrite($client, "GET /big HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertStringStartsWith('HTTP/1.1 200', (string) \fgets($client));
+
+        Timing::until(static fn (): bool => !\str_contains($server->get('/tasks'), 'GET /big'), 'the kernel has given the file away');
+        self::assertLessThan($before + (128 << 10), (int) self::bodyOf($server->get('/memory')), 'KiB');
+        \fclose($client);
+    }
+
     private function again(ServerProcess $server, string $path, string $answer): string
     {
         $cookie = \explode(';', self::field($answer, 'set-cookie'))[0];
