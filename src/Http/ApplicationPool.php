@@ -88,8 +88,8 @@ final class ApplicationPool
      *     {@see ApplicationPool::MOST_INSTANCES} and to what fits into half of the memory that the process may use
      * @param float $wait seconds that a request waits for an instance, at least 0
      * @param Recycling $recycling when an instance is replaced although it works
-     * @param (\Closure(T): mixed)|null $reset runs in the realm after each request; an exception of it is logged and the instance is
-     *     replaced
+     * @param (\Closure(T): mixed)|null $reset runs in the realm after each request, and before an instance is dropped whose request has
+     *     failed, was cancelled or has exited; an exception of it is logged and the instance is replaced
      * @param (\Closure(T): mixed)|null $close runs in the realm before an instance is dropped
      * @param LoggerInterface|null $logger receives who holds the instances when a request has waited too long, and failed
      *     resets; null: stderr
@@ -129,7 +129,7 @@ final class ApplicationPool
                 leases: new Leases(autoReturn: false),
                 name: $name,
             ),
-            close: static fn(ApplicationInstance $instance) => $instance->close($close),
+            close: fn(ApplicationInstance $instance) => $instance->close($this->reset, $close, fn(\Throwable $failure) => $this->reportReset($failure, '')),
         );
     }
 
@@ -306,6 +306,7 @@ final class ApplicationPool
     {
         if ($hasEnded && $this->reset === null) {
             $replaced = $this->ended($instance);
+            $instance->isReset = true;
         } else {
             $isResetting = false;
             try {
@@ -315,7 +316,9 @@ final class ApplicationPool
                     }
                     $replaced = $this->ended($instance);
                     $isResetting = true;
-                    $replaced !== null || $this->reset === null || ($this->reset)($application);
+                    // A spent one as well: connections that it has left open would stay until the garbage collector runs.
+                    $this->reset === null || ($this->reset)($application);
+                    $instance->isReset = true;
 
                     return $replaced;
                 });
@@ -323,6 +326,7 @@ final class ApplicationPool
                 if (!$isResetting || Scheduler::isCancelledBy($thrown)) {
                     throw $thrown;
                 }
+                $instance->isReset = true;
                 $this->reportReset($thrown, $work);
 
                 return 'failed';

@@ -127,7 +127,7 @@ final class SymfonyHandler
                 }
                 $message = self::message($request);
                 try {
-                    $answer = $kernel instanceof \Closure ? $kernel($message) : $kernel->handle($message);
+                    $answer = $kernel instanceof \Closure ? $kernel($message) : self::outermost($kernel)->handle($message);
                 } catch (RequestExceptionInterface $refused) {
                     throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
                 } catch (\Error $error) {
@@ -195,6 +195,15 @@ final class SymfonyHandler
         if (\in_array('REMOTE_ADDR', $proxies, true)) {
             SymfonyRequest::setTrustedProxies($proxies, SymfonyRequest::getTrustedHeaderSet());
         }
+    }
+
+    /** The HTTP cache of the kernel (`framework.http_cache`), if it has one: `Kernel::handle()` uses it only before the kernel has booted. */
+    private static function outermost(HttpKernelInterface $kernel): HttpKernelInterface
+    {
+        $container = $kernel instanceof KernelInterface ? self::container($kernel) : null;
+        $cache = $container?->has('http_cache') === true ? $container->get('http_cache') : null;
+
+        return $cache instanceof HttpKernelInterface ? $cache : $kernel;
     }
 
     /** Null: the kernel has none. */

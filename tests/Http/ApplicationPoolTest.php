@@ -42,6 +42,22 @@ final class ApplicationPoolTest extends HttpTestCase
         self::assertSame([0, [1, 1], ['size' => 3, 'in_use' => 0, 'idle' => 2, 'booted' => 2, 'served' => 4]], $seen);
     }
 
+    public function testAnInstanceWhoseWorkHasFailedIsResetInItsRealmBeforeItIsClosed(): void
+    {
+        $seen = self::program(<<<'PHP'
+            $note = static fn(string $what) => static function (Application $application) use ($what) { Application::$log[] = [$what, $application->number, Application::$current]; };
+            $pool = new ApplicationPool($boot, 1, reset: $note('reset'), close: $note('close'));
+            try {
+                $pool->with(static fn() => throw new LogicException('failed'));
+            } catch (LogicException) {
+            }
+            $pool->close();
+            $seen = Application::$log;
+            PHP);
+
+        self::assertSame([['reset', 1, 1], ['close', 1, 1]], $seen);
+    }
+
     public function testAnInstanceIsBootedResetAndClosedInItsRealm(): void
     {
         $seen = self::program(<<<'PHP'

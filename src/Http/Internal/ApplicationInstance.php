@@ -6,6 +6,7 @@ namespace Weft\Http\Internal;
 
 use Weft\Native;
 use Weft\Runtime\Internal\CallScope;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Realm;
 
 /**
@@ -19,6 +20,9 @@ final class ApplicationInstance
 {
     /** Requests that it has served. */
     public int $requests = 0;
+
+    /** Whether it was reset after its last work, or the reset has failed; an instance that is dropped is reset before it is closed otherwise. */
+    public bool $isReset = true;
 
     private readonly Realm $realm;
     private readonly \Closure $enter;
@@ -52,6 +56,7 @@ final class ApplicationInstance
     public function run(\Closure $work): mixed
     {
         $application = $this->application ?? throw new \Error('The instance of the application was dropped');
+        $this->isReset = false;
 
         return CallScope::call($this->enter, $application, $work);
     }
@@ -62,27 +67,46 @@ final class ApplicationInstance
         return $this->realm->hasTasks();
     }
 
-    /** @param (\Closure(T): mixed)|null $close */
-    public function close(?\Closure $close): void
+    /**
+     * @param (\Closure(T): mixed)|null $reset releases what work that was interrupted has left open, such as locks and transactions
+     * @param (\Closure(T): mixed)|null $close
+     * @param \Closure(\Throwable): void $report receives what `$reset` throws
+     */
+    public function close(?\Closure $reset, ?\Closure $close, \Closure $report): void
     {
+        $isInterrupted = !$this->isReset;
         // Destructors of the application belong to its realm as well.
-        $this->realm->run(function (Native\Realm $native) use ($close): void {
+        $this->realm->run(function (Native\Realm $native) use ($reset, $close, $report, $isInterrupted): void {
             try {
                 // Of work that has failed.
                 RealmRequest::shutDown($native);
             } finally {
-                $this->drop($close);
+                $this->drop($isInterrupted ? $reset : null, $close, $report);
+                if ($isInterrupted) {
+                    // Objects of an application refer to each other in cycles: only the collector frees the connections that they hold.
+                    \gc_collect_cycles();
+                }
             }
         });
     }
 
-    /** @param (\Closure(T): mixed)|null $close */
-    private function drop(?\Closure $close): void
+    /**
+     * @param (\Closure(T): mixed)|null $reset
+     * @param (\Closure(T): mixed)|null $close
+     * @param \Closure(\Throwable): void $report
+     */
+    private function drop(?\Closure $reset, ?\Closure $close, \Closure $report): void
     {
-        try {
-            $close === null || $this->application === null || $close($this->application);
-        } finally {
-            $this->application = null;
+        $application = $this->application;
+        $this->application = null;
+        if ($application === null) {
+            return;
         }
+        try {
+            $reset === null || $reset($application);
+        } catch (\Throwable $thrown) {
+            Scheduler::isCancelledBy($thrown) || $report($thrown);
+        }
+        $close === null || $close($application);
     }
 }

@@ -15,12 +15,18 @@ use Weft\Native\HttpFile;
  */
 final class FileBody implements Body
 {
-    public function __construct(public readonly HttpFile $file)
+    /** @param string|null $temporary path of the same file, which is deleted when the extension has it to send */
+    public function __construct(public readonly HttpFile $file, private readonly ?string $temporary = null)
     {
     }
 
     public function send(Request $request, Response $response): void
     {
-        $request->respondFile($response->status, $response->headers, $this->file);
+        try {
+            $request->respondFile($response->status, $response->headers, $this->file);
+        } finally {
+            // The extension has it open, and reads on after it was deleted.
+            $this->temporary === null || @\unlink($this->temporary);
+        }
     }
 }

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
+use Symfony\Component\HttpFoundation\BinaryFileResponse;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Weft\Http\BodyWriter;
 use Weft\Http\Response;
+use Weft\Native\HttpFile;
 
 /**
  * Responses of Symfony's HttpFoundation, which Laravel's are too, as those of the server.
@@ -16,7 +18,7 @@ use Weft\Http\Response;
  */
 final class SymfonyResponses
 {
-    /** A streamed response and a file are read while the server writes the body. */
+    /** A streamed response is made, and a file is read, while the server writes the body. */
     public static function convert(SymfonyResponse $answer): Response
     {
         /** @var array<string, list<?string>> $fields */
@@ -28,8 +30,35 @@ final class SymfonyResponses
             }
         }
 
+        $file = $answer instanceof BinaryFileResponse ? self::file($answer) : null;
+        if ($file !== null) {
+            // The extension answers ranges of the request itself, with the validators of these fields.
+            unset($fields['content-length'], $fields['content-range'], $fields['accept-ranges']);
+
+            /** @var array<string, list<string>> $fields */
+            return new Response($answer->getStatusCode() === 206 ? 200 : $answer->getStatusCode(), $fields, $file);
+        }
+
         /** @var array<string, list<string>> $fields */
         return new Response($answer->getStatusCode(), $fields, self::body($answer));
+    }
+
+    /** Null: what the response prints is its body, such as nothing for HEAD or X-Sendfile, or a file that is no regular one. */
+    private static function file(BinaryFileResponse $answer): ?FileBody
+    {
+        $isOwn = (new \ReflectionMethod($answer, 'sendContent'))->class !== BinaryFileResponse::class;
+        $path = $answer->getFile()->getPathname();
+        [$length, $isDeleted, $isTemporary] = \Closure::bind(
+            // Symfony 7.1 has added files in memory.
+            static fn(BinaryFileResponse $answer): array => [$answer->maxlen, $answer->deleteFileAfterSend, ($answer->tempFileObject ?? null) !== null],
+            null,
+            BinaryFileResponse::class,
+        )($answer);
+        if ($isOwn || $isTemporary || $length === 0 || !$answer->isSuccessful() || !\is_file($path)) {
+            return null;
+        }
+
+        return new FileBody(HttpFile::open($path), $isDeleted === true ? $path : null);
     }
 
     /** Streams and files write to the output, which becomes the chunks of the body. */

@@ -10,6 +10,7 @@ use Symfony\Bundle\FrameworkBundle\Console\Application;
 use Symfony\Component\Console\Input\ArrayInput;
 use Symfony\Component\Console\Output\BufferedOutput;
 use Symfony\Component\Messenger\MessageBusInterface;
+use Symfony\Component\Messenger\Stamp\DelayStamp;
 use Weft\Bus\Bus;
 use Weft\Bus\DeadLetter;
 
@@ -63,6 +64,14 @@ final class MessengerTest extends TestCase
         $this->consume('--stop-when-empty');
 
         self::assertSame(['send 7', 'note 7'], JobHandler::$handled);
+    }
+
+    public function testAMessageThatIsDelayedUntilATimeInThePastIsSentNow(): void
+    {
+        $this->messages()->dispatch(new Job('note', 1), [DelayStamp::delayUntil(new \DateTimeImmutable('-1 hour'))]);
+        $this->consume('--stop-when-empty');
+
+        self::assertSame(['note 1'], JobHandler::$handled);
     }
 
     public function testAFailedHandlerSendsNothingAndItsMessageBecomesADeadLetterAfterItsRetries(): void

@@ -39,6 +39,8 @@ final class SessionPass implements CompilerPassInterface
             $options,
             // With `framework.session.metadata_update_threshold`.
             $container->getDefinition(self::NATIVE)->getArguments()[2] ?? null,
-        ]))->setDecoratedService(self::NATIVE)->addTag('kernel.reset', ['method' => 'reset']);
+        ]))->setDecoratedService(self::NATIVE)->addTag('kernel.reset', ['method' => 'reset'])
+            // Before all others, which may stop the event.
+            ->addTag('kernel.event_listener', ['event' => 'kernel.exception', 'method' => 'fail', 'priority' => \PHP_INT_MAX]);
     }
 }

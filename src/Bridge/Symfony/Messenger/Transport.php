@@ -51,7 +51,8 @@ final class Transport implements TransportInterface, SetupableTransportInterface
     public function send(Envelope $envelope): Envelope
     {
         $delay = $envelope->last(DelayStamp::class);
-        $options = $delay instanceof DelayStamp ? new SendOptions(delay: $delay->getDelay() / 1_000.0) : null;
+        // DelayStamp::delayUntil() of a time in the past is below 0.
+        $options = $delay instanceof DelayStamp ? new SendOptions(delay: \max(0.0, $delay->getDelay() / 1_000.0)) : null;
         $encoded = $this->serializer->encode($envelope);
         // As the transports of Messenger do, unless told otherwise.
         $this->buses->once($this->queue, $this->setup(...));

@@ -15,6 +15,8 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
     /** Seconds between two attempts to lock a session. */
     private const LOCK_RETRY_INTERVAL = 0.005;
 
+    private static ?int $user = null;
+
     /** @var resource|null the locked file */
     private mixed $file = null;
 
@@ -43,15 +45,15 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
         $this->close();
         $path = $this->path($id);
         while (true) {
-            $file = \fopen($path, 'c+b') ?: throw new \RuntimeException("The session file $path cannot be opened");
+            $file = self::openOwn($path);
             while (!\flock($file, \LOCK_EX | \LOCK_NB)) {
                 delay(self::LOCK_RETRY_INTERVAL);
             }
             \clearstatcache(true, $path);
-            if (@\fileinode($path) === (\fstat($file)['ino'] ?? null)) {
+            if ((@\lstat($path)['ino'] ?? null) === (\fstat($file)['ino'] ?? null)) {
                 break;
             }
-            // It was deleted while this request waited for it.
+            // It was deleted or replaced while this request waited for it.
             \fclose($file);
         }
         $this->file = $file;
@@ -101,6 +103,45 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
     public function __clone()
     {
         $this->file = null;
+    }
+
+    /**
+     * Opens a session file, which only this user can read. As PHP does, it refuses a link and the file of another user: in a directory that
+     * others may write to, they could name the file that is read or overwritten.
+     *
+     * @return resource
+     */
+    private static function openOwn(string $path)
+    {
+        if (\is_link($path)) {
+            throw new \RuntimeException("The session file $path is a symbolic link");
+        }
+        $mask = \umask(0o077);
+        try {
+            $file = @\fopen($path, 'c+b') ?: throw new \RuntimeException("The session file $path cannot be opened");
+        } finally {
+            \umask($mask);
+        }
+        $status = (array) \fstat($file);
+        if (!\in_array($status['uid'] ?? null, [0, self::user()], true)) {
+            throw new \RuntimeException("The session file $path belongs to another user");
+        }
+        if ((($status['mode'] ?? 0) & 0o077) !== 0) {
+            @\chmod($path, 0o600);
+        }
+
+        return $file;
+    }
+
+    /** The user that files of this process belong to; ext/posix need not be installed. */
+    private static function user(): ?int
+    {
+        if (self::$user === null) {
+            $file = \tmpfile();
+            self::$user = $file === false ? null : (\fstat($file)['uid'] ?? null);
+        }
+
+        return self::$user;
     }
 
     private function path(string $id): string

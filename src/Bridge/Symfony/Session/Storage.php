@@ -34,9 +34,14 @@ final class Storage implements SessionStorageInterface
     /**
      * @param array<string, mixed> $options as of the session in the configuration of the framework: name, save_path
      * @param MetadataBag|null $metadata times of the session; null makes a new one
+     * @param (\Closure(self): void)|null $onStart is called when the session has started
      */
-    public function __construct(private readonly \SessionHandlerInterface $handler, private readonly array $options = [], ?MetadataBag $metadata = null)
-    {
+    public function __construct(
+        private readonly \SessionHandlerInterface $handler,
+        private readonly array $options = [],
+        ?MetadataBag $metadata = null,
+        private readonly ?\Closure $onStart = null,
+    ) {
         $this->metadata = $metadata === null ? new MetadataBag() : clone $metadata;
         $this->name = (string) ($options['name'] ?? (\ini_get('session.name') ?: 'PHPSESSID'));
     }
@@ -60,6 +65,7 @@ final class Storage implements SessionStorageInterface
         }
         /** @var array<string, array<array-key, mixed>> $data */
         $this->load($data);
+        $this->onStart === null || ($this->onStart)($this);
 
         return true;
     }
@@ -104,7 +110,7 @@ final class Storage implements SessionStorageInterface
             $this->metadata->stampNew($lifetime);
             $this->handler->destroy($this->id);
         } else {
-            $this->handler->write($this->id, \serialize($this->data));
+            $this->write($this->data);
         }
         $this->handler->close();
         $this->id = self::newId();
@@ -129,7 +135,7 @@ final class Storage implements SessionStorageInterface
             $data = [];
         }
         try {
-            $data === [] ? $this->handler->destroy($this->id) : $this->handler->write($this->id, \serialize($data));
+            $data === [] ? $this->handler->destroy($this->id) : $this->write($data);
         } finally {
             $this->started = false;
             $this->handler->close();
@@ -202,6 +208,18 @@ final class Storage implements SessionStorageInterface
             $bag->initialize($this->data[$key]);
         }
         $this->started = true;
+    }
+
+    /**
+     * @param array<string, array<array-key, mixed>> $data
+     *
+     * @throws \RuntimeException the handler could not write: what the request has changed would be lost without a sign
+     */
+    private function write(array $data): void
+    {
+        if (!$this->handler->write($this->id, \serialize($data))) {
+            throw new \RuntimeException('The session was not saved: ' . \get_debug_type($this->handler) . '::write() failed');
+        }
     }
 
     private static function newId(): string
