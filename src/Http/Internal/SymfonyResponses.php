@@ -48,17 +48,18 @@ final class SymfonyResponses
     {
         $isOwn = (new \ReflectionMethod($answer, 'sendContent'))->class !== BinaryFileResponse::class;
         $path = $answer->getFile()->getPathname();
-        [$length, $isDeleted, $isTemporary] = \Closure::bind(
-            // Symfony 7.1 has added files in memory.
-            static fn(BinaryFileResponse $answer): array => [$answer->maxlen, $answer->deleteFileAfterSend, ($answer->tempFileObject ?? null) !== null],
-            null,
-            BinaryFileResponse::class,
-        )($answer);
-        if ($isOwn || $isTemporary || $length === 0 || !$answer->isSuccessful() || !\is_file($path)) {
+        // Newer versions have files in memory.
+        $isInMemory = \property_exists(BinaryFileResponse::class, 'tempFileObject') && self::property($answer, 'tempFileObject') !== null;
+        if ($isOwn || $isInMemory || self::property($answer, 'maxlen') === 0 || !$answer->isSuccessful() || !\is_file($path)) {
             return null;
         }
 
-        return new FileBody(HttpFile::open($path), $isDeleted === true ? $path : null);
+        return new FileBody(HttpFile::open($path), self::property($answer, 'deleteFileAfterSend') === true ? $path : null);
+    }
+
+    private static function property(BinaryFileResponse $answer, string $name): mixed
+    {
+        return (new \ReflectionProperty(BinaryFileResponse::class, $name))->getValue($answer);
     }
 
     /** Streams and files write to the output, which becomes the chunks of the body. */

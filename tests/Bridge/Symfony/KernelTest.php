@@ -85,8 +85,12 @@ final class KernelTest extends HttpTestCase
     #[DataProvider('handlers')]
     public function testPhpsOwnSessionFilesBecomeThoseOfWeftInTheSameDirectory(string $handler): void
     {
-        $server = $this->serveKernel(self::COUNTER, '["session" => ["handler_id" => ' . \var_export(\strtr($handler, ['DIRECTORY' => $this->directory]), true) . ']]',
-            "static fn() => \$_ENV['KERNEL_TEST_SESSIONS'] = 'file://$this->directory/files'");
+        $handler = \var_export(\strtr($handler, ['DIRECTORY' => $this->directory]), true);
+        $server = $this->serveKernel(
+            self::COUNTER,
+            "['session' => ['handler_id' => $handler]]",
+            "static fn() => \$_ENV['KERNEL_TEST_SESSIONS'] = 'file://$this->directory/files'",
+        );
 
         $answer = $server->get('/count');
         self::assertSame('1', self::bodyOf($answer), $server->log());

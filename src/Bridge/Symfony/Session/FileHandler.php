@@ -50,7 +50,8 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
                 delay(self::LOCK_RETRY_INTERVAL);
             }
             \clearstatcache(true, $path);
-            if ((@\lstat($path)['ino'] ?? null) === (\fstat($file)['ino'] ?? null)) {
+            $found = @\lstat($path);
+            if ($found !== false && $found['ino'] === (\fstat($file)['ino'] ?? null)) {
                 break;
             }
             // It was deleted or replaced while this request waited for it.
