@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Extension;
 use Weft\Tests\Hooks\Support\Module;
 
 final class DoctorTest extends TestCase
@@ -74,7 +75,7 @@ final class DoctorTest extends TestCase
     {
         $module = Module::compile('unlisted');
         try {
-            $doctor = Weft::run(['doctor'], ['-d', 'extension=' . Weft::library(), '-d', "extension=$module->file"]);
+            $doctor = Weft::run(['doctor'], ['-d', 'extension=' . Extension::library(), '-d', "extension=$module->file"]);
         } finally {
             $module->remove();
         }

@@ -10,6 +10,7 @@ use Weft\Bench\Port;
 use Weft\Bench\Server;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Cli\Weft;
+use Weft\Tests\Extension;
 use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -59,7 +60,7 @@ final class ReadmeTest extends TestCase
         \mkdir("{$this->directory}/app");
         \file_put_contents("{$this->directory}/app/app.php", \str_replace(['8080', 'sqlite:customers.db'], [(string) $port, "sqlite:{$this->directory}/customers.db"], $program[1]));
         $log = "{$this->directory}/log";
-        $application = Server::start([\PHP_BINARY, '-d', 'extension=' . Weft::library(), "{$this->directory}/app/app.php"], [], $log, $port);
+        $application = Server::start([\PHP_BINARY, '-d', 'extension=' . Extension::library(), "{$this->directory}/app/app.php"], [], $log, $port);
         try {
             $post = static fn(string $body): HttpAnswer => HttpAnswer::of("http://127.0.0.1:{$port}/customers", ['method' => 'POST', 'header' => 'content-type: application/json', 'content' => $body]);
             self::assertSame(202, $post('{"name": "Ada", "email": "ada@example.org"}')->status);

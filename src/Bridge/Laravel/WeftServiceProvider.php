@@ -32,7 +32,7 @@ final class WeftServiceProvider extends ServiceProvider
                 $this->app->bind("db.connector.$driver", static fn($app): Connector => $app->make(Connector::class));
             }
             if (Connection::getResolver('sqlite') === null) {
-                Connection::resolverFor('sqlite', static fn(mixed ...$arguments): Connection => new SQLiteConnection(...$arguments));
+                Connection::resolverFor('sqlite', static fn(mixed $pdo, string $database, string $prefix, array $config): Connection => new SQLiteConnection($pdo, $database, $prefix, $config));
             }
         }
         $this->app->resolving('db', static function (DatabaseManager $manager): void {

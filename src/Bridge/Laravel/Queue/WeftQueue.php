@@ -117,7 +117,8 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
             }
             if ($taken[1]->redelivered) {
                 // The process that had it has ended with it. Laravel counts an attempt when it begins, so that `tries` also ends a job that kills its worker.
-                $popped->replace(new $message($message->payload, $message->attempts + 1), null);
+                $class = QueueType::message($name);
+                $popped->replace(new $class($message->payload, $message->attempts + 1), null);
                 continue;
             }
 
