@@ -116,6 +116,17 @@ final class KernelTest extends HttpTestCase
         self::assertSame('2', self::bodyOf($this->again($server, '/count', $answer)), $server->log());
     }
 
+    public function testShutdownFunctionsOfTheBootDoNotRunAfterARequest(): void
+    {
+        $pages = '["/page" => static function () { register_shutdown_function(static fn() => error_log("of the request")); return new Answer("page"); }]';
+        $server = $this->serveKernel($pages, booting: 'static fn() => register_shutdown_function(static fn() => error_log("of the boot"))');
+
+        self::assertSame('page', self::bodyOf($server->get('/page')), $server->log());
+        self::assertTrue($server->awaitLog('of the request'));
+        self::assertSame('page', self::bodyOf($server->get('/page')), $server->log());
+        self::assertStringNotContainsString('of the boot', $server->log());
+    }
+
     public function testTheHttpCacheOfTheFrameworkAnswers(): void
     {
         $server = $this->serveKernel('["/cached" => static fn() => (new Answer((string) hrtime(true)))->setPublic()->setSharedMaxAge(600)]', '["http_cache" => true]');
