@@ -469,10 +469,12 @@ final class EloquentTest extends TestCase
                 $table->string('name')->unique();
             });
             $schema->create('plain', static fn(Blueprint $table) => $table->integer('id')->primary());
-            foreach ([
+            foreach (
+                [
                 "insert into counted (name) values ('a')", "insert into counted (name) values ('b')", 'insert into plain values (5)', "insert ignore into counted (name) values ('a')",
                 "/* c */ insert into counted (name) values ('c')", "update counted set name = 'd' where name = 'a'", 'update counted set id = last_insert_id(2026) where id = 1',
-            ] as $sql) {
+                ] as $sql
+            ) {
                 $connection->unprepared($sql);
                 $ids[(int) $onWeft][] = [$sql, (string) $connection->getPdo()->lastInsertId()];
             }
