@@ -274,11 +274,11 @@ final class RunTimeTest extends PoolTestCase
             self::assertSame(['1.0E-6', '4.0E-6'], \array_map(static fn (string $bound): string => \sprintf('%.1E', (float) $bound), \array_slice(\array_keys($stats['wait_histogram']), 0, 2)));
             $db->close();
             self::eventually(static fn (): bool => \str_contains(Native\metrics(), "weft_pool_closed_total{pool=\"$name\"} 2\n"), 'the metrics show both connections closed');
+            self::eventually(static fn (): bool => \str_contains(Native\metrics(), "weft_pool_size{pool=\"$name\"} 0\n"), 'the pool has taken its size back');
         });
         $metrics = Native\metrics();
         foreach (
             [
-            "weft_pool_size{pool=\"$name\"} 2",
             "weft_pool_connections{pool=\"$name\",state=\"idle\"} 0",
             "weft_pool_connections{pool=\"$name\",state=\"in_use\"} 0",
             "weft_pool_connections{pool=\"$name\",state=\"connecting\"} 0",

@@ -120,6 +120,6 @@ final class TraceTest extends TestCase
         [$before, $inside] = \array_map(static fn(string $line): array => (array) \json_decode($line, true), \explode("\n", \trim((string) \stream_get_contents($stream))));
 
         self::assertArrayNotHasKey('trace_id', $before);
-        self::assertSame(['order' => 7, 'trace_id' => $trace->traceId(), 'span_id' => $trace->spanId()], \array_slice($inside, 3));
+        self::assertSame(['trace_id' => $trace->traceId(), 'span_id' => $trace->spanId(), 'order' => 7], \array_slice($inside, 3));
     }
 }

@@ -550,7 +550,7 @@ abstract class ServerConformance extends SqlConformance
         yield 'a stream whose loop is left' => ['foreach ($db->stream("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3", chunk: 1) as $_) { if (fork()) { continue; } exit(0); }'];
         yield 'a transaction that is dropped' => ['$tx = $db->begin(); $tx->execute("SELECT 1")->value(); if (!fork()) { unset($tx); exit(0); } $tx->execute("SELECT 2")->value(); $tx->commit();'];
         yield 'a stream in a transaction' => ['$db->transaction(function ($tx) { foreach ($tx->stream("SELECT 1 UNION ALL SELECT 2", chunk: 1) as $_) { if (fork()) { continue; } exit(0); } });'];
-        yield 'a pool that is changed' => ['if (!fork()) { foreach (["reset", "suspend"] as $call) { try { $db->$call(); } catch (Weft\Runtime\ForkedProcessError) {} } exit(0); }'];
+        yield 'a pool that is changed' => ['if (!fork()) { foreach (["reset", "pause"] as $call) { try { $db->$call(); } catch (Weft\Runtime\ForkedProcessError) {} } exit(0); }'];
         yield 'a pool that is closed' => ['if (!fork()) { try { $db->close(); } catch (Weft\Runtime\ForkedProcessError) {} exit(0); }'];
     }
 

@@ -252,7 +252,7 @@ final class WorkerGroup
             $slot->current = null;
         }
         $this->report($process, $code, $signal, $now);
-        $this->stopFailed = $this->stopFailed || $this->stopping && !self::hasStopped($process, $code, $signal);
+        $this->stopFailed = $this->stopFailed || $this->stopping && !self::hasStopped($code, $signal);
         $expected = $process->reason !== null && !$process->isFaulty;
         if (!$expected && $wasNext) {
             $this->abandonReload($slot, $process->context(), $now);
@@ -264,10 +264,10 @@ final class WorkerGroup
         $this->finishReload($now);
     }
 
-    /** Whether a worker has ended as one that is asked to stop does. Before it is ready, SIGTERM may still have its default action. */
-    private static function hasStopped(Process $process, ?int $code, ?int $signal): bool
+    /** Whether a worker has ended as one that is asked to stop does. SIGTERM has its default action until the program waits for it. */
+    private static function hasStopped(?int $code, ?int $signal): bool
     {
-        return $signal === null ? $code === 0 : $signal === Signal::SIGTERM->value && $process->readyAt === null;
+        return $signal === null ? $code === 0 : $signal === Signal::SIGTERM->value;
     }
 
     /** Recycles one worker that has reached a limit. */

@@ -101,7 +101,7 @@ impl PoolMetrics {
         let size = metrics::gauge("weft_pool_size", "Maximum number of connections.", &own);
         let help = "Borrowers that wait for a connection.";
         let waiting = metrics::gauge("weft_pool_waiting", help, &own);
-        let durations = |name, help, durations| Durations {
+        let histogram = |name, help, durations| Durations {
             metric: metrics::histogram(name, help, &own, &BOUNDS),
             durations,
             reported: Histogram::default(),
@@ -120,17 +120,17 @@ impl PoolMetrics {
                 reported: 0,
             }),
             durations: [
-                durations(
+                histogram(
                     "weft_pool_wait_duration_seconds",
                     "Waiting time of borrowers that had to wait.",
                     |stats| &stats.wait,
                 ),
-                durations(
+                histogram(
                     "weft_pool_use_duration_seconds",
                     "Time from borrowing to return.",
                     |stats| &stats.usage,
                 ),
-                durations(
+                histogram(
                     "weft_pool_create_duration_seconds",
                     "Time to open a connection.",
                     |stats| &stats.creation,
