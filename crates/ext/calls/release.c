@@ -269,8 +269,8 @@ static bool is_object_in_use(void)
 }
 
 /*
- * The release of garbage cannot be deferred: what it refers to may be garbage as well, whose memory the collector frees. While its handle is in
- * use, an object is no garbage.
+ * The release of garbage cannot be deferred: what it refers to may be garbage as well, whose memory the collector frees. An object whose
+ * handle is in use is therefore kept out of the collection.
  */
 static int collect_cycles(void)
 {

@@ -722,7 +722,7 @@ static ZEND_METHOD(Realm, begin)
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_clear, 0, 0, IS_VOID, 0)
 ZEND_END_ARG_INFO()
 
-/* After a request: nothing of it is there for what runs next, even if that is no request. */
+/* Clears the state of a request that has ended, so that a message or a task that runs next does not find it. */
 static ZEND_METHOD(Realm, clear)
 {
 	ZEND_PARSE_PARAMETERS_NONE();

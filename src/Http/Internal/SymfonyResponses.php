@@ -43,14 +43,14 @@ final class SymfonyResponses
         return new Response($answer->getStatusCode(), $fields, self::body($answer));
     }
 
-    /** Null: what the response prints is its body, such as nothing for HEAD or X-Sendfile, or a file that is no regular one. */
+    /** Null where the response prints its body itself: nothing for HEAD or X-Sendfile, a file that is not a regular one, a subclass. */
     private static function file(BinaryFileResponse $answer): ?FileBody
     {
-        $isOwn = (new \ReflectionMethod($answer, 'sendContent'))->class !== BinaryFileResponse::class;
+        $printsItself = (new \ReflectionMethod($answer, 'sendContent'))->class !== BinaryFileResponse::class;
         $path = $answer->getFile()->getPathname();
         // Newer versions have files in memory.
         $isInMemory = \property_exists(BinaryFileResponse::class, 'tempFileObject') && self::property($answer, 'tempFileObject') !== null;
-        if ($isOwn || $isInMemory || self::property($answer, 'maxlen') === 0 || !$answer->isSuccessful() || !\is_file($path)) {
+        if ($printsItself || $isInMemory || self::property($answer, 'maxlen') === 0 || !$answer->isSuccessful() || !\is_file($path)) {
             return null;
         }
 

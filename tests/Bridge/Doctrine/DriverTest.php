@@ -31,6 +31,7 @@ use Weft\UsageError;
 
 use function Weft\all;
 use function Weft\async;
+use function Weft\delay;
 use function Weft\run;
 use function Weft\timeout;
 
@@ -473,6 +474,76 @@ final class DriverTest extends TestCase
 
         self::assertFalse($connection->isInTransaction());
         self::assertSame(0, (int) $connection->query('SELECT count(*) FROM items')->fetchOne());
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testASessionIsFreshAfterAResetDirectlyAfterACancelledStatement(string $kind): void
+    {
+        $session = $this->database($kind)->plainSession();
+
+        $value = run(static function () use ($session, $kind): mixed {
+            $session->execute($kind === 'postgres' ? 'SET search_path TO public' : 'SET @a = 1');
+            try {
+                timeout(0.05, static fn() => $session->execute($kind === 'postgres' ? 'SELECT pg_sleep(60)' : 'SELECT SLEEP(60)'));
+                self::fail('the statement was not cancelled');
+            } catch (TimeoutException) {
+            }
+            $session->reset();
+
+            return $session->execute('SELECT 1')[1][0][0];
+        });
+
+        self::assertSame(1, (int) $value);
+    }
+
+    public function testATransactionOfSqliteBeginsAfterAResetDirectlyAfterACancelledStatement(): void
+    {
+        $database = $this->database('sqlite');
+        $database->execute('CREATE TABLE items (id INT)');
+        $session = $database->plainSession();
+        $long = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) INSERT INTO items SELECT count(*) FROM c';
+
+        run(static function () use ($session, $long): void {
+            $session->begin();
+            try {
+                timeout(0.05, static fn() => $session->execute($long));
+                self::fail('the statement was not cancelled');
+            } catch (TimeoutException) {
+            }
+            $session->reset();
+            $session->begin();
+            $session->execute('INSERT INTO items VALUES (3)');
+            $session->commit();
+        });
+
+        self::assertSame([3], $database->execute('SELECT id FROM items')->column());
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testASessionThatIsResetBesideAStatementHasNothingOfItsTransaction(string $kind): void
+    {
+        $database = $this->database($kind);
+        $database->execute('CREATE TABLE items (id INT)');
+        $session = $database->plainSession();
+
+        run(static function () use ($session, $kind): void {
+            $begun = new Channel(1);
+            $left = async(static function () use ($session, $kind, $begun): void {
+                $session->begin();
+                $session->execute('INSERT INTO items VALUES (1)');
+                $begun->send(true);
+                $session->execute($kind === 'postgres' ? 'SELECT pg_sleep(0.3)' : 'SELECT SLEEP(0.3)');
+            });
+            $begun->receive();
+            delay(0.05);
+            $session->reset();
+            $left->await();
+            $session->execute('INSERT INTO items VALUES (2)');
+        });
+
+        self::assertSame([2], $database->execute('SELECT id FROM items')->column());
     }
 
     /** @return iterable<string, array{string}> */

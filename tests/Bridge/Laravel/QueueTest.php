@@ -9,7 +9,9 @@ use Illuminate\Contracts\Debug\ExceptionHandler;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bridge\Laravel\Internal\Buses;
+use Weft\Bridge\Laravel\Queue\QueuedJob;
 use Weft\Bridge\Laravel\Queue\QueueType;
+use Weft\Bridge\Laravel\Queue\Source;
 use Weft\Bridge\Laravel\Queue\WeftJob;
 use Weft\Bridge\Laravel\Queue\WeftQueue;
 use Weft\Bus\Header;
@@ -134,6 +136,18 @@ final class QueueTest extends TestCase
         self::assertSame(['{"job":"a"}', 2], [$again?->getRawBody(), $again?->attempts()]);
         $again->delete();
         self::assertNull($queue->pop($this->name('a')));
+    }
+
+    public function testAJobThatCannotBeStoredAmongTheFailedJobsIsNotAcknowledged(): void
+    {
+        $source = $this->createMock(Source::class);
+        $source->expects(self::never())->method('acknowledge');
+        $job = new WeftJob(new Container(), 'weft', 'a', new class ('{"job":"a"}', 0) extends QueuedJob {}, $source);
+        $job->delete();
+        $job->notStored(new \RuntimeException('no such table: failed_jobs'));
+
+        $this->expectExceptionMessage('no such table: failed_jobs');
+        $job->finish();
     }
 
     /** @dataProvider buses */

@@ -1,6 +1,7 @@
 //! A session with a server behind a pool.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -15,23 +16,35 @@ const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session with a server behind a pool.
 pub(super) struct ServerSession<S: Server> {
+    /// Replaced as a whole by a reset. A statement that runs meanwhile keeps the old state, also where its future is dropped later: what it
+    /// leaves behind ends with it.
+    state: RefCell<Rc<State<S>>>,
+}
+
+/// What a session keeps between two statements.
+struct State<S: Server> {
     /// The connection while the session has state. Locked by the running statement.
     held: Mutex<Option<Lease<ServerManager<S>>>>,
     /// Between `begin()` and the end of the transaction.
     in_transaction: Cell<bool>,
     /// The reason why the transaction or other state of the session is lost.
     lost: RefCell<Option<Error>>,
-    /// How often the session was reset: what a statement has begun before is not of the session any more.
-    resets: Cell<u64>,
 }
 
-impl<S: Server> Default for ServerSession<S> {
+impl<S: Server> Default for State<S> {
     fn default() -> Self {
         Self {
             held: Mutex::new(None),
             in_transaction: Cell::new(false),
             lost: RefCell::new(None),
-            resets: Cell::new(0),
+        }
+    }
+}
+
+impl<S: Server> Default for ServerSession<S> {
+    fn default() -> Self {
+        Self {
+            state: RefCell::default(),
         }
     }
 }
@@ -62,11 +75,16 @@ impl Drop for CancelGuard<'_> {
 }
 
 impl<S: Server> ServerSession<S> {
+    fn state(&self) -> Rc<State<S>> {
+        Rc::clone(&self.state.borrow())
+    }
+
     pub(super) fn begin(&self) -> Result<(), Error> {
-        if let Some(error) = &*self.lost.borrow() {
+        let state = self.state();
+        if let Some(error) = &*state.lost.borrow() {
             return Err(error.clone());
         }
-        match self.in_transaction.replace(true) {
+        match state.in_transaction.replace(true) {
             true => Err(usage("the session is already in a transaction")),
             false => Ok(()),
         }
@@ -78,8 +96,9 @@ impl<S: Server> ServerSession<S> {
         statement: Statement,
         keep: bool,
     ) -> Result<ResultSet, Error> {
-        let mut held = self.held.lock().await;
-        if let Some(error) = &*self.lost.borrow() {
+        let state = self.state();
+        let mut held = state.held.lock().await;
+        if let Some(error) = &*state.lost.borrow() {
             return Err(error.clone());
         }
         let mut lease = match held.take() {
@@ -87,10 +106,9 @@ impl<S: Server> ServerSession<S> {
             None => pool.borrow().await?,
         };
         lease.set_statement(&statement.source);
-        let wanted = self.in_transaction.get();
-        let resets = self.resets.get();
+        let wanted = state.in_transaction.get();
         let guard = CancelGuard {
-            lost: &self.lost,
+            lost: &state.lost,
             is_stateful: wanted || lease.holds_state(),
         };
         // If the server refused a statement before the transaction began, the next statement begins it.
@@ -98,19 +116,15 @@ impl<S: Server> ServerSession<S> {
         let outcome = lease.run_statement(&statement, begin).await;
         let is_stateful = guard.is_stateful;
         guard.disarm();
-        if self.resets.get() != resets {
-            // The pool undoes and cleans what the statement leaves in its connection.
-            return outcome.flatten();
-        }
         match outcome {
             Ok(result) => {
-                let keeps = keep || self.in_transaction.get() || lease.holds_state();
+                let keeps = keep || state.in_transaction.get() || lease.holds_state();
                 *held = keeps.then_some(lease);
                 result
             }
             Err(error) => {
                 if is_stateful {
-                    self.lost.replace(Some(error.clone()));
+                    state.lost.replace(Some(error.clone()));
                 }
                 Err(error)
             }
@@ -118,9 +132,10 @@ impl<S: Server> ServerSession<S> {
     }
 
     pub(super) async fn commit(&self) -> Result<(), Error> {
-        let mut held = self.held.lock().await;
-        self.in_transaction.set(false);
-        if let Some(error) = self.lost.take() {
+        let state = self.state();
+        let mut held = state.held.lock().await;
+        state.in_transaction.set(false);
+        if let Some(error) = state.lost.take() {
             return Err(error);
         }
         let Some(mut lease) = held.take() else {
@@ -141,9 +156,10 @@ impl<S: Server> ServerSession<S> {
     }
 
     pub(super) async fn roll_back(&self) -> Result<(), Error> {
-        let mut held = self.held.lock().await;
-        self.in_transaction.set(false);
-        self.lost.take();
+        let state = self.state();
+        let mut held = state.held.lock().await;
+        state.in_transaction.set(false);
+        state.lost.take();
         let Some(mut lease) = held.take() else {
             return Ok(());
         };
@@ -160,12 +176,7 @@ impl<S: Server> ServerSession<S> {
 
     /// Rolls back and returns the connection to the pool, which cleans it. A running statement keeps its connection until it has ended.
     pub(super) fn reset(&self) {
-        self.resets.set(self.resets.get() + 1);
-        self.in_transaction.set(false);
-        self.lost.take();
-        if let Ok(mut held) = self.held.try_lock() {
-            held.take();
-        }
+        self.state.take();
     }
 }
 

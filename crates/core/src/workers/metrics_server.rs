@@ -65,7 +65,7 @@ struct State {
     warning: Mutex<Option<String>>,
 }
 
-/// What workers have sent, so that the end of a worker is no reset of its counters.
+/// What workers have sent, so that a worker's counters go on after its end.
 #[derive(Default)]
 struct History {
     /// The name and the last metrics of each worker that has not ended, by pid.

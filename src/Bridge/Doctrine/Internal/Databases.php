@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Doctrine\Internal;
 
 use Weft\Bridge\Internal\Setting;
+use Weft\Bridge\Internal\SharedDatabases;
 use Weft\Sql\Database;
 use Weft\UsageError;
 
@@ -15,9 +16,6 @@ use Weft\UsageError;
  */
 final class Databases
 {
-    /** @var array<string, Database> */
-    private static array $open = [];
-
     /** @param array<string, mixed> $params of {@see \Weft\Bridge\Doctrine\Driver} */
     public static function of(#[\SensitiveParameter] array $params): Database
     {
@@ -34,14 +32,7 @@ final class Databases
             return Database::connect($dsn, $pool);
         }
 
-        $key = \serialize([$dsn, $pool]);
-        if (!isset(self::$open[$key])) {
-            $database = Database::connect($dsn, $pool);
-            // Connecting waits: of two that tasks have opened for one key, the first is shared.
-            isset(self::$open[$key]) ? $database->close() : self::$open[$key] = $database;
-        }
-
-        return self::$open[$key];
+        return SharedDatabases::of(\serialize([self::class, $dsn, $pool]), static fn(): Database => Database::connect($dsn, $pool));
     }
 
     /** @param array<string, mixed> $params */

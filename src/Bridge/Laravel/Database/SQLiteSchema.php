@@ -20,9 +20,14 @@ final class SQLiteSchema extends SQLiteBuilder
         $this->dropAll('view');
     }
 
-    /** @param string|null $path */
+    /** @param string|null $path null: the file of the connection */
     public function refreshDatabaseFile($path = null): void
     {
+        if ($path !== null && $path !== $this->connection->getDatabaseName()) {
+            \file_put_contents($path, '');
+
+            return;
+        }
         $this->dropAll('view');
         $this->dropAll('table');
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Laravel\Internal;
 
+use Weft\Bridge\Internal\SharedDatabases;
 use Weft\Bus\Bus;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Transport;
@@ -54,7 +55,7 @@ final class Buses
     {
         if (!isset(self::$open[$this->dsn])) {
             // Delayed jobs are stored in the database of the messages; RabbitMQ has queues for them.
-            $database = \preg_match('/^(?:postgres|postgresql|pgsql|sqlite):/', $this->dsn) === 1 ? Database::connect($this->dsn) : null;
+            $database = \preg_match('/^(?:postgres|postgresql|pgsql|sqlite):/', $this->dsn) === 1 ? SharedDatabases::of(\serialize([self::class, $this->dsn]), fn(): Database => Database::connect($this->dsn)) : null;
             $transport = Dsn::connect($this->dsn, $database);
             // Connecting waits: another task may have been faster.
             self::$open[$this->dsn] ??= [$transport, $database];

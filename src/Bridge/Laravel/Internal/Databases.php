@@ -6,6 +6,7 @@ namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Database\SQLiteDatabaseDoesNotExistException;
 use Weft\Bridge\Internal\Setting;
+use Weft\Bridge\Internal\SharedDatabases;
 use Weft\Bridge\Laravel\Database\DatabaseException;
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolException;
@@ -24,9 +25,6 @@ use Weft\UsageError;
 final class Databases
 {
     private const STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
-
-    /** @var array<string, Database> */
-    private static array $open = [];
 
     /** @param array<string, mixed> $config of a connection */
     public static function of(#[\SensitiveParameter] array $config): Database
@@ -50,24 +48,10 @@ final class Databases
                 return self::open($config, $dsn, $pool, $hooks);
             }
 
-            $key = \serialize([$dsn, $settings, $pool]);
-
-            return self::$open[$key] ?? self::keep($key, self::open($config, $dsn, $pool, $hooks));
+            return SharedDatabases::of(\serialize([self::class, $dsn, $settings, $pool]), static fn(): Database => self::open($config, $dsn, $pool, $hooks));
         } catch (SqlException | PoolException $failure) {
             throw DatabaseException::of($failure, $driver ?? Driver::Sqlite);
         }
-    }
-
-    /** Opening waits: of two that tasks have opened for one key, the first is shared. */
-    private static function keep(string $key, Database $database): Database
-    {
-        if (isset(self::$open[$key])) {
-            $database->close();
-
-            return self::$open[$key];
-        }
-
-        return self::$open[$key] = $database;
     }
 
     /** @param array<string, mixed> $config */

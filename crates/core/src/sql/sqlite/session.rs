@@ -1,4 +1,5 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use tokio::sync::Mutex;
 
@@ -18,6 +19,13 @@ const ROLLBACK_TO: &str = "ROLLBACK TO weft_statement";
 /// statement on.
 pub struct Session {
     database: Database,
+    /// Replaced as a whole by a reset. A statement that runs meanwhile keeps the old state, also where its future is dropped later: its
+    /// transaction ends with it.
+    state: RefCell<Rc<State>>,
+}
+
+#[derive(Default)]
+struct State {
     transaction: Mutex<Option<Transaction>>,
     in_transaction: Cell<bool>,
 }
@@ -26,21 +34,25 @@ impl Session {
     pub(in crate::sql) fn new(database: Database) -> Self {
         Self {
             database,
-            transaction: Mutex::new(None),
-            in_transaction: Cell::new(false),
+            state: RefCell::default(),
         }
     }
 
+    fn state(&self) -> Rc<State> {
+        Rc::clone(&self.state.borrow())
+    }
+
     pub(in crate::sql) fn begin(&self) -> Result<(), Error> {
-        match self.in_transaction.replace(true) {
+        match self.state().in_transaction.replace(true) {
             true => Err(failure::usage("the session is already in a transaction")),
             false => Ok(()),
         }
     }
 
     pub(in crate::sql) async fn execute(&self, statement: Statement) -> Result<ResultSet, Error> {
-        let mut held = self.transaction.lock().await;
-        if !self.in_transaction.get() {
+        let state = self.state();
+        let mut held = state.transaction.lock().await;
+        if !state.in_transaction.get() {
             return self.database.execute(statement).await;
         }
         let transaction = held.get_or_insert_with(|| self.database.transaction());
@@ -86,15 +98,13 @@ impl Session {
     }
 
     pub(in crate::sql) fn reset(&self) {
-        self.in_transaction.set(false);
-        if let Ok(mut held) = self.transaction.try_lock() {
-            held.take();
-        }
+        self.state.take();
     }
 
     async fn end(&self) -> Option<Transaction> {
-        let mut held = self.transaction.lock().await;
-        self.in_transaction.set(false);
+        let state = self.state();
+        let mut held = state.transaction.lock().await;
+        state.in_transaction.set(false);
         held.take()
     }
 }
