@@ -9,7 +9,7 @@ use Weft\App;
 use Weft\Bench\State\Symfony\Entities;
 use Weft\Bench\State\Symfony\Kernel;
 use Weft\Http\ApplicationPool;
-use Weft\Http\SymfonyHandler;
+use Weft\Bridge\Symfony\SymfonyHandler;
 
 require __DIR__ . '/../../autoload.php';
 require __DIR__ . '/../autoload.php';

@@ -35,7 +35,7 @@ use function Weft\tasks;
  * one that {@see Recycling} says is spent. A reset that fails does not change the result of the request: it is logged, and the instance
  * is replaced.
  *
- * {@see RealmHandler}, {@see SymfonyHandler} and the bridges of frameworks serve requests with it; a consumer of messages uses it as well:
+ * {@see RealmHandler}, {@see \Weft\Bridge\Symfony\SymfonyHandler} and the bridges of frameworks serve requests with it; a consumer of messages uses it as well:
  *
  * ```
  * $applications = new ApplicationPool(

@@ -129,7 +129,7 @@ final class AdapterTest extends HttpTestCase
             $stack = new Http\RequestStack();
             $events->addSubscriber(new Symfony\Component\HttpKernel\EventListener\RouterListener(new Symfony\Component\Routing\Matcher\UrlMatcher($paths, new Symfony\Component\Routing\RequestContext()), $stack));
             $kernel = new Symfony\Component\HttpKernel\HttpKernel($events, new Symfony\Component\HttpKernel\Controller\ControllerResolver(), $stack);
-            $routes->fallback(new Weft\Http\SymfonyHandler($kernel));
+            $routes->fallback(new Weft\Bridge\Symfony\SymfonyHandler($kernel));
             PHP);
 
         $response = $server->get('/people/7?q=a', '-d', 'name=Ana', '-H', 'X-One: 1', '-b', 'c=d');
@@ -148,7 +148,7 @@ final class AdapterTest extends HttpTestCase
             // It makes a directory for its storage there.
             $lumen = new Laravel\Lumen\Application(DIRECTORY);
             $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->query("q"), $request->file("photo")?->getClientOriginalName()], 201); });
-            $routes->fallback(new Weft\Http\SymfonyHandler($lumen->handle(...)));
+            $routes->fallback(new Weft\Bridge\Symfony\SymfonyHandler($lumen->handle(...)));
             PHP), ', limits: new Limits(inFlight: 1)');
 
         $response = $server->get('/people/7?q=a', '-F', 'name=Ana', '-F', 'photo=x;filename=a.png');
@@ -167,7 +167,7 @@ final class AdapterTest extends HttpTestCase
                 $seen = [$request->getParsedBody(), $file->getClientFilename(), $file->getClientMediaType(), $file->getSize(), (string) $file->getStream()];
                 return $psr17->createResponse()->withBody($psr17->createStream(json_encode($seen)));
             }, $psr17, $psr17));
-            $routes->post("/symfony", new Weft\Http\SymfonyHandler(static function ($request) {
+            $routes->post("/symfony", new Weft\Bridge\Symfony\SymfonyHandler(static function ($request) {
                 $file = $request->files->all()["files"]["a"][0];
                 $seen = [$request->request->all(), $file->getClientOriginalName(), $file->getClientMimeType(), $file->getSize()];
                 $moved = $file->move(sys_get_temp_dir(), "weft-" . bin2hex(random_bytes(8)));

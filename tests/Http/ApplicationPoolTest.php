@@ -329,7 +329,7 @@ final class ApplicationPoolTest extends HttpTestCase
 
         foreach (['header', 'setcookie', 'http_response_code', 'session_start'] as $function) {
             self::assertStringContainsString(
-                "$function() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by Weft\\Http\\RealmHandler or Weft\\Http\\SymfonyHandler",
+                "$function() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by Weft\\Http\\RealmHandler or Weft\\Bridge\\Symfony\\SymfonyHandler",
                 $server->get("/$function"),
             );
         }

@@ -57,7 +57,7 @@ final class ProxyTest extends HttpTestCase
 
     public function testApplicationsSeeTheClientOfAProxyInTheirServerParameters(): void
     {
-        $server = $this->behind('["127.0.0.1"]', '$routes->fallback(new Weft\Http\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([$request->getClientIp(), $request->getUri(), $request->isSecure()])));', 'require_once "/usr/share/php/Symfony/Component/HttpKernel/autoload.php";');
+        $server = $this->behind('["127.0.0.1"]', '$routes->fallback(new Weft\Bridge\Symfony\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([$request->getClientIp(), $request->getUri(), $request->isSecure()])));', 'require_once "/usr/share/php/Symfony/Component/HttpKernel/autoload.php";');
 
         self::assertSame(['203.0.113.9', 'https://example.org/a', true], json_decode(self::bodyOf($server->get('/a', ...self::SPOOFED)), true));
     }

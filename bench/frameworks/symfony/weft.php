@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 use Weft\App;
 use Weft\Bench\Frameworks\Symfony\Kernel;
-use Weft\Http\SymfonyHandler;
+use Weft\Bridge\Symfony\SymfonyHandler;
 
 require __DIR__ . '/autoload.php';
 

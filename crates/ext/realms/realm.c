@@ -64,7 +64,7 @@ static ZEND_NAMED_FUNCTION(response_function)
 		return;
 	}
 	zend_throw_error(NULL, "%s() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by "
-		"Weft\\Http\\RealmHandler or Weft\\Http\\SymfonyHandler, which give each request a realm", response_functions[i].name);
+		"Weft\\Http\\RealmHandler or Weft\\Bridge\\Symfony\\SymfonyHandler, which give each request a realm", response_functions[i].name);
 }
 
 /* --- life of a realm ---------------------------------------------------------------------------------------------------------------- */

@@ -199,6 +199,6 @@ final class KernelTest extends HttpTestCase
             . "return [$pages, $framework, $booting];", true);
 
         return $this->serve("require_once $autoload;\n[\$pages, \$framework, \$booting] = eval($code);\n"
-            . "\$routes->fallback(Weft\\Http\\SymfonyHandler::pool(static fn() => new Weft\\Tests\\Bridge\\Symfony\\PageKernel($directory, \$pages, \$framework, \$booting), 4));", $arguments, extensions: \array_values(\array_filter(['ctype', 'iconv', 'mbstring', 'tokenizer', 'xml'], static fn (string $name): bool => \is_file(\ini_get('extension_dir') . "/$name.so"))));
+            . "\$routes->fallback(Weft\\Bridge\\Symfony\\SymfonyHandler::pool(static fn() => new Weft\\Tests\\Bridge\\Symfony\\PageKernel($directory, \$pages, \$framework, \$booting), 4));", $arguments, extensions: \array_values(\array_filter(['ctype', 'iconv', 'mbstring', 'tokenizer', 'xml'], static fn (string $name): bool => \is_file(\ini_get('extension_dir') . "/$name.so"))));
     }
 }

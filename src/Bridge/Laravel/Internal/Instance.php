@@ -10,7 +10,7 @@ use Illuminate\Foundation\Bootstrap\RegisterProviders;
 use Illuminate\Foundation\Bootstrap\SetRequestForConsole;
 use Illuminate\Http\Request;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
-use Weft\Http\Internal\SymfonyResponses;
+use Weft\Bridge\Internal\SymfonyResponses;
 use Weft\Http\Response;
 
 /**

@@ -10,7 +10,7 @@ use Laravel\Octane\RequestContext;
 use Weft\Bridge\Laravel\Internal\CancellationHandler;
 use Weft\Bridge\Laravel\Internal\Reset;
 use Weft\Bridge\Laravel\Internal\Served;
-use Weft\Http\Internal\SymfonyResponses;
+use Weft\Bridge\Internal\SymfonyResponses;
 use Weft\Http\Response;
 
 /**

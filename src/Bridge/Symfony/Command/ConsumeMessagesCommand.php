@@ -21,7 +21,7 @@ use Weft\Bridge\Symfony\Messenger\QueueType;
 use Weft\Bridge\Symfony\Messenger\Transports;
 use Weft\Bus\ConsumeOptions;
 use Weft\Http\ApplicationPool;
-use Weft\Http\Internal\SymfonyStatics;
+use Weft\Bridge\Internal\SymfonyStatics;
 use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
 use Weft\UsageError;

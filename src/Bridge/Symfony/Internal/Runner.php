@@ -17,7 +17,7 @@ use Weft\Http\InvalidAddressError;
 use Weft\Http\Limits;
 use Weft\Http\ListenException;
 use Weft\Http\Recycling;
-use Weft\Http\SymfonyHandler;
+use Weft\Bridge\Symfony\SymfonyHandler;
 use Weft\Log\StreamLogger;
 use Weft\UsageError;
 

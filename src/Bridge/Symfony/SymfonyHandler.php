@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http;
+namespace Weft\Bridge\Symfony;
 
 use Psr\Log\LoggerInterface;
 use Symfony\Component\DependencyInjection\ContainerInterface;
@@ -20,12 +20,19 @@ use Symfony\Component\HttpKernel\Kernel;
 use Symfony\Component\HttpKernel\KernelEvents;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
+use Weft\Bridge\Internal\SymfonyResponses;
+use Weft\Bridge\Internal\SymfonyStatics;
+use Weft\Http\ApplicationPool;
+use Weft\Http\ApplicationPoolExhaustedException;
+use Weft\Http\BadRequestException;
 use Weft\Http\Internal\Form;
 use Weft\Http\Internal\KeptStatics;
 use Weft\Http\Internal\RealmRequest;
 use Weft\Http\Internal\ServerParameters;
-use Weft\Http\Internal\SymfonyResponses;
-use Weft\Http\Internal\SymfonyStatics;
+use Weft\Http\Recycling;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Http\Upload;
 use Weft\Native\Realm;
 use Weft\Runtime\Internal\Scheduler;
 

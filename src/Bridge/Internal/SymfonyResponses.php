@@ -2,12 +2,14 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Bridge\Internal;
 
 use Symfony\Component\HttpFoundation\BinaryFileResponse;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Weft\Http\BodyWriter;
+use Weft\Http\Internal\FileBody;
+use Weft\Http\Internal\StreamedOutput;
 use Weft\Http\Response;
 use Weft\Native\HttpFile;
 

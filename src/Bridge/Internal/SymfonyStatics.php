@@ -2,8 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Weft\Http\Internal;
+namespace Weft\Bridge\Internal;
 
+use Weft\Http\Internal\KeptStatics;
 use Weft\Runtime\Realm;
 
 /**

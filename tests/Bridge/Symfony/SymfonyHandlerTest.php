@@ -2,9 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Weft\Tests\Http;
+namespace Weft\Tests\Bridge\Symfony;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Tests\Http\HttpTestCase;
+use Weft\Tests\Http\ServerProcess;
 use Weft\Tests\Timing;
 
 /** A Symfony kernel in a process that serves many requests. */
@@ -101,7 +103,7 @@ final class SymfonyHandlerTest extends HttpTestCase
     public function testWhatTheBootOfAKernelSetsStaysAndWhatARequestSetsDoesNot(): void
     {
         $server = $this->symfony(<<<'PHP'
-            Weft\Http\SymfonyHandler::pool(static fn() => new class("test", false) extends Symfony\Component\HttpKernel\Kernel {
+            Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new class("test", false) extends Symfony\Component\HttpKernel\Kernel {
                 public function registerBundles(): iterable { return []; }
                 public function registerContainerConfiguration(Symfony\Component\Config\Loader\LoaderInterface $loader): void {}
                 public function boot(): void {
@@ -267,7 +269,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testRequestsInAPoolOfKernelsNeverSeeEachOther(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
 
         $sockets = [];
         foreach (['a', 'b', 'c'] as $tag) {
@@ -286,7 +288,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testPhpsOwnStateAndSymfonysStaticsBelongToTheRequest(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
         $sockets = [];
         foreach (['a', 'b', 'c'] as $tag) {
             $sockets[$tag] = $socket = $server->connect();
@@ -308,14 +310,14 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testARealmBeginsWithTheTrustedProxiesThatTheProgramHasSet(): void
     {
-        $server = $this->symfony('(static function () { Symfony\Component\HttpFoundation\Request::setTrustedProxies(["127.0.0.1"], Symfony\Component\HttpFoundation\Request::HEADER_X_FORWARDED_FOR); return new Weft\Http\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([$request->getClientIp()])); })()');
+        $server = $this->symfony('(static function () { Symfony\Component\HttpFoundation\Request::setTrustedProxies(["127.0.0.1"], Symfony\Component\HttpFoundation\Request::HEADER_X_FORWARDED_FOR); return new Weft\Bridge\Symfony\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([$request->getClientIp()])); })()');
 
         self::assertSame('["192.0.2.1"]', self::bodyOf($server->get('/', '-H', 'X-Forwarded-For: 192.0.2.1')));
     }
 
     public function testKernelsAreMadeWhenTheyAreNeededAndUsedAgain(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
 
         for ($time = 0; $time < 3; $time++) {
             self::assertSame(1, self::json($server->get('/'))['kernel']);
@@ -326,7 +328,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testAKernelThatAnExceptionCameOutOfIsReplaced(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
 
         self::assertStatus(500, $server->get('/fail'));
         self::assertSame(2, self::json($server->get('/'))['kernel']);
@@ -336,7 +338,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testARequestThatWaitsTooLongForAKernelIsA503(): void
     {
-        $server = $this->symfony('new Weft\Http\SymfonyHandler(new Application(), wait: 0.05)');
+        $server = $this->symfony('new Weft\Bridge\Symfony\SymfonyHandler(new Application(), wait: 0.05)');
         $socket = $server->connect();
         fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         self::awaitTask($server, '/wait');
@@ -366,7 +368,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testAStreamIsMadeInItsKernel(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
 
         foreach ([1, 2] as $time) {
             self::assertStringContainsString('kernel 1', $server->curl('/stream')[1]);
@@ -386,7 +388,7 @@ final class SymfonyHandlerTest extends HttpTestCase
     #[DataProvider('waysToFlush')]
     public function testSmallPiecesOfAStreamArriveOneByOne(string $flush): void
     {
-        $server = $this->symfony('new Weft\Http\SymfonyHandler(static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
+        $server = $this->symfony('new Weft\Bridge\Symfony\SymfonyHandler(static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
             for ($n = 1; $n <= 3; $n++) { echo "data: "; echo "$n\n\n"; ' . $flush . ' $GLOBALS["gate"]->receive(); }
             echo "end";
         }))');
@@ -403,7 +405,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testAStreamThatClosesAllOutputBuffersStaysApartFromOtherRequests(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => static fn($request) => $request->query->has("plain")
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn($request) => $request->query->has("plain")
             ? new Symfony\Component\HttpFoundation\Response((static function () { ob_start(); echo "plain"; $GLOBALS["gate"]->receive(); return ob_get_clean(); })())
             : new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
                 while (ob_get_level() > 0) { ob_end_flush(); }
@@ -425,7 +427,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testSymfonysSessionAndPhpsOwnAreOneSessionOfTheRequest(): void
     {
-        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => static function ($request) {
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static function ($request) {
             $session = new Symfony\Component\HttpFoundation\Session\Session(new Symfony\Component\HttpFoundation\Session\Storage\NativeSessionStorage(["save_path" => sys_get_temp_dir()]));
             $session->start();
             $session->set("symfony", $session->get("symfony", "") . $request->query->get("tag"));
@@ -455,7 +457,7 @@ final class SymfonyHandlerTest extends HttpTestCase
 
     public function testAFactoryThatReturnsOneKernelForTwoRequestsIsRefused(): void
     {
-        $server = $this->symfony('(static function () { $one = new Application(); return Weft\Http\SymfonyHandler::pool(static fn() => $one, size: 2, wait: 0.0); })()');
+        $server = $this->symfony('(static function () { $one = new Application(); return Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => $one, size: 2, wait: 0.0); })()');
         $socket = $server->connect();
         fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
         self::awaitTask($server, '/wait');
@@ -468,7 +470,7 @@ final class SymfonyHandlerTest extends HttpTestCase
     {
         foreach ([[0, 1.0, '$size 0'], [1, -1.0, '$wait -1'], [1, NAN, '$wait NAN']] as [$size, $wait, $named]) {
             try {
-                \Weft\Http\SymfonyHandler::pool(static fn() => null, $size, $wait);
+                \Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => null, $size, $wait);
                 self::fail($named);
             } catch (\ValueError $error) {
                 self::assertStringContainsString($named, $error->getMessage());
@@ -492,7 +494,7 @@ final class SymfonyHandlerTest extends HttpTestCase
     }
 
     /** @param list<string> $extensions of PHP that the application needs */
-    private function symfony(string $handler = 'new Weft\Http\SymfonyHandler(new Application())', array $extensions = []): ServerProcess
+    private function symfony(string $handler = 'new Weft\Bridge\Symfony\SymfonyHandler(new Application())', array $extensions = []): ServerProcess
     {
         $library = '/usr/share/php/Symfony/Component/HttpKernel/autoload.php';
         if (!is_file($library) && !is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
