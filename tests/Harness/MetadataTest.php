@@ -6,7 +6,7 @@ namespace Weft\Tests\Harness;
 
 use PHPUnit\Framework\TestCase;
 
-/** PHPUnit 9 reads annotations and PHPUnit 12 and later read attributes: a test that has one of them has the other. */
+/** What the versions of PHPUnit from 9 to 13 have in common, so that one set of tests runs with all of them. */
 final class MetadataTest extends TestCase
 {
     private const ATTRIBUTES = [
@@ -15,6 +15,17 @@ final class MetadataTest extends TestCase
         'test' => 'Test', 'testWith' => 'TestWith',
     ];
 
+    /** Final methods of TestCase in some version: a class that declares one of them is a fatal error there. */
+    private const FINAL = [
+        'addToAssertionCount', 'any', 'atLeast', 'atLeastOnce', 'atMost', 'attempt', 'count', 'createInvocationJournal', 'createMock',
+        'createPartialMock', 'dataName', 'dataSetAsString', 'dataSetAsStringWithData', 'dependencyInput', 'doesNotPerformAssertions', 'exactly',
+        'groups', 'hasDependencyInput', 'hasUnexpectedOutput', 'isInIsolation', 'maxAttempts', 'name', 'nameWithDataSet', 'never',
+        'numberOfAssertionsPerformed', 'once', 'output', 'preservesGlobalState', 'providedData', 'provides', 'registerFailureType', 'repetition',
+        'requires', 'result', 'run', 'size', 'sortId', 'status', 'throwException', 'totalRepetitions', 'usesDataProvider',
+        'valueObjectForEvents', 'wasPrepared',
+    ];
+
+    /** PHPUnit 9 reads annotations and PHPUnit 12 and later read attributes: a test that has one of them has the other. */
     public function testEveryAnnotationHasItsAttribute(): void
     {
         $found = 0;
@@ -35,6 +46,22 @@ final class MetadataTest extends TestCase
 
         self::assertSame([], $missing);
         self::assertGreaterThan(300, $found);
+    }
+
+    public function testNoTestDeclaresAMethodOfPhpUnit(): void
+    {
+        $seen = 0;
+        $found = [];
+        foreach (self::files() as $file) {
+            \preg_match_all('{^[a-z ]*class \w+ extends \w*TestCase\b.*?^\}}ms', (string) \file_get_contents($file), $classes);
+            $seen += \count($classes[0]);
+            // Methods of the class and not of programs in its strings, which are indented further.
+            \preg_match_all('{^    (?! )[a-z ]*\bfunction (' . \implode('|', self::FINAL) . ')\(}mi', \implode("\n", $classes[0]), $declared);
+            $declared[1] === [] || $found[\substr($file, \strlen(\dirname(__DIR__)) + 1)] = $declared[1];
+        }
+
+        self::assertSame([], $found);
+        self::assertGreaterThan(200, $seen);
     }
 
     public function testTheSuitesNameFilesThatExist(): void
