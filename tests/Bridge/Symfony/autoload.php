@@ -9,4 +9,6 @@ if (!is_file(dirname(__DIR__, 3) . '/vendor/autoload.php')) {
     foreach (['Bundle/FrameworkBundle', 'Component/Messenger', 'Component/Runtime'] as $library) {
         require_once "/usr/share/php/Symfony/$library/autoload.php";
     }
+    // Responses with files ask it for the type, where it is installed.
+    is_file($mime = '/usr/share/php/Symfony/Component/Mime/autoload.php') && require_once $mime;
 }
