@@ -38,6 +38,7 @@ fn compile_c() -> Result<(), String> {
         println!("cargo:rerun-if-changed={directory}");
     }
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
+    println!("cargo:rerun-if-changed=php_versions.h");
     println!("cargo:rerun-if-env-changed=PATH");
     let sources = DIRECTORIES
         .into_iter()
