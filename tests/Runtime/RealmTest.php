@@ -184,7 +184,7 @@ final class RealmTest extends TestCase
     {
         $body = '$seen = [strtok("a$n,b$n,c$n", ",")]; for ($i = 0; $i < 3; $i++) { Weft\delay(0.001); $seen[] = strtok(","); } return $seen;';
 
-        self::assertSame([['a1', 'b1', 'c1', false], ['a2', 'b2', 'c2', false], false], self::inTwoRealms($body, 'strtok(",")'));
+        self::assertSame([['a1', 'b1', 'c1', false], ['a2', 'b2', 'c2', false], false], self::inTwoRealms($body, '@strtok(",")'));
     }
 
     public function testShutdownFunctionsRunInTheirRealmAndThoseOfTheProcessAtItsEnd(): void

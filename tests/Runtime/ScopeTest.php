@@ -272,8 +272,8 @@ final class ScopeTest extends TestCase
         race([static fn() => delay(60), static fn() => delay(0.001) ?? throw new \DomainException('boo')]);
     }
 
-    /** @dataProvider groups */
-    #[DataProvider('groups')]
+    /** @dataProvider groupsOfTasks */
+    #[DataProvider('groupsOfTasks')]
     public function testAnItemThatIsAResultInPlaceOfItsFunctionIsNamed(string $function, callable $group): void
     {
         $this->expectException(\TypeError::class);
@@ -282,7 +282,7 @@ final class ScopeTest extends TestCase
         $group(['first' => static fn() => delay(60), 'second' => ['a', 'result']]);
     }
 
-    public static function groups(): iterable
+    public static function groupsOfTasks(): iterable
     {
         yield 'all()' => ['all', all(...)];
         yield 'any()' => ['any', any(...)];
