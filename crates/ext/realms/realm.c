@@ -425,7 +425,7 @@ static ZEND_METHOD(Realm, enter)
 		zend_throw_error(NULL, "A realm can be entered by a task only: start one with Weft\\run()");
 		RETURN_THROWS();
 	}
-	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	weft_fiber *fiber = weft_fiber_here();
 	if (fiber->realm != NULL) {
 		zend_throw_error(NULL, "This task is in a realm already: it must leave it before it enters another");
 		RETURN_THROWS();
@@ -440,7 +440,7 @@ static ZEND_METHOD(Realm, enter)
 static ZEND_METHOD(Realm, leave)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	weft_fiber *fiber = weft_fiber_here();
 	weft_realm *realm = fiber->realm;
 	if (realm == NULL) {
 		return;

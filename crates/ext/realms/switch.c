@@ -427,10 +427,10 @@ void weft_realm_load(weft_realm *realm)
 	realms.loaded = realm;
 }
 
-/* A fiber that code inside of a realm makes belongs to it as well. */
+/* A fiber that code inside of a realm makes belongs to it as well; that of the collector serves all realms. */
 static void fiber_made(zend_fiber_context *fiber)
 {
-	if (realms.count == 0) {
+	if (realms.count == 0 || weft_is_collector(fiber)) {
 		return;
 	}
 	weft_realm *realm = weft_realm_here();
@@ -453,7 +453,7 @@ static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
 		}
 		return;
 	}
-	weft_realm_load(weft_fiber_of(to)->realm);
+	weft_realm_load(weft_fiber_of(weft_represented(to))->realm);
 }
 
 static void fiber_destroyed(zend_fiber_context *fiber)
