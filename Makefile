@@ -151,11 +151,12 @@ fuzz: ## feed the decoders of gRPC and Protocol Buffers malformed input for an h
 		protobuf::fuzz:: damage:: no_template_and_no_path
 
 .PHONY: check
-check: ## check formatting, lints, coding style, types of PHP and the direction of dependencies without changing a file
+check: ## check formatting, lints, warnings of the C, coding style, types of PHP and the direction of dependencies without changing a file
 	@scripts/setup demo check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/rust-modules check
+	scripts/check-headers here
 	cargo clippy --locked --manifest-path bench/clients/program/Cargo.toml --target-dir bench/out/clients -- -D warnings
 	cargo clippy --locked --manifest-path bench/http/peers/floor/Cargo.toml --target-dir bench/out/http-floor -- -D warnings
 	scripts/php-style check
@@ -163,6 +164,10 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	scripts/mago --config mago-tests.toml analyze
 	scripts/mago guard
 	scripts/dependencies
+
+.PHONY: check-headers
+check-headers: ## compile the C of the extension against the headers of every version of PHP there is (ROWS="forky php8.6": some of them)
+	@scripts/check-headers $(ROWS)
 
 .PHONY: docs
 docs: ## make the site of the documentation, with the reference from the sources: var/site/html

@@ -46,6 +46,11 @@ function running(): int
 {
 }
 
+/** Whether the running fiber is one that the garbage collector calls destructors in. PHP 8.4 and later have such, where a fiber runs the collector. */
+function isCollecting(): bool
+{
+}
+
 /**
  * Outcome: null, after `$delay` seconds; negative ones count as 0.
  */

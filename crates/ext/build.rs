@@ -10,6 +10,10 @@ fn main() -> Result<(), String> {
     println!("cargo:rustc-link-arg-cdylib=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-env=INTERFACE_HASH={:08x}", hash_of_stubs()?);
+    println!("cargo:rustc-check-cfg=cfg(php84)");
+    if php_config("--vernum")?.trim().parse::<u32>().unwrap_or(0) >= 80_400 {
+        println!("cargo:rustc-cfg=php84");
+    }
     compile_c()
 }
 
@@ -34,6 +38,7 @@ fn hash_of_stubs() -> Result<u32, String> {
 
 fn compile_c() -> Result<(), String> {
     const DIRECTORIES: [&str; 4] = ["calls", "fibers", "hooks", "realms"];
+    println!("cargo:rerun-if-changed=php_versions.h");
     for directory in DIRECTORIES {
         println!("cargo:rerun-if-changed={directory}");
     }
@@ -63,17 +68,22 @@ fn compile_c() -> Result<(), String> {
     Ok(())
 }
 
-/// The directories of PHP's headers, of the same PHP for which ext-php-rs generates its bindings.
+/// The directories of PHP's headers.
 fn php_includes() -> Result<Vec<PathBuf>, String> {
+    let flags = php_config("--includes")?;
+    let directories = flags.split_whitespace();
+    let directories = directories.filter_map(|flag| flag.strip_prefix("-I"));
+    Ok(directories.map(PathBuf::from).collect())
+}
+
+/// What `php-config` says of the PHP for which ext-php-rs generates its bindings.
+fn php_config(question: &str) -> Result<String, String> {
     let program = std::env::var_os("PHP_CONFIG").unwrap_or_else(|| "php-config".into());
-    let failed = |reason: String| format!("cannot run {} --includes: {reason}", program.display());
-    let output = Command::new(&program).arg("--includes").output();
+    let failed = |reason: String| format!("cannot run {} {question}: {reason}", program.display());
+    let output = Command::new(&program).arg(question).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(output.status.to_string()));
     }
-    let flags = String::from_utf8_lossy(&output.stdout).into_owned();
-    let directories = flags.split_whitespace();
-    let directories = directories.filter_map(|flag| flag.strip_prefix("-I"));
-    Ok(directories.map(PathBuf::from).collect())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -31,7 +31,7 @@ final class Local
     /** @return T */
     public function value(): mixed
     {
-        $values = Scheduler::task()?->locals ?? self::$outside;
+        $values = Scheduler::context()?->locals ?? self::$outside;
 
         return \array_key_exists($this->key, $values) ? $values[$this->key] : $this->default;
     }

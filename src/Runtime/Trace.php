@@ -133,7 +133,7 @@ final class Trace
 
     private static function entered(): self|TraceSource|null
     {
-        $task = Scheduler::task();
+        $task = Scheduler::context();
 
         return $task === null ? self::$outside : $task->trace;
     }

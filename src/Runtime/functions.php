@@ -255,7 +255,7 @@ function signal(int ...$signals): int
 /** The task that is running, null outside `run()`. */
 function current(): ?Task
 {
-    return Scheduler::task();
+    return Scheduler::context();
 }
 
 /** @return list<TaskInfo> every task that has not ended, oldest first: for reports and debugging, not for the hot path */

@@ -153,6 +153,25 @@ final class HandleInUseTest extends TestCase
         self::assertSame(1, (int) self::end($first));
     }
 
+    public function testPdoConnectReturnsTheSamePersistentConnection(): void
+    {
+        if (!method_exists(\PDO::class, 'connect')) {
+            self::markTestSkipped('PDO::connect() came with PHP 8.4');
+        }
+        $open = static fn(): \PDO => \PDO::connect('sqlite::memory:', options: [\PDO::ATTR_PERSISTENT => 'connect']);
+        $pdo = $open();
+        $pdo->createFunction('gate', self::gate(...));
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        $error = self::refusal($open);
+        self::assertSame('The connection (sqlite::memory:)', $error?->handle);
+        self::assertNotNull(self::refusal(static fn(): \PDO => new \PDO('sqlite::memory:', options: [\PDO::ATTR_PERSISTENT => 'connect'])));
+        self::assertNull(self::refusal(static fn(): \PDO => \PDO::connect('sqlite::memory:', options: [\PDO::ATTR_PERSISTENT => 'another'])));
+        self::assertSame(1, (int) self::end($first));
+        self::assertNull(self::refusal($open));
+    }
+
     public function testSubclassesAndClosuresOfMethodsAreGuarded(): void
     {
         $pdo = new class ('sqlite::memory:') extends \PDO {

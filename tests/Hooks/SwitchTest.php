@@ -131,6 +131,26 @@ final class SwitchTest extends TestCase
         self::assertSame(self::BLOCKING . 'unlisted', $program->output, $program->errors);
     }
 
+    public function testOutputBuffersWorkWhereOtherExtensionsHaveTakenAllPlacesInFibers(): void
+    {
+        $module = Module::compile('all-slots');
+        try {
+            $program = Subprocess::run(<<<'PHP'
+                ob_start(static fn(string $text): string => $text);
+                Weft\Native\separateOutput(ob_get_level());
+                run(function (): void {
+                    $level = static function (): int { $level = ob_get_level(); delay(0.001); @ob_end_clean(); return $level; };
+                    fwrite(STDERR, implode(' ', all([$level, $level])));
+                }, hooks: []);
+                fwrite(STDERR, ' ' . ob_get_level());
+                PHP, under: ['sh', '-c', "php=\$1; shift; exec \"\$php\" -d extension=$module->file \"\$@\"", 'sh']);
+        } finally {
+            $module->remove();
+        }
+
+        self::assertSame(['0 0 1', 0], [$program->errors, $program->exitCode]);
+    }
+
     public function testTheExtensionsOfPhpHaveRulesOrNeedNone(): void
     {
         $clients = ['imap', 'odbc', 'pdo_dblib', 'PDO_Firebird', 'PDO_ODBC', 'snmp'];

@@ -84,10 +84,8 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 1);
 		weft_claim_connection_of_large_object(&call->claims[1], execute_data, 2);
 	}
-	if (UNEXPECTED(function->kind == HANDLE_PDO_NEW)) {
-		call->claims[1].handle = weft_suspended_persistent_connection(execute_data);
-		call->claims[1].side = ALL;
-		call->claims[1].call = call;
+	if (UNEXPECTED(may_open_persistent(function))) {
+		weft_claim_persistent_connection(call, function);
 	}
 }
 

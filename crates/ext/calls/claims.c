@@ -58,9 +58,10 @@ static void suspend_call(struct weft_call *call)
 		weft_calls.suspended->before = call;
 	}
 	weft_calls.suspended = call;
-	if (call->function->kind == HANDLE_PDO_NEW) {
-		/* With PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
+	if (may_open_persistent(call->function)) {
+		/* A connection that is not alive is closed. And with PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
 		call->claims[0].handle = handle_of(call->function, call->execute_data);
+		weft_claim_persistent_connection(call, call->function);
 	}
 	claim(&call->claims[0]);
 	claim(&call->claims[1]);

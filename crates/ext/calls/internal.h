@@ -27,10 +27,12 @@ enum handle_kind {
 	HANDLE_MYSQLI_RESULT,/* that of its result */
 	HANDLE_PDO,          /* the connection of a PDO, which persistent connections share */
 	HANDLE_PDO_NEW,      /* as before, and the object may have methods of its driver */
+	HANDLE_PDO_CONNECT,  /* the persistent connection that PDO::connect() returns again, if there is one */
 	HANDLE_PDO_STATEMENT,/* that of its statement */
 	HANDLE_AMQP,         /* the connection of a channel, queue or exchange */
 	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
+	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
@@ -67,7 +69,13 @@ struct wrapped {
 /* Whether the handle is a connection of PDO. */
 static zend_always_inline bool is_of_pdo(const struct wrapped *function)
 {
-	return function->kind == HANDLE_PDO || function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_STATEMENT;
+	return function->kind == HANDLE_PDO || function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_CONNECT || function->kind == HANDLE_PDO_STATEMENT;
+}
+
+/* Whether the call may open a persistent connection, which is the same for all who ask for it. */
+static zend_always_inline bool may_open_persistent(const struct wrapped *function)
+{
+	return function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_CONNECT || function->kind == HANDLE_PGSQL_KEPT;
 }
 
 /* --- calls in progress ----------------------------------------------------------------------------------------- */
@@ -174,6 +182,14 @@ bool weft_extension_may_suspend(const zend_module_entry *module);
 
 void *weft_amqp_connection(struct wrapped *function, zend_object *object);
 
+/* --- persistent.c ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Claims the persistent connection that the call opens, where there is one, and its name: an open connection is asked whether it is alive, and of two
+ * that are opened under one name PHP closes the first.
+ */
+void weft_claim_persistent_connection(struct weft_call *call, struct wrapped *function);
+
 /* --- claims.c -------------------------------------------------------------------------------------------------- */
 
 void weft_claims_startup(void);
@@ -221,11 +237,8 @@ void weft_soap_resume(struct weft_call *call);
 void weft_pdo_startup(void);
 
 #ifdef HAVE_PDO_HEADERS
-/*
- * A persistent connection that is opened again is the same connection, which PDO first asks whether it is alive: no task may wait in it. Null if
- * none does.
- */
-void *weft_suspended_persistent_connection(zend_execute_data *execute_data);
+/* The key under which PDO keeps the persistent connection that the call opens. Null where it opens none. */
+zend_string *weft_pdo_key(zend_execute_data *execute_data);
 
 /* The handle and the target of a call of PDO, for weft_describe_handle(). */
 void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_data);
@@ -236,13 +249,14 @@ void weft_claim_connection_of_large_object(struct claim *claim, zend_execute_dat
 /* A statement has moved, whose parameters and columns point to it. */
 void weft_statement_moved(pdo_stmt_t *statement);
 #else
-# define weft_suspended_persistent_connection(execute_data) NULL
+# define weft_pdo_key(execute_data) NULL
 # define weft_describe_pdo(value, target, execute_data) ((void) 0)
 # define weft_claim_connection_of_large_object(claim, execute_data, number) ((void) 0)
 # define weft_statement_moved(statement) ((void) 0)
 #endif
 
 ZEND_NAMED_FUNCTION(weft_call_pdo_construct);
+ZEND_NAMED_FUNCTION(weft_call_pdo_connect);
 
 /* --- release.c ------------------------------------------------------------------------------------------------- */
 

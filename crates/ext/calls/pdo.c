@@ -8,44 +8,27 @@ static const zend_module_entry *pdo;
 static HashTable driver_methods;
 
 #ifdef HAVE_PDO_HEADERS
-/* The source begins with the name of the driver and a colon. The driver for PostgreSQL replaces the semicolons of its copy by spaces. */
-static bool is_source_of(const zval *source, const pdo_dbh_t *connection)
+static const char *text_of(const zval *value)
 {
-	const char *given, *kept = connection->data_source;
-	size_t i;
-
-	if (Z_STRLEN_P(source) <= connection->data_source_len) {
-		return false;
-	}
-	given = Z_STRVAL_P(source) + Z_STRLEN_P(source) - connection->data_source_len;
-	for (i = 0; i < connection->data_source_len; i++) {
-		if (given[i] != kept[i] && !(given[i] == ';' && kept[i] == ' ')) {
-			return false;
-		}
-	}
-	return true;
+	return value != NULL && Z_TYPE_P(value) == IS_STRING ? Z_STRVAL_P(value) : "";
 }
 
-void *weft_suspended_persistent_connection(zend_execute_data *execute_data)
+/* As PDO makes it, in the constructor: without what pdo.ini names an alias for. */
+zend_string *weft_pdo_key(zend_execute_data *execute_data)
 {
 	zval *source = argument(execute_data, 1), *options = argument(execute_data, 4), *persistent;
-	struct weft_call *call;
+	const char *user, *password;
 
-	if (weft_calls.suspended == NULL || source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
-			|| (persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL || !zend_is_true(persistent)) {
+	if (source == NULL || Z_TYPE_P(source) != IS_STRING || options == NULL || Z_TYPE_P(options) != IS_ARRAY
+			|| (persistent = zend_hash_index_find_deref(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT)) == NULL) {
 		return NULL;
 	}
-	for (call = weft_calls.suspended; call != NULL; call = call->after) {
-		pdo_dbh_t *connection = call->claims[0].handle;
-		if (!is_of_pdo(call->function) || connection == NULL
-				|| connection == (void *) (call->freed != NULL ? call->freed : object_of(call->execute_data)) || !connection->is_persistent || connection->data_source == NULL) {
-			continue;
-		}
-		if (is_source_of(source, connection)) {
-			return connection;
-		}
+	user = text_of(argument(execute_data, 2));
+	password = text_of(argument(execute_data, 3));
+	if (Z_TYPE_P(persistent) == IS_STRING && Z_STRLEN_P(persistent) > 0 && !is_numeric_string(Z_STRVAL_P(persistent), Z_STRLEN_P(persistent), NULL, NULL, false)) {
+		return zend_strpprintf(0, "PDO:DBH:DSN=%s:%s:%s:%s", Z_STRVAL_P(source), user, password, Z_STRVAL_P(persistent));
 	}
-	return NULL;
+	return zval_get_long(persistent) == 0 ? NULL : zend_strpprintf(0, "PDO:DBH:DSN=%s:%s:%s", Z_STRVAL_P(source), user, password);
 }
 
 static zend_object *connection_of(const pdo_stmt_t *statement)
@@ -70,11 +53,11 @@ void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_dat
 			ZVAL_OBJ_COPY(value, connection);
 		}
 	}
-	if (Z_TYPE_P(value) == IS_OBJECT) {
+	if (may_open_persistent(function) && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
+		ZVAL_COPY(target, first);
+	} else if (Z_TYPE_P(value) == IS_OBJECT) {
 		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));
-		if (function->kind == HANDLE_PDO_NEW && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
-			ZVAL_COPY(target, first);
-		} else if (connection->driver != NULL && connection->data_source != NULL) {
+		if (connection->driver != NULL && connection->data_source != NULL) {
 			ZVAL_STR(target, zend_strpprintf(0, "%s:%.*s", connection->driver->driver_name, (int) connection->data_source_len, connection->data_source));
 		}
 	}
@@ -137,16 +120,30 @@ static zend_function *get_pdo_method(zend_object **object, zend_string *name, co
 	return function;
 }
 
-ZEND_NAMED_FUNCTION(weft_call_pdo_construct)
+static void guard_driver_methods(zend_object *object, const zend_module_entry *module)
 {
-	zend_object_handlers *handlers = (zend_object_handlers *) Z_OBJ(EX(This))->handlers;
+	zend_object_handlers *handlers = (zend_object_handlers *) object->handlers;
 
 	if (handlers->get_method != get_pdo_method) {
-		pdo = EX(func)->internal_function.module;
+		pdo = module;
 		next_get_pdo_method = handlers->get_method;
 		handlers->get_method = get_pdo_method;
 	}
+}
+
+ZEND_NAMED_FUNCTION(weft_call_pdo_construct)
+{
+	guard_driver_methods(Z_OBJ(EX(This)), EX(func)->internal_function.module);
 	weft_call_function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+/* PDO::connect(), which calls no constructor. */
+ZEND_NAMED_FUNCTION(weft_call_pdo_connect)
+{
+	weft_call_function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (Z_TYPE_P(return_value) == IS_OBJECT) {
+		guard_driver_methods(Z_OBJ_P(return_value), EX(func)->internal_function.module);
+	}
 }
 
 void weft_pdo_startup(void)

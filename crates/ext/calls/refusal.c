@@ -30,6 +30,8 @@ void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_
 	}
 	if (is_of_pdo(function)) {
 		weft_describe_pdo(value, target, execute_data);
+	} else if (function->kind == HANDLE_PGSQL_KEPT) {
+		ZVAL_COPY(target, value);
 	}
 }
 

@@ -10,7 +10,7 @@ static const struct rule rules[] = {
 	{"pdo", "errorinfo", HANDLE_EXEMPT, 0},
 	{"pdo", "quote", HANDLE_EXEMPT, 0},
 	{"pdo", "getavailabledrivers", HANDLE_EXEMPT, 0},
-	{"pdo", "connect", HANDLE_NONE, 0},
+	{"pdo", "connect", HANDLE_PDO_CONNECT, ALL},
 	{"pdo", "__construct", HANDLE_PDO_NEW, ALL},
 	{"pdo", "*", HANDLE_PDO, ALL},
 	{"pdostatement", "errorcode", HANDLE_EXEMPT, 0},
@@ -75,7 +75,7 @@ static const struct rule rules[] = {
 
 	/* Results of pgsql are in memory; the functions that read them are not wrapped. */
 	{NULL, "pg_connect", HANDLE_PGSQL_OPENED, 0},
-	{NULL, "pg_pconnect", HANDLE_PGSQL_OPENED, 0},
+	{NULL, "pg_pconnect", HANDLE_PGSQL_KEPT, ALL},
 	{NULL, "pg_connect_poll", HANDLE_PGSQL, ALL},
 	{NULL, "pg_connection_reset", HANDLE_PGSQL, ALL},
 	{NULL, "pg_close", HANDLE_PGSQL, ALL},

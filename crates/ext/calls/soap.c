@@ -56,9 +56,9 @@ void weft_soap_find(void)
 {
 	void *globals;
 
-	if (has_ini_entry("soap.wsdl_cache_enabled", XtOffsetOf(struct soap_variables, cache_enabled), &globals)
-			&& has_ini_entry("soap.wsdl_cache_dir", XtOffsetOf(struct soap_variables, cache_dir), &globals)
-			&& has_ini_entry("soap.wsdl_cache_limit", XtOffsetOf(struct soap_variables, cache_limit), &globals)) {
+	if (has_ini_entry("soap.wsdl_cache_enabled", offsetof(struct soap_variables, cache_enabled), &globals)
+			&& has_ini_entry("soap.wsdl_cache_dir", offsetof(struct soap_variables, cache_dir), &globals)
+			&& has_ini_entry("soap.wsdl_cache_limit", offsetof(struct soap_variables, cache_limit), &globals)) {
 		soap = globals;
 	}
 }

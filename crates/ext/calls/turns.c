@@ -118,6 +118,7 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 {
 	struct claim *claim = is_queueing && EG(active_fiber) != NULL ? queue_of(call) : NULL;
 	struct weft_call *holder = conflict(call, &claim);
+	struct wrapped *function;
 
 	if (weft_calls.is_describing || CG(unclean_shutdown)) {
 		return true;
@@ -128,8 +129,10 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 			return false;
 		}
 		wait_for_turn(call, claim);
-		if (((struct wrapped *) call->execute_data->func->internal_function.reserved[weft_slot])->kind == HANDLE_PDO_NEW) {
-			call->claims[1].handle = weft_suspended_persistent_connection(call->execute_data);
+		function = call->execute_data->func->internal_function.reserved[weft_slot];
+		if (may_open_persistent(function)) {
+			call->claims[0].handle = handle_of(function, call->execute_data);
+			weft_claim_persistent_connection(call, function);
 		}
 		claim = NULL;
 		holder = conflict(call, &claim);

@@ -42,9 +42,12 @@ static zif_handler wrapper_of(const struct rule *rule)
 {
 	switch (rule->kind) {
 		case HANDLE_PGSQL_OPENED:
+		case HANDLE_PGSQL_KEPT:
 			return weft_call_pgsql_connect;
 		case HANDLE_PDO_NEW:
 			return weft_call_pdo_construct;
+		case HANDLE_PDO_CONNECT:
+			return weft_call_pdo_connect;
 		default:
 			return weft_call_function;
 	}

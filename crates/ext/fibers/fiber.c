@@ -50,3 +50,9 @@ bool weft_fiber_startup(void)
 	}
 	return weft_slot >= 0;
 }
+
+/* For Weft\Native\isCollecting(). */
+bool weft_collector_runs(void)
+{
+	return weft_is_collector(EG(current_fiber_context));
+}

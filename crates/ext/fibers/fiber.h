@@ -40,10 +40,41 @@ void weft_fiber_ends(void (*handler)(zend_fiber_context *context));
 /* Of a fiber that had none: with everything empty. */
 weft_fiber *weft_fiber_begin(zend_fiber_context *context);
 
+/*
+ * Whether the garbage collector calls destructors in the fiber. Since PHP 8.4 it has one for that where a fiber runs it, and keeps it for the next
+ * collection, which may be that of another fiber.
+ */
+static inline bool weft_is_collector(zend_fiber_context *context)
+{
+#if PHP_VERSION_ID >= 80400
+	if (context->kind == zend_ce_fiber) {
+		const zend_function *function = zend_fiber_from_context(context)->fci_cache.function_handler;
+		return function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->common.function_name != NULL
+			&& zend_string_equals_literal(function->common.function_name, "gc_destructor_fiber");
+	}
+#endif
+	return false;
+}
+
+/* A fiber of the collector has nothing of its own: it stands for the one that it is called from. */
+static inline zend_fiber_context *weft_represented(zend_fiber_context *context)
+{
+	while (UNEXPECTED(weft_is_collector(context)) && zend_fiber_from_context(context)->caller != NULL) {
+		context = zend_fiber_from_context(context)->caller;
+	}
+	return context;
+}
+
 static zend_always_inline weft_fiber *weft_fiber_of(zend_fiber_context *context)
 {
 	weft_fiber *fiber = context->reserved[weft_slot];
 	return EXPECTED(fiber != NULL) ? fiber : weft_fiber_begin(context);
+}
+
+/* What belongs to the code that runs, also in a destructor that the collector calls. */
+static inline weft_fiber *weft_fiber_here(void)
+{
+	return weft_fiber_of(weft_represented(EG(current_fiber_context)));
 }
 
 #endif

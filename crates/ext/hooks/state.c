@@ -14,6 +14,7 @@ void weft_engine_save(weft_engine_state *state)
 	EG(fake_scope) = NULL;
 	state->wrapper_errors = WEFT_WRAPPER_ERRORS;
 	WEFT_WRAPPER_ERRORS = NULL;
+	weft_stream_errors_save(&state->stream_errors);
 	state->user_stream_current_filename = FG(user_stream_current_filename);
 	FG(user_stream_current_filename) = NULL;
 	state->in_user_include = PG(in_user_include);
@@ -50,6 +51,7 @@ void weft_engine_restore(const weft_engine_state *state)
 		}
 		WEFT_WRAPPER_ERRORS = state->wrapper_errors;
 	}
+	weft_stream_errors_restore(&state->stream_errors);
 	if (state->host_buffer != NULL) {
 		free(FG(tmp_host_buf));
 		FG(tmp_host_buf) = state->host_buffer;
@@ -68,16 +70,16 @@ void weft_engine_restore(const weft_engine_state *state)
 
 weft_pending_exception weft_exception_save(void)
 {
-	weft_pending_exception pending = {EG(exception), EG(prev_exception), EG(opline_before_exception)};
+	weft_pending_exception pending = {EG(exception), WEFT_PREVIOUS_EXCEPTION(), EG(opline_before_exception)};
 	EG(exception) = NULL;
-	EG(prev_exception) = NULL;
+	WEFT_SET_PREVIOUS_EXCEPTION(NULL);
 	EG(opline_before_exception) = NULL;
 	return pending;
 }
 
 void weft_exception_restore(const weft_pending_exception *pending)
 {
-	EG(prev_exception) = pending->previous;
+	WEFT_SET_PREVIOUS_EXCEPTION(pending->previous);
 	if (pending->exception == NULL) {
 		return;
 	}
@@ -112,6 +114,7 @@ static bool is_in_a_call(void)
 		|| BG(unserialize).level != 0
 		|| FG(user_stream_current_filename) != NULL
 		|| PG(in_user_include)
+		|| weft_has_stream_operation()
 		|| (WEFT_WRAPPER_ERRORS != NULL && zend_hash_num_elements(WEFT_WRAPPER_ERRORS) != 0);
 }
 

@@ -7,11 +7,7 @@
 #include <ext/standard/file.h>
 #include <zend_exceptions.h>
 
-#if PHP_VERSION_ID >= 80600
-# define WEFT_WRAPPER_ERRORS FG(wrapper_logged_errors)
-#else
-# define WEFT_WRAPPER_ERRORS FG(wrapper_errors)
-#endif
+#include "php_versions.h"
 
 /* See docs/explanation/hooks.md, "State of the engine", for what was checked. */
 typedef struct weft_engine_state {
@@ -19,6 +15,7 @@ typedef struct weft_engine_state {
 	zend_class_entry *exception_class;
 	zend_class_entry *fake_scope;
 	HashTable *wrapper_errors;
+	weft_stream_errors stream_errors;
 	const char *user_stream_current_filename;
 	bool in_user_include;
 	/* serialize() and unserialize() of a nested call share the table of references of the outer one. */

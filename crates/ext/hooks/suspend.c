@@ -94,7 +94,7 @@ weft_mode weft_mode_here(weft_group group)
 		|| CG(unclean_shutdown)
 		/* In the callback of an output buffer no task may print. */
 		|| OG(running) != NULL
-		|| (EG(in_autoload) != NULL && zend_hash_num_elements(EG(in_autoload)) != 0)
+		|| WEFT_IS_AUTOLOADING()
 		|| !weft_call_may_suspend();
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;
 }

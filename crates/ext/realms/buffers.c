@@ -16,7 +16,8 @@ static int hidden_here(void)
 	if (EG(active_fiber) == NULL) {
 		return 0;
 	}
-	int own = weft_fiber_of(EG(current_fiber_context))->hidden_buffers;
+	/* Where PHP has no room for what is kept with a fiber, there are no realms, which hide buffers. */
+	int own = weft_slot >= 0 ? weft_fiber_here()->hidden_buffers : 0;
 	return own > shared ? own : shared;
 }
 
@@ -151,7 +152,7 @@ static zif_handler replace(const char *name, zif_handler handler)
 void weft_buffers_hide(bool is_hidden)
 {
 	if (EG(active_fiber) != NULL) {
-		weft_fiber_of(EG(current_fiber_context))->hidden_buffers = is_hidden ? php_output_get_level() : 0;
+		weft_fiber_here()->hidden_buffers = is_hidden ? php_output_get_level() : 0;
 	}
 }
 

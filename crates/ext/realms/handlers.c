@@ -27,7 +27,7 @@ static weft_handlers copy_of_handlers(const weft_handlers *handlers)
 		.error_handlers = copy_of_stack(&handlers->error_handlers, sizeof(zval), true),
 		.error_handlers_reporting = copy_of_stack(&handlers->error_handlers_reporting, sizeof(int), false),
 		.exception_handlers = copy_of_stack(&handlers->exception_handlers, sizeof(zval), true),
-		.save_handler_class = handlers->save_handler_class != NULL ? zend_string_copy(handlers->save_handler_class) : NULL,
+		.save_handler_object = WEFT_COPY_SAVE_HANDLER_OBJECT(handlers->save_handler_object),
 		.is_save_handler_implemented = handlers->is_save_handler_implemented,
 	};
 	ZVAL_COPY(&copy.error_handler, &handlers->error_handler);
@@ -53,7 +53,7 @@ static weft_handlers handlers_in_force(void)
 	if (weft_has_sessions()) {
 		php_ps_globals *session = weft_sessions();
 		memcpy(handlers.save_handlers, weft_save_handlers(session), sizeof(handlers.save_handlers));
-		handlers.save_handler_class = session->mod_user_class_name;
+		handlers.save_handler_object = WEFT_SAVE_HANDLER_OBJECT(session);
 		handlers.is_save_handler_implemented = session->mod_user_implemented;
 	}
 	return handlers;
@@ -70,7 +70,7 @@ static void put_in_force(const weft_handlers *handlers)
 	if (weft_has_sessions()) {
 		php_ps_globals *session = weft_sessions();
 		memcpy(weft_save_handlers(session), handlers->save_handlers, sizeof(handlers->save_handlers));
-		session->mod_user_class_name = handlers->save_handler_class;
+		WEFT_SAVE_HANDLER_OBJECT(session) = handlers->save_handler_object;
 		session->mod_user_implemented = handlers->is_save_handler_implemented;
 	}
 }
@@ -127,9 +127,7 @@ void weft_handlers_free(weft_handlers *handlers)
 	for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
 		zval_ptr_dtor(&handlers->save_handlers[i]);
 	}
-	if (handlers->save_handler_class != NULL) {
-		zend_string_release(handlers->save_handler_class);
-	}
+	WEFT_RELEASE_SAVE_HANDLER_OBJECT(handlers->save_handler_object);
 }
 
 void weft_handlers_keep(weft_handlers *handlers)

@@ -21,7 +21,7 @@ static void make_superglobals(void)
 
 static weft_realm *from_object(zend_object *object)
 {
-	return (weft_realm *) ((char *) object - XtOffsetOf(weft_realm, std));
+	return (weft_realm *) ((char *) object - offsetof(weft_realm, std));
 }
 
 /* The command line has no headers, so PHP forgets them at once. Inside of a realm they are kept for the response. */
@@ -110,7 +110,7 @@ static void begin_session(weft_realm_state *state)
 	session->mod = session->default_mod != NULL ? session->default_mod : session->mod;
 	session->mod_user_implemented = false;
 	session->mod_user_is_open = false;
-	session->mod_user_class_name = NULL;
+	WEFT_SAVE_HANDLER_OBJECT(session) = WEFT_NO_SAVE_HANDLER_OBJECT;
 	session->session_vars = NULL;
 	session->rfc1867_progress = NULL;
 	session->in_save_handler = false;
@@ -247,9 +247,7 @@ static void end_state(weft_realm_state *state)
 		for (size_t i = 0; i < WEFT_SAVE_HANDLERS; i++) {
 			zval_ptr_dtor(weft_save_handlers(session) + i);
 		}
-		if (session->mod_user_class_name != NULL) {
-			zend_string_release(session->mod_user_class_name);
-		}
+		WEFT_RELEASE_SAVE_HANDLER_OBJECT(WEFT_SAVE_HANDLER_OBJECT(session));
 	}
 }
 
@@ -427,7 +425,7 @@ static ZEND_METHOD(Realm, enter)
 		zend_throw_error(NULL, "A realm can be entered by a task only: start one with Weft\\run()");
 		RETURN_THROWS();
 	}
-	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	weft_fiber *fiber = weft_fiber_here();
 	if (fiber->realm != NULL) {
 		zend_throw_error(NULL, "This task is in a realm already: it must leave it before it enters another");
 		RETURN_THROWS();
@@ -442,7 +440,7 @@ static ZEND_METHOD(Realm, enter)
 static ZEND_METHOD(Realm, leave)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	weft_fiber *fiber = weft_fiber_of(EG(current_fiber_context));
+	weft_fiber *fiber = weft_fiber_here();
 	weft_realm *realm = fiber->realm;
 	if (realm == NULL) {
 		return;
@@ -908,7 +906,7 @@ bool weft_realms_startup(void)
 	realm_class->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NO_DYNAMIC_PROPERTIES | ZEND_ACC_NOT_SERIALIZABLE;
 	realm_class->create_object = create_realm;
 	memcpy(&realm_handlers, &std_object_handlers, sizeof(realm_handlers));
-	realm_handlers.offset = XtOffsetOf(weft_realm, std);
+	realm_handlers.offset = offsetof(weft_realm, std);
 	realm_handlers.free_obj = free_realm;
 	realm_handlers.get_gc = realm_gc;
 	realm_handlers.clone_obj = NULL;

@@ -15,6 +15,8 @@
 #include <zend_ini.h>
 #include <zend_stack.h>
 
+#include "php_versions.h"
+
 /* Optional in builds of PHP. */
 #if __has_include(<ext/mbstring/mbstring.h>)
 # define WEFT_HAS_MBSTRING 1
@@ -110,7 +112,7 @@ typedef struct {
 	zend_stack error_handlers_reporting;
 	zend_stack exception_handlers;
 	zval save_handlers[WEFT_SAVE_HANDLERS];
-	zend_string *save_handler_class;
+	weft_save_handler_object save_handler_object;
 	bool is_save_handler_implemented;
 } weft_handlers;
 

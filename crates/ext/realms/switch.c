@@ -25,10 +25,10 @@
 extern php_ps_globals ps_globals __attribute__((weak));
 
 weft_realms realms;
-static zend_date_globals *date_globals;
+static zend_date_globals *date;
 
 #ifdef WEFT_HAS_MBSTRING
-static zend_mbstring_globals *mbstring_globals;
+static zend_mbstring_globals *mbstring;
 #endif
 
 static const char *const superglobal_names[WEFT_SUPERGLOBALS] = {"_GET", "_POST", "_COOKIE", "_SERVER", "_ENV", "_FILES", "_REQUEST", "_SESSION"};
@@ -47,12 +47,12 @@ weft_mbstring weft_mbstring_state(void)
 {
 	weft_mbstring state = {0};
 #ifdef WEFT_HAS_MBSTRING
-	if (mbstring_globals != NULL) {
-		state.internal_encoding = mbstring_globals->current_internal_encoding;
-		state.http_output = mbstring_globals->current_http_output_encoding;
-		state.language = (int) mbstring_globals->language;
-		state.illegal_mode = mbstring_globals->current_filter_illegal_mode;
-		state.illegal_character = mbstring_globals->current_filter_illegal_substchar;
+	if (mbstring != NULL) {
+		state.internal_encoding = mbstring->current_internal_encoding;
+		state.http_output = mbstring->current_http_output_encoding;
+		state.language = (int) mbstring->language;
+		state.illegal_mode = mbstring->current_filter_illegal_mode;
+		state.illegal_character = mbstring->current_filter_illegal_substchar;
 	}
 #endif
 	return state;
@@ -61,19 +61,19 @@ weft_mbstring weft_mbstring_state(void)
 void weft_put_mbstring(const weft_mbstring *state)
 {
 #ifdef WEFT_HAS_MBSTRING
-	if (mbstring_globals != NULL) {
-		mbstring_globals->current_internal_encoding = state->internal_encoding;
-		mbstring_globals->current_http_output_encoding = state->http_output;
-		mbstring_globals->language = (enum mbfl_no_language) state->language;
-		mbstring_globals->current_filter_illegal_mode = state->illegal_mode;
-		mbstring_globals->current_filter_illegal_substchar = state->illegal_character;
+	if (mbstring != NULL) {
+		mbstring->current_internal_encoding = state->internal_encoding;
+		mbstring->current_http_output_encoding = state->http_output;
+		mbstring->language = (enum mbfl_no_language) state->language;
+		mbstring->current_filter_illegal_mode = state->illegal_mode;
+		mbstring->current_filter_illegal_substchar = state->illegal_character;
 	}
 #endif
 }
 
 char **weft_timezone(void)
 {
-	return &date_globals->timezone;
+	return &date->timezone;
 }
 
 zend_string *weft_locale(void)
@@ -328,7 +328,7 @@ static void take_away(weft_realm_state *state)
 	MOVE(EG(user_error_handlers_error_reporting), state->error_handlers_reporting);
 	MOVE(EG(user_exception_handlers), state->exception_handlers);
 	state->shutdown_functions = BG(user_shutdown_function_names);
-	state->timezone = date_globals->timezone;
+	state->timezone = date->timezone;
 	state->locale = weft_locale();
 	state->regex_locale = BG(ctype_string);
 	state->strtok = take_strtok();
@@ -360,7 +360,7 @@ static void put_in_place(weft_realm_state *state)
 	MOVE(state->error_handlers_reporting, EG(user_error_handlers_error_reporting));
 	MOVE(state->exception_handlers, EG(user_exception_handlers));
 	BG(user_shutdown_function_names) = state->shutdown_functions;
-	date_globals->timezone = state->timezone;
+	date->timezone = state->timezone;
 	BG(ctype_string) = state->regex_locale;
 	put_strtok(&state->strtok);
 	if (weft_has_sessions()) {
@@ -427,10 +427,10 @@ void weft_realm_load(weft_realm *realm)
 	realms.loaded = realm;
 }
 
-/* A fiber that code inside of a realm makes belongs to it as well. */
+/* A fiber that code inside of a realm makes belongs to it as well; that of the collector serves all realms. */
 static void fiber_made(zend_fiber_context *fiber)
 {
-	if (realms.count == 0) {
+	if (realms.count == 0 || weft_is_collector(fiber)) {
 		return;
 	}
 	weft_realm *realm = weft_realm_here();
@@ -453,7 +453,7 @@ static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
 		}
 		return;
 	}
-	weft_realm_load(weft_fiber_of(to)->realm);
+	weft_realm_load(weft_fiber_of(weft_represented(to))->realm);
 }
 
 static void fiber_destroyed(zend_fiber_context *fiber)
@@ -474,12 +474,12 @@ static void *globals_of(const char *module)
 
 bool weft_switch_startup(void)
 {
-	date_globals = globals_of("date");
-	if (date_globals == NULL || !weft_fiber_startup()) {
+	date = globals_of("date");
+	if (date == NULL || !weft_fiber_startup()) {
 		return false;
 	}
 #ifdef WEFT_HAS_MBSTRING
-	mbstring_globals = globals_of("mbstring");
+	mbstring = globals_of("mbstring");
 #endif
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
 		realms.names[i] = zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);

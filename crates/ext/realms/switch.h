@@ -53,7 +53,7 @@ extern WEFT_HIDDEN weft_realms realms;
 /* The realm that the running fiber is in, or NULL. */
 static inline weft_realm *weft_realm_here(void)
 {
-	return weft_fiber_of(EG(current_fiber_context))->realm;
+	return weft_fiber_here()->realm;
 }
 
 bool weft_switch_startup(void);

@@ -1,4 +1,4 @@
-//! The functions in C that this crate calls: `calls`, `hooks` and `realms` in `crates/ext`.
+//! The functions in C that this crate calls: `calls`, `fibers`, `hooks` and `realms` in `crates/ext`.
 //!
 //! All of them are for the thread of PHP, on which everything in this crate runs that PHP calls.
 
@@ -22,6 +22,7 @@ unsafe extern "C" {
     pub safe fn weft_realms_startup() -> bool;
     pub safe fn weft_realms_request_shutdown();
     pub safe fn weft_buffers_share(level: c_int);
+    pub safe fn weft_collector_runs() -> bool;
 
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(

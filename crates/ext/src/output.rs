@@ -79,7 +79,7 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
     let base = c_int::try_from(base).unwrap_or(-1);
     if base >= 0 && !OutputStack::current().is_as_declared() {
         let message = "this PHP keeps its output buffers in another way than this build of Weft expects: \
-            build it with the headers of the PHP that loads it, 8.2 to 8.5";
+            build it with the headers of the PHP that loads it, 8.2 to 8.6";
         return Err(Failure::new("runtime", message).into());
     }
     BASE.set(base);

@@ -11,6 +11,7 @@ use ext_php_rs::zend::ModuleEntry;
 use weft_core::reactor::{Announcer, OpId, Promise};
 use weft_core::workers::loop_watchdog;
 
+use crate::c;
 use crate::failure::Failure;
 use crate::outcome::{Outcome, Payload};
 use crate::process::Process;
@@ -123,6 +124,13 @@ pub fn running() -> i64 {
     Process::existing().map_or(0, |process| process.reactor.running() as i64)
 }
 
+/// Whether the running fiber is one that PHP's garbage collector calls destructors in, which PHP 8.4 and later have.
+#[php_function]
+#[php(name = "Weft\\Native\\isCollecting")]
+pub fn is_collecting() -> bool {
+    c::weft_collector_runs()
+}
+
 #[php_function]
 #[php(name = "Weft\\Native\\sleep")]
 pub fn sleep(delay: f64) -> PhpResult<i64> {
@@ -182,6 +190,7 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .function(wrap_function!(take))
         .function(wrap_function!(cancel))
         .function(wrap_function!(running))
+        .function(wrap_function!(is_collecting))
         .function(wrap_function!(sleep))
         .function(wrap_function!(signal));
     #[cfg(debug_assertions)]

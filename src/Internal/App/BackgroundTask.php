@@ -88,7 +88,7 @@ final class BackgroundTask
     /** Whether the application has failed: a cancellation is thrown once, so work that is started again would run forever. */
     private static function isCancelled(): bool
     {
-        return Scheduler::task()?->cancelled === true;
+        return Scheduler::context()?->cancelled === true;
     }
 
     private function pause(int $failures, \Throwable $thrown): float

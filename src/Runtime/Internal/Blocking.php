@@ -86,6 +86,12 @@ final class Blocking
         );
     }
 
+    /** The error for a destructor in a realm that the garbage collector calls and that waits for another task. */
+    public static function refusalToCollector(): \Error
+    {
+        return new \Error('This code cannot wait for another task: it is a destructor in a realm that the garbage collector calls. Close the object before it becomes garbage.');
+    }
+
     private static function poll(?float $timeout, int $op): void
     {
         $running = Native\running();

@@ -19,12 +19,14 @@ final class HandleName
 
             return \get_resource_type($handle) . ' #' . \get_resource_id($handle) . ($peer === '' ? '' : " ($peer)");
         }
-        if (!\is_object($handle)) {
-            return 'The connection';
-        }
-        $target = $target === null ? self::target($handle) : self::withoutPassword($target);
+        $isObject = \is_object($handle);
+        $target = match (true) {
+            $target !== null => self::withoutPassword($target),
+            $isObject => self::target($handle),
+            default => '',
+        };
 
-        return $handle::class . ' #' . \spl_object_id($handle) . ($target === '' ? '' : " ($target)");
+        return ($isObject ? $handle::class . ' #' . \spl_object_id($handle) : 'The connection') . ($target === '' ? '' : " ($target)");
     }
 
     private static function target(object $handle): string
@@ -45,7 +47,7 @@ final class HandleName
         }
     }
 
-    /** A DSN of PDO may have its password in it: `pgsql:host=…;password=…`. */
+    /** A DSN of PDO or PostgreSQL may have its password in it: `pgsql:host=…;password=…`. */
     private static function withoutPassword(string $dsn): string
     {
         return (string) \preg_replace('{((?:password|passwd|pwd)\s*=\s*)(?:\'(?:[^\'\\\\]|\\\\.)*\'|[^;]*?(?=;|\s+\w+\s*=|$))}i', '$1…', $dsn);

@@ -127,7 +127,10 @@ final class Scheduler
         return $scheduler->outcome();
     }
 
-    /** The running task, null where none can be suspended. */
+    /**
+     * The running task, null where none can be suspended. A destructor that the garbage collector calls becomes a task of its own by asking: to read
+     * what belongs to a task, use {@see context()}.
+     */
     public static function task(): ?Coroutine
     {
         $task = self::$current?->running;
@@ -135,9 +138,15 @@ final class Scheduler
             return $task;
         }
 
-        $task->scheduler->refuseForeignFiber();
+        return $task->scheduler->taskOfOtherFiber($task);
+    }
 
-        return null;
+    /** The running task, for what it knows: a destructor that the garbage collector calls sees that of the task in which the collector runs. */
+    public static function context(): ?Coroutine
+    {
+        $task = self::$current?->running;
+
+        return $task === null || $task->fiber === \Fiber::getCurrent() || Native\isCollecting() ? $task : $task->scheduler->taskOfOtherFiber($task);
     }
 
     /** Whether the code runs in the fiber of a task. */
@@ -211,7 +220,7 @@ final class Scheduler
             throw $task->interruption();
         }
         if ($task->fiber !== \Fiber::getCurrent()) {
-            $task->scheduler->refuseForeignFiber();
+            $task = $task->scheduler->taskOfOtherFiber($task) ?? $task;
         }
 
         return $task->id;
@@ -232,7 +241,7 @@ final class Scheduler
             return Blocking::await($op);
         }
         if ($task->fiber !== \Fiber::getCurrent()) {
-            return $task->scheduler->awaitInOtherFiber($op);
+            return $task->scheduler->awaitInOtherFiber($task, $op);
         }
         if ($task->interrupt !== null) {
             Native\cancel($op);
@@ -326,6 +335,10 @@ final class Scheduler
             $wait->abandon($task);
             throw $task->interruption();
         }
+        if ($task->realm !== null && $task->fiber !== \Fiber::getCurrent()) {
+            $wait->abandon($task);
+            throw Blocking::refusalToCollector();
+        }
         $task->wait = $wait;
         try {
             \Fiber::suspend();
@@ -344,6 +357,9 @@ final class Scheduler
     {
         if ($task->interrupt !== null) {
             throw $task->interruption();
+        }
+        if ($task->realm !== null && $task->fiber !== \Fiber::getCurrent()) {
+            return;
         }
         $this->yielded[] = $task;
         try {
@@ -572,24 +588,69 @@ final class Scheduler
         return isset($this->fresh[$this->head]) && ($this->idle !== [] || $this->fibers < $this->maxFibers);
     }
 
-    private function awaitInOtherFiber(int $op): mixed
+    private function awaitInOtherFiber(Coroutine $running, int $op): mixed
     {
+        $isRefused = true;
         try {
-            $this->refuseForeignFiber();
-        } catch (\Error $error) {
-            Native\cancel($op);
-            throw $error;
+            $task = $this->taskOfOtherFiber($running);
+            $isRefused = false;
+        } finally {
+            $isRefused && Native\cancel($op);
+        }
+        if ($task === null) {
+            return Blocking::awaitAtShutdown($op);
         }
 
-        return Blocking::awaitAtShutdown($op);
+        // Code in a realm was not written for tasks, see awaitWhereRefused().
+        return $task === $running ? Blocking::await($op) : self::await($op);
     }
 
-    /** This fiber is not the running task's: `exit()` has left it behind, or user code has made it inside of the task. */
-    private function refuseForeignFiber(): void
+    /** This fiber is not that of `$running`, the running task: `exit()` has left it behind, the collector calls destructors in it, or user code has made it. */
+    private function taskOfOtherFiber(Coroutine $running): ?Coroutine
     {
         $fiber = \Fiber::getCurrent();
-        if ($fiber !== null && !isset($this->workers[\spl_object_id($fiber)])) {
+        if ($fiber === null || isset($this->workers[\spl_object_id($fiber)])) {
+            return null;
+        }
+        if (!Native\isCollecting()) {
             throw new \Error('Code in a Fiber made inside of a task cannot wait: start a task with Weft\async() instead');
+        }
+
+        return $running->realm === null ? $this->continueAsTask($fiber) : $running;
+    }
+
+    /**
+     * Makes a task of the rest of a destructor, and suspends it. The collector then calls the other destructors in another fiber, and the task in which
+     * it runs goes on.
+     */
+    private function continueAsTask(\Fiber $destructor): Coroutine
+    {
+        $this->detached->start(self::resumeDestructor(...), [$destructor])->named('destructor');
+        \Fiber::suspend();
+        if ($this->hooked) {
+            Native\hookFiber();
+        }
+        /** @var Coroutine */
+        return $this->running;
+    }
+
+    /** The main function of such a task. It does on its own fiber what the destructor does on the other one. */
+    private static function resumeDestructor(\Fiber $destructor): void
+    {
+        /** @var Coroutine $task */
+        $task = self::$current?->running;
+        $worker = $task->fiber;
+        while (true) {
+            $task->fiber = $destructor;
+            try {
+                $destructor->resume();
+            } finally {
+                $task->fiber = $worker;
+            }
+            if ($destructor->isTerminated()) {
+                return;
+            }
+            \Fiber::suspend();
         }
     }
 

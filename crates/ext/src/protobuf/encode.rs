@@ -15,6 +15,7 @@ use super::binding::{Binding, EnumBinding};
 use super::failure::schema as refused;
 use super::{dynamic, registry, schema_files};
 use crate::failure::Failure;
+use crate::zend::Held;
 use crate::zend::value::{Array, Key, Object, Value};
 
 thread_local! {
@@ -29,6 +30,8 @@ const MAX_KEPT_BUFFER: usize = 64 * 1024;
 pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> PhpResult<T> {
     let message = Object::of(message);
     let binding = registry::of_class(message.class())?;
+    let instance = message.initialize()?;
+    let message = instance.as_ref().and_then(Held::object).unwrap_or(message);
     let schema = schema_files::schema();
     let mut out = BUFFER.with(RefCell::take);
     out.clear();
@@ -227,7 +230,7 @@ impl Encoder<'_> {
         let Some(layout) = field.kind.layout() else {
             return Ok(());
         };
-        // Binding a class runs autoloaders, which can take the object out of its message.
+        // Binding a class runs autoloaders, and a lazy object its initializer, which can take the object out of its message.
         let _held = match value {
             Value::Object(object) => Some(object.held()),
             _ => None,
@@ -235,6 +238,8 @@ impl Encoder<'_> {
         let binding = registry::of_layout(layout)?;
         match value {
             Value::Object(object) if object.class() == binding.class => {
+                let instance = object.initialize()?;
+                let object = instance.as_ref().and_then(Held::object).unwrap_or(object);
                 self.message(out, object, &binding, depth)
             }
             Value::Object(object) => {

@@ -9,6 +9,8 @@
 
 use ext_php_rs::types::{ZendHashTable, Zval};
 
+use super::value::Object;
+
 /// A value with a reference of its own, PHP references followed. Dropping it may run a destructor.
 pub struct Held(pub(super) Zval);
 
@@ -19,6 +21,10 @@ impl Held {
 
     pub fn zval(&self) -> &Zval {
         &self.0
+    }
+
+    pub fn object(&self) -> Option<Object<'_>> {
+        self.0.object().map(Object::of)
     }
 
     /// The value as an array. PHP does not write to it while it is held.

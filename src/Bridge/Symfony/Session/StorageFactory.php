@@ -61,7 +61,7 @@ final class StorageFactory implements SessionStorageFactoryInterface, ResetInter
     /** Saves a session that has started if the request calls `exit()`, as PHP does. Of other requests Symfony's listener has saved it by then. */
     private function saveAfterExit(Storage $storage): void
     {
-        if (Scheduler::task()?->realm === null) {
+        if (Scheduler::context()?->realm === null) {
             return;
         }
         $made = \WeakReference::create($storage);
