@@ -6,6 +6,7 @@
 mod buffered;
 mod channel_binding;
 mod dial;
+pub(crate) mod dsn;
 pub(crate) mod idle_hook;
 mod listen;
 mod local_executor;
