@@ -117,9 +117,7 @@ impl Config {
             }
             _ => return Err(NO_SCHEME.to_owned()),
         };
-        if dsn::has_at_in_path(dsn) {
-            return Err("an \"@\" in the virtual host is written \"%40\"".to_owned());
-        }
+        dsn::check_path(dsn)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = match rest.split_once('/') {
             Some((authority, path)) => (authority, Some(path)),

@@ -44,12 +44,15 @@ pub(crate) fn is_scheme(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Whether the path has an unescaped `@`. An option may have one, but a path with it may be the end of a password with a `/`, and would be
-/// shown as the name of the database or of the virtual host.
-pub(crate) fn has_at_in_path(dsn: &str) -> bool {
+/// Refuses an unescaped `@` in the path. An option may have one, but a path with it may be the end of a password with a `/`, and would be shown
+/// as the name of the database or of the virtual host.
+pub(crate) fn check_path(dsn: &str) -> Result<(), String> {
     let tail = Parts::of(dsn).tail;
     let path = tail.split_once('?').map_or(tail, |(path, _)| path);
-    path.contains('@')
+    match path.contains('@') {
+        true => Err(UNREADABLE.to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// Why a DSN is invalid: `reason`, which may quote the DSN, if nothing in it can be a part of the password.

@@ -141,9 +141,7 @@ fn read(
         application_name: "weft".to_owned(),
         statement_cache: DEFAULT_STATEMENT_CACHE,
     };
-    if dsn::has_at_in_path(dsn) {
-        return Err("an \"@\" in its path is written \"%40\"".to_owned());
-    }
+    dsn::check_path(dsn)?;
     let mut follows_password = false;
     for (name, value) in std::mem::take(&mut parts.options) {
         follows_password |= name == "password";
