@@ -19,7 +19,7 @@ final class TrustedProxies
 {
     /**
      * @param non-empty-list<string> $addresses of the proxies: IPv4 and IPv6 addresses, networks (`10.0.0.0/8`), and `unix` for whatever
-     *     connects to a Unix socket
+     *     connects to a Unix socket. An IPv4 address mapped to IPv6 is that IPv4 address (`::ffff:10.0.0.0/104` is `10.0.0.0/8`).
      * @param ForwardedFields $fields the header fields that these proxies set, replacing or extending those of the client; they must do so
      *     with every request
      * @param bool $proxyProtocol every connection of these proxies begins with a header of the PROXY protocol, version 1 or 2, before TLS.
@@ -47,7 +47,9 @@ final class TrustedProxies
             return $address === 'unix';
         }
         $width = \str_contains($address, ':') ? 128 : 32;
+        // IPv4 addresses that are mapped to IPv6 (RFC 4291 §2.5.5.2) share their first 96 bits.
+        $least = \str_starts_with((string) \inet_pton($parts[0]), \str_repeat("\0", 10) . "\xff\xff") ? 96 : 0;
 
-        return !isset($parts[1]) || \preg_match('/^\d{1,3}$/D', $parts[1]) === 1 && (int) $parts[1] <= $width;
+        return !isset($parts[1]) || \preg_match('/^\d{1,3}$/D', $parts[1]) === 1 && (int) $parts[1] <= $width && (int) $parts[1] >= $least;
     }
 }

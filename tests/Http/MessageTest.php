@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Tests\Timing;
 
 final class MessageTest extends HttpTestCase
 {
@@ -64,6 +65,33 @@ final class MessageTest extends HttpTestCase
             self::assertSame('[1,1,1]', self::bodyOf($server->get('/form', $protocol, '-H', 'Expect:', '-F', 'a=1', '-F', "file=@$file")));
         }
         unlink($file);
+    }
+
+    public function testABodyWhoseReadWasCancelledIsReadAtOnceByTheNextRead(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $read = static fn(Request $r): string => $r->path() === "/whole" ? $r->body() : implode("", iterator_to_array($r->chunks(), false));
+            $routes->post("/{how}", static function (Request $r) use ($read) {
+                for ($late = 0; $late < 3; $late++) {
+                    try {
+                        return Response::text("too early: " . Weft\timeout(0.01, static fn(): string => $read($r)));
+                    } catch (Weft\Runtime\TimeoutException) {
+                    }
+                }
+                fwrite(STDERR, "late\n");
+                return Response::text(md5($read($r)));
+            });
+            PHP);
+        $body = random_bytes(200_000);
+
+        foreach (['/whole', '/pieces'] as $count => $path) {
+            $socket = $server->connect();
+            fwrite($socket, "POST $path HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n");
+            Timing::until(static fn(): bool => substr_count($server->log(), "late\n") === $count + 1, 'the handler has stopped to read three times');
+            fwrite($socket, $body);
+
+            self::assertSame(md5($body), self::bodyOf(ServerProcess::readAll($socket)), $path);
+        }
     }
 
     public function testABodyBeyondTheLimitIs413(): void

@@ -29,6 +29,13 @@ final class ProxyTest extends HttpTestCase
         self::assertSame(['127.0.0.1', false, 'http', $server->address], self::told($server->get('/')));
     }
 
+    public function testANetworkOfMappedAddressesIsOneOfIpv4(): void
+    {
+        $server = $this->behind('["::ffff:127.0.0.0/104"]');
+
+        self::assertSame(['203.0.113.9', true, 'https', 'example.org'], self::told($server->get('/', ...self::SPOOFED)));
+    }
+
     public function testAnotherAddressIsNotBelieved(): void
     {
         $server = $this->behind('["10.0.0.0/8", "::1"]');
@@ -147,7 +154,7 @@ final class ProxyTest extends HttpTestCase
 
     public function testAnAddressThatIsNoneIsRefused(): void
     {
-        foreach (['10.0.0.0/33', 'proxy', '10.0.0.1/', 'fd00::/129', '', '10.0.0.0/+8', '10.0.0'] as $address) {
+        foreach (['10.0.0.0/33', 'proxy', '10.0.0.1/', 'fd00::/129', '', '10.0.0.0/+8', '10.0.0', '::ffff:10.0.0.0/8'] as $address) {
             try {
                 new TrustedProxies([$address]);
                 self::fail("$address was taken");

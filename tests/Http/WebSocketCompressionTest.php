@@ -73,6 +73,17 @@ final class WebSocketCompressionTest extends HttpTestCase
         self::assertSame([self::TEXT, $text], $client->frameRead());
     }
 
+    /** RFC 7692 §7.2.1 allows final blocks of DEFLATE, and others after them. */
+    public function testBlocksAfterAFinalOneBelongToTheMessage(): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO), more: self::OFFER);
+
+        $client->write(WebSocketClient::frame(0x41, gzdeflate('the first half, ') . self::deflated('and the second')));
+        self::assertSame([self::TEXT, 'the first half, and the second'], $client->frameRead());
+        $client->write(WebSocketClient::frame(0x41, gzdeflate('a final block') . "\0"));
+        self::assertSame([self::TEXT, 'a final block'], $client->frameRead());
+    }
+
     public function testABombClosesTheWebSocketBeforeItTakesMemory(): void
     {
         $server = $this->serve(self::ECHO);

@@ -651,8 +651,10 @@ class MysqlTest extends ServerConformance
         self::assertNotSame('', $cipher(self::server()), 'preferred by default');
         self::assertSame('', $cipher(self::server() . '?sslmode=disable'));
         self::assertNotSame('', $cipher(\str_replace('//weft:', '//weft_tls:', $dsn)));
-        $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
-        self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
+        foreach (['/&sslrootcert=[^&]*/' => '', '/sslmode=[^&]*&sslrootcert=[^&]*/' => 'sslrootcert=system'] as $part => $replacement) {
+            $noAuthority = Database::connect((string) \preg_replace($part, $replacement, $dsn));
+            self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
+        }
     }
 
     public function testALoadedFileIsReadWhileOtherTasksGoOn(): void

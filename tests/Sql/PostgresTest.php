@@ -536,8 +536,10 @@ class PostgresTest extends ServerConformance
 
         self::assertTrue($db->execute('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')->value());
         $db->close();
-        $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
-        self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
+        foreach (['/&sslrootcert=[^&]*/' => '', '/sslmode=[^&]*&sslrootcert=[^&]*/' => 'sslrootcert=system'] as $part => $replacement) {
+            $noAuthority = Database::connect((string) \preg_replace($part, $replacement, $dsn));
+            self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
+        }
     }
 
     public function testOnlySqliteWaitsForChanges(): void

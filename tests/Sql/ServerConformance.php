@@ -462,6 +462,9 @@ abstract class ServerConformance extends SqlConformance
         yield from parent::wrongDsns();
         yield 'unknown option' => [static::SCHEME . '://app:hunter2@localhost/app?colour=red'];
         yield 'wrong port' => [static::SCHEME . '://app:hunter2@localhost:99999/app'];
+        yield 'a password with a question mark' => [static::SCHEME . '://app:47?hunter2@localhost/app'];
+        yield 'a password with a slash' => [static::SCHEME . '://app:47/hunter2@localhost/app?user=app'];
+        yield 'a mode that verifies less than the authorities of the system need' => [static::SCHEME . '://app:hunter2@localhost/app?sslmode=require&sslrootcert=system'];
     }
 
     /** @param callable(Database, Proxy): void $work */

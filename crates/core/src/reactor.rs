@@ -3,7 +3,10 @@
 //! PHP never runs inside a Tokio task. A task touches native data only and stores its outcome here. The scheduler outside calls
 //! [`Reactor::poll`] for the ids of finished operations and takes their outcomes one by one.
 
-#![allow(unsafe_code, reason = "ends the runtime while it is dropped")]
+#![allow(
+    unsafe_code,
+    reason = "ends the runtime while it is dropped, and pins the futures of operations in place"
+)]
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -57,13 +60,58 @@ struct State<T> {
 
 /// How to end an unfinished operation.
 enum Running {
-    Task(AbortHandle),
-    /// Dropping what it owns.
-    Claim {
-        _owned: Box<dyn Any>,
+    Task {
+        task: AbortHandle,
+        /// Owned by the task.
+        future: Weak<dyn Discard>,
     },
+    /// Dropping what it owns.
+    Claim { _owned: Box<dyn Any> },
     /// No step is needed: it only ends when it is cancelled.
     Recurring,
+}
+
+/// The future of an operation, which its task polls and its cancellation drops.
+///
+/// Aborting a task drops its future not before the next turn. A task of PHP that is cancelled goes on before that: what its operation has
+/// taken out of its place, such as the only reader of a body, has to be back by then.
+struct Slot<F>(RefCell<Option<F>>);
+
+trait Discard {
+    /// Drops the future, unless it is being polled.
+    fn discard(&self);
+}
+
+impl<F: Future> Slot<F> {
+    fn new(future: F) -> Rc<Self> {
+        Rc::new(Self(RefCell::new(Some(future))))
+    }
+
+    /// The output, or the message of a panic. By then the future is dropped.
+    fn poll(self: &Rc<Self>, context: &mut Context<'_>) -> Poll<Result<F::Output, String>> {
+        let mut slot = self.0.borrow_mut();
+        let Some(future) = &mut *slot else {
+            return Poll::Pending;
+        };
+        // SAFETY: the future never moves: it is in an `Rc`, nothing else has access to it, and it is only ever dropped in place.
+        let future = unsafe { Pin::new_unchecked(future) };
+        let output = match panics::caught_call(|| future.poll(context)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(message) => Err(message),
+        };
+        let dropped = panics::caught_call(|| *slot = None);
+        Poll::Ready(output.and_then(|output| dropped.map(|()| output)))
+    }
+}
+
+impl<F> Discard for Slot<F> {
+    fn discard(&self) {
+        if let Ok(mut slot) = self.0.try_borrow_mut() {
+            // Nobody waits for the operation, so nobody can be told of a panic.
+            let _ = panics::caught_call(|| *slot = None);
+        }
+    }
 }
 
 /// The outcome of the first step of an operation.
@@ -163,21 +211,21 @@ impl<T: 'static> Reactor<T> {
     pub fn spawn_leaf(&self, future: impl Future<Output = T> + 'static) -> OpId {
         let id = self.shared.reserve_id();
         let shared = Rc::clone(&self.shared);
+        let slot = Slot::new(future);
+        let future = Rc::downgrade(&slot);
         let handle = {
             let _context = self.runtime.enter();
             self.tasks.spawn_local(async move {
-                let outcome = match panics::caught(future).await {
+                let outcome = match poll_fn(|context| slot.poll(context)).await {
                     Ok(outcome) => outcome,
                     Err(message) => (shared.on_panic)(message),
                 };
                 shared.finish(id, outcome);
             })
         };
-        self.shared
-            .state
-            .borrow_mut()
-            .running
-            .insert(id, Running::Task(handle.abort_handle()));
+        let task = handle.abort_handle();
+        let running = Running::Task { task, future };
+        self.shared.state.borrow_mut().running.insert(id, running);
         id
     }
 
@@ -360,7 +408,8 @@ impl<T: 'static> Reactor<T> {
         self.shared.state.borrow_mut().outcomes.remove(&id)
     }
 
-    /// Drops the operation, running or finished; the destructors of its future clean up. Unknown ids are ignored.
+    /// Drops the operation, running or finished. The destructors of its future, which clean up, have run when this returns. Unknown ids are
+    /// ignored.
     pub fn cancel(&self, id: OpId) {
         // Claim and outcome are dropped after the borrow ends: their destructors may come back here.
         let (running, outcome) = {
@@ -372,8 +421,14 @@ impl<T: 'static> Reactor<T> {
             }
             (running, outcome)
         };
-        if let Some(Running::Task(handle)) = &running {
-            handle.abort();
+        if let Some(Running::Task { task, future }) = &running {
+            task.abort();
+            // Destructors may spawn tasks.
+            let _runtime = self.runtime.enter();
+            let _tasks = self.tasks.enter();
+            if let Some(future) = future.upgrade() {
+                future.discard();
+            }
         }
         drop((running, outcome));
     }
@@ -549,8 +604,60 @@ mod tests {
         });
         reactor.poll(Some(Duration::ZERO));
         reactor.cancel(id);
-        assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
         assert_eq!(Rc::strong_count(&alive), 1);
+        assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
+    }
+
+    /// A resource that an operation takes out of its place is back when the call returns that has cancelled it.
+    #[test]
+    fn a_call_that_cancels_an_operation_has_run_its_destructors() {
+        let reactor = reactor();
+        let dropped = Rc::new(Cell::new(0));
+        for turns in 0..2 {
+            let waiting = || {
+                let leaving = Leaving(Rc::clone(&dropped));
+                Box::pin(async move {
+                    let _leaving = leaving;
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                    1
+                })
+            };
+            let spawned = reactor.spawn(waiting());
+            let begun = reactor.spawn_begun(waiting(), |result| result);
+            for _ in 0..turns {
+                assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+            }
+            reactor.cancel(spawned);
+            reactor.cancel(begun);
+            assert_eq!(dropped.replace(0), 2);
+            assert_eq!(reactor.running(), 0);
+            assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_destructor_that_panics_does_not_disturb_the_call_that_cancels() {
+        struct Panicking;
+        impl Drop for Panicking {
+            fn drop(&mut self) {
+                panic!("on purpose, in a destructor");
+            }
+        }
+        let reactor = reactor();
+        let guard = Panicking;
+        let id = reactor.spawn(async move {
+            let _guard = guard;
+            std::future::pending().await
+        });
+        reactor.poll(Some(Duration::ZERO));
+        reactor.cancel(id);
+        let guard = Panicking;
+        let id = reactor.spawn(async move {
+            let _guard = guard;
+            1
+        });
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.take(id), Some(999));
     }
 
     #[test]

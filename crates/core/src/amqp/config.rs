@@ -5,7 +5,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use super::Error;
-use crate::net::{ClientTls, Identity, PeerCheck};
+use crate::net::{ClientTls, Identity, PeerCheck, dsn};
 
 /// The address, credentials and settings of a connection to a broker.
 ///
@@ -50,8 +50,22 @@ pub enum Mechanism {
     External,
 }
 
-const PARAMETERS: &str = "heartbeat, connect_timeout, rpc_timeout, name, frame_max, channel_max, auth_mechanism, cacertfile, \
-     certfile, keyfile, verify, server_name_indication";
+const PARAMETERS: [&str; 12] = [
+    "heartbeat",
+    "connect_timeout",
+    "rpc_timeout",
+    "name",
+    "frame_max",
+    "channel_max",
+    "auth_mechanism",
+    "cacertfile",
+    "certfile",
+    "keyfile",
+    "verify",
+    "server_name_indication",
+];
+
+const NO_SCHEME: &str = "it must start with amqp:// or amqps://";
 
 impl Default for Config {
     fn default() -> Self {
@@ -82,15 +96,13 @@ impl Config {
     /// [`Error::Dsn`] says which part is wrong and repeats the DSN without its password.
     pub fn parse(dsn: &str) -> Result<Self, Error> {
         Self::parse_parts(dsn).map_err(|reason| Error::Dsn {
-            dsn: redacted(dsn),
-            reason,
+            dsn: dsn::redact(dsn, &PARAMETERS),
+            reason: dsn::reason(dsn, reason),
         })
     }
 
     fn parse_parts(dsn: &str) -> Result<Self, String> {
-        let (scheme, rest) = dsn
-            .split_once("://")
-            .ok_or("it must start with amqp:// or amqps://")?;
+        let (scheme, rest) = dsn.split_once("://").ok_or(NO_SCHEME)?;
         let mut config = Self::default();
         let default_port = match scheme {
             "amqp" => 5672,
@@ -98,12 +110,14 @@ impl Config {
                 config.tls = Some(ClientTls::default());
                 5671
             }
-            _ => {
+            _ if dsn::is_scheme(scheme) => {
                 return Err(format!(
                     "unknown scheme \"{scheme}\", expected amqp or amqps"
                 ));
             }
+            _ => return Err(NO_SCHEME.to_owned()),
         };
+        dsn::check_path(dsn)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = match rest.split_once('/') {
             Some((authority, path)) => (authority, Some(path)),
@@ -170,7 +184,8 @@ impl Config {
             }
             _ => {
                 return Err(format!(
-                    "unknown parameter \"{name}\"; known are {PARAMETERS}"
+                    "unknown parameter \"{name}\"; known are {}",
+                    PARAMETERS.join(", ")
                 ));
             }
         }
@@ -248,19 +263,6 @@ fn identity_of(tls: &mut ClientTls) -> &mut Identity {
         cert_file: PathBuf::new(),
         key_file: PathBuf::new(),
     })
-}
-
-/// The DSN with its password replaced, for messages.
-fn redacted(dsn: &str) -> String {
-    let start = dsn.find("://").map_or(0, |at| at + 3);
-    // The last @ decides, also where an unescaped slash in the password ends the authority early.
-    let Some(at) = dsn.rfind('@').filter(|at| *at >= start) else {
-        return dsn.to_owned();
-    };
-    match dsn[start..at].find(':') {
-        Some(colon) => format!("{}:***{}", &dsn[..start + colon], &dsn[at..]),
-        None => dsn.to_owned(),
-    }
 }
 
 fn parse_host(text: &str, default_port: u16) -> Result<Host, String> {
@@ -407,7 +409,16 @@ mod tests {
                 "unknown parameter \"hartbeat\"",
             ),
             ("amqp://u:secret@host/%FF", "UTF-8"),
-            ("amqp://u:sec/ret@host/x", "DSN"),
+            ("amqp://u:sec/ret@host/x", "%2F"),
+            ("amqp://u:12/secret@host/x", "%2F"),
+            ("amqp://u:12/secret@host", "%2F"),
+            ("amqp://u:12?secret@host/x", "%3F"),
+            ("amqp://u:12?heartbeat=secret@host/x", "%3F"),
+            ("amqp:u:secret://x@host", "be a part of the password"),
+            (
+                "amqp://host?password=secret",
+                "unknown parameter \"password\"",
+            ),
         ] {
             let message = reason(dsn);
             assert!(message.contains(expected), "{dsn}: {message}");

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
 
 use super::codec::method::{self, CloseReason, Incoming, Reply};
 use super::codec::{Field, FieldTable, frame};
 use super::config::{Config, Host, Mechanism};
 use super::{ConnectFailure, Error};
-use crate::net::{self, DialError, Stream, TlsConnector};
+use crate::net::{self, Deadline, DialError, Stream, TlsConnector};
 
 /// The broker's first frames come before a size is agreed on.
 const FRAME_MAX_BEFORE_TUNE: usize = 131_072;
@@ -53,10 +52,14 @@ pub struct Server {
 pub(super) async fn connect_any(config: &Config) -> Result<Opened, Error> {
     let mut first_error = None;
     for host in &config.hosts {
-        match timeout(config.connect_timeout, connect(config, host)).await {
+        let deadline = Deadline::after(config.connect_timeout);
+        match deadline.limit(connect(config, host, deadline)).await {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(error)) => first_error.get_or_insert(error),
-            Err(_) => first_error.get_or_insert(timed_out(config, host)),
+            Err(silence) => {
+                let message = silence.to_string();
+                first_error.get_or_insert(failed(host, ConnectFailure::Timeout, message))
+            }
         };
     }
     Err(first_error.unwrap_or_else(|| Error::usage("no host to connect to")))
@@ -69,11 +72,6 @@ fn unexpected(host: &Host, expected: &str, got: &Incoming<'_>) -> Error {
     failed(host, ConnectFailure::Protocol, message)
 }
 
-fn timed_out(config: &Config, host: &Host) -> Error {
-    let message = format!("no answer within {:?}", config.connect_timeout);
-    failed(host, ConnectFailure::Timeout, message)
-}
-
 fn failed(host: &Host, failure: ConnectFailure, message: impl Into<String>) -> Error {
     Error::Connect {
         target: host.to_string(),
@@ -82,12 +80,16 @@ fn failed(host: &Host, failure: ConnectFailure, message: impl Into<String>) -> E
     }
 }
 
-async fn connect(config: &Config, host: &Host) -> Result<Opened, Error> {
-    let socket = net::dial(&host.name, host.port)
+async fn connect(config: &Config, host: &Host, deadline: Deadline) -> Result<Opened, Error> {
+    let socket = net::dial(&host.name, host.port, deadline)
         .await
-        .map_err(|error| match error {
-            DialError::Name(error) => failed(host, ConnectFailure::Dns, error.to_string()),
-            DialError::Socket(error) => failed(host, connect_failure(&error), error.to_string()),
+        .map_err(|error| {
+            let failure = match error {
+                DialError::Name(_) => ConnectFailure::Dns,
+                DialError::Socket(_) => ConnectFailure::Refused,
+                DialError::Timeout(_) => ConnectFailure::Timeout,
+            };
+            failed(host, failure, error.to_string())
         })?;
     let stream = match &config.tls {
         None => Stream::Tcp(socket),
@@ -107,13 +109,6 @@ async fn connect(config: &Config, host: &Host) -> Result<Opened, Error> {
         consumed: 0,
     };
     handshake.run().await
-}
-
-fn connect_failure(error: &io::Error) -> ConnectFailure {
-    match error.kind() {
-        io::ErrorKind::TimedOut => ConnectFailure::Timeout,
-        _ => ConnectFailure::Refused,
-    }
 }
 
 struct Handshake<'a> {

@@ -155,7 +155,8 @@ pub struct StreamBody {
     pipe: Rc<RefCell<Pipe>>,
     left: Option<u64>,
     events: Option<Events>,
-    /// Called when nothing more is sent: true where the body was sent to its end.
+    /// Called when nothing more is sent: true where its writer has ended or aborted the body before that. The client may not have got all of
+    /// it.
     on_end: Option<Box<dyn FnOnce(bool)>>,
 }
 
@@ -200,7 +201,8 @@ impl StreamBody {
         (writer, Body::Stream(Box::new(body)))
     }
 
-    /// Calls `on_end` when nothing more is sent: true where the body was sent to its end.
+    /// Calls `on_end` when nothing more is sent: true where its writer has ended or aborted the body before that, so that no handler has to
+    /// learn that its client is gone.
     pub(super) fn on_end(&mut self, on_end: impl FnOnce(bool) + 'static) {
         self.on_end = Some(Box::new(on_end));
     }
@@ -265,10 +267,10 @@ impl Drop for StreamBody {
         pipe.closed = true;
         pipe.waiting.clear();
         pipe.room.notify_waiters();
-        let is_whole = pipe.end.is_some();
+        let is_written = pipe.end.is_some();
         drop(pipe);
         if let Some(on_end) = self.on_end.take() {
-            on_end(is_whole);
+            on_end(is_written);
         }
     }
 }

@@ -103,9 +103,9 @@ impl Context {
     }
 
     /// No more of the answer is sent.
-    pub(super) fn end_stream(&self, id: Id, is_whole: bool) {
+    pub(super) fn end_stream(&self, id: Id, is_written: bool) {
         self.event_streams.borrow_mut().remove(&id);
-        if is_whole {
+        if is_written {
             self.admission.finish(id);
         }
     }

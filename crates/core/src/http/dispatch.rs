@@ -298,8 +298,8 @@ impl Waiting {
             let id = guard.request().id;
             self.server.begin_stream(id, stream);
             let server = Rc::clone(&self.server);
-            stream.on_end(move |is_whole| {
-                server.end_stream(id, is_whole);
+            stream.on_end(move |is_written| {
+                server.end_stream(id, is_written);
                 drop(guard);
             });
         }

@@ -7,7 +7,10 @@ use hyper::HeaderMap;
 
 use super::error_response::is_host;
 
-/// A network of addresses: `10.0.0.0/8`, `::1`.
+/// Bits before an IPv4 address that is mapped to IPv6 (RFC 4291 §2.5.5.2).
+const MAPPED_PREFIX: u8 = 96;
+
+/// A network of addresses: `10.0.0.0/8`, `::1`. IPv4 addresses as IPv6 maps them (`::ffff:10.0.0.0/104`) are those of IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
     network: IpAddr,
@@ -53,17 +56,29 @@ impl FromStr for AddressRange {
             None => (text, None),
         };
         let network: IpAddr = address.parse().map_err(|_| malformed())?;
-        let width = if network.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
+        let width: u8 = if network.is_ipv4() { 32 } else { 128 };
+        let prefix: u8 = match prefix {
             Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
                 prefix.parse().map_err(|_| malformed())?
             }
             Some(_) => return Err(malformed()),
             None => width,
         };
-        match prefix <= width {
-            true => Ok(Self { network, prefix }),
-            false => Err(malformed()),
+        match network.to_canonical() {
+            _ if prefix > width => Err(malformed()),
+            mapped @ IpAddr::V4(_) if network.is_ipv6() => {
+                match prefix.checked_sub(MAPPED_PREFIX) {
+                    Some(prefix) => Ok(Self {
+                        network: mapped,
+                        prefix,
+                    }),
+                    None => Err(format!(
+                        "\"{text}\" is a network of IPv4 addresses mapped to IPv6, which all share their first {MAPPED_PREFIX} bits: its prefix \
+                     must be at least that long"
+                    )),
+                }
+            }
+            _ => Ok(Self { network, prefix }),
         }
     }
 }
@@ -373,6 +388,12 @@ mod tests {
         assert!(!contains("2001:db8::/32", "2001:db9::1"));
         assert!(contains("::/0", "2001:db8::1"));
         assert!(contains("10.0.0.2/31", "10.0.0.3"));
+        assert!(contains("::ffff:10.0.0.0/104", "10.1.2.3"));
+        assert!(contains("::ffff:10.0.0.0/104", "::ffff:10.1.2.3"));
+        assert!(!contains("::ffff:10.0.0.0/104", "11.1.2.3"));
+        assert!(contains("::ffff:192.0.2.1", "192.0.2.1"));
+        assert!(contains("::ffff:0:0/96", "203.0.113.9"));
+        assert!(!contains("::ffff:0:0/96", "2001:db8::1"));
         for malformed in [
             "",
             "10.0.0.0/33",
@@ -382,6 +403,8 @@ mod tests {
             "fd00::/129",
             "proxy",
             "10.0.0/8",
+            "::ffff:10.0.0.0/8",
+            "::ffff:10.0.0.0/129",
         ] {
             assert!(malformed.parse::<AddressRange>().is_err(), "{malformed}");
         }

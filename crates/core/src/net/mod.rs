@@ -5,7 +5,9 @@
 
 mod buffered;
 mod channel_binding;
+mod deadline;
 mod dial;
+pub(crate) mod dsn;
 pub(crate) mod idle_hook;
 mod listen;
 mod local_executor;
@@ -15,6 +17,7 @@ mod stream;
 mod tls;
 
 pub(crate) use buffered::BufferedStream;
+pub(crate) use deadline::Deadline;
 pub(crate) use dial::{DialError, dial};
 pub(crate) use listen::{Acceptor, open_spread};
 pub use listen::{Address, ListenError, Listener, listen};

@@ -5,12 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Error;
-use super::dsn::{Endpoint, Parts, SslMode, read_port, read_seconds, read_ssl_mode, redact};
-use crate::net::{ClientTls, PeerCheck};
+use super::dsn::{Endpoint, Parts, SslMode, read_port, read_seconds, read_ssl_mode};
+use crate::net::{ClientTls, PeerCheck, dsn};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_STATEMENT_CACHE: usize = 256;
-const OPTIONS: &str = "host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache";
+const OPTIONS: [&str; 10] = [
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "connect_timeout",
+    "application_name",
+    "statement_cache",
+];
 
 /// The address and credentials of a server. Its `Debug` form hides the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,10 +47,16 @@ pub(super) struct Kind {
     /// The first one appears in error messages.
     pub(super) schemes: &'static [&'static str],
     pub(super) port: u16,
-    /// The options that only this kind has, listed as in a sentence.
-    pub(super) options: &'static str,
+    /// The options that only this kind has.
+    pub(super) options: &'static [&'static str],
     /// The path of the Unix socket for a host that is a path, and a port.
     pub(super) socket: fn(&str, u16) -> PathBuf,
+}
+
+impl Kind {
+    fn options(&self) -> Vec<&'static str> {
+        OPTIONS.iter().chain(self.options).copied().collect()
+    }
 }
 
 impl ConnectOptions {
@@ -57,8 +74,8 @@ impl ConnectOptions {
         own: impl FnMut(&str, &str) -> Result<bool, String>,
     ) -> Result<Self, Error> {
         read(dsn, kind, own).map_err(|reason| Error::Dsn {
-            dsn: redact(dsn),
-            reason,
+            dsn: dsn::redact(dsn, &kind.options()),
+            reason: dsn::reason(dsn, reason),
         })
     }
 
@@ -124,9 +141,12 @@ fn read(
         application_name: "weft".to_owned(),
         statement_cache: DEFAULT_STATEMENT_CACHE,
     };
+    dsn::check_path(dsn)?;
+    let mut follows_password = false;
     for (name, value) in std::mem::take(&mut parts.options) {
-        if !own(&name, &value)? {
-            connect.read_option(&mut parts, &name, value, kind)?;
+        follows_password |= name == "password";
+        if !own(&name, &value)? && !connect.read_option(&mut parts, &name, value)? {
+            return Err(unknown(&name, follows_password, kind));
         }
     }
     connect.finish(parts, kind)
@@ -138,17 +158,15 @@ impl ConnectOptions {
         parts: &mut Parts,
         name: &str,
         value: String,
-        kind: &Kind,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         match name {
             "host" => parts.host = value,
             "port" => parts.port = Some(read_port(&value)?),
             "user" => parts.user = Some(value),
             "password" => parts.password = Some(value),
             "dbname" => parts.database = Some(value),
-            "sslmode" => self.ssl_mode = read_ssl_mode(&value)?,
-            "sslrootcert" if value == "system" => self.ssl_root_cert = None,
-            "sslrootcert" => self.ssl_root_cert = Some(PathBuf::from(value)),
+            "sslmode" => parts.ssl_mode = Some(read_ssl_mode(&value)?),
+            "sslrootcert" => parts.ssl_root_cert = Some(value),
             "connect_timeout" => self.connect_timeout = read_seconds(&value)?,
             "application_name" => self.application_name = value,
             "statement_cache" => {
@@ -156,14 +174,9 @@ impl ConnectOptions {
                     .parse()
                     .map_err(|_| format!("statement_cache \"{value}\" is not a whole number"))?;
             }
-            _ => {
-                let own = kind.options;
-                return Err(format!(
-                    "the option \"{name}\" is unknown; there are {OPTIONS}, {own}"
-                ));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn finish(self, parts: Parts, kind: &Kind) -> Result<Self, String> {
@@ -184,12 +197,47 @@ impl ConnectOptions {
             },
             host => Endpoint::Tcp { host, port },
         };
+        let (ssl_mode, ssl_root_cert) = trust(parts.ssl_mode, parts.ssl_root_cert)?;
         Ok(Self {
             endpoint,
             user,
             password: parts.password,
             database: parts.database,
+            ssl_mode,
+            ssl_root_cert,
             ..self
         })
+    }
+}
+
+/// Authorities are named to verify the server with them, so naming them without a mode implies one that does: that of libpq for those of the
+/// system, which have signed certificates for anybody; that of MySQL's clients for a file.
+fn trust(
+    mode: Option<SslMode>,
+    root_cert: Option<String>,
+) -> Result<(SslMode, Option<PathBuf>), String> {
+    match (root_cert.as_deref(), mode) {
+        (Some("system"), None | Some(SslMode::VerifyFull)) => Ok((SslMode::VerifyFull, None)),
+        (Some("system"), Some(weaker)) => Err(format!(
+            "sslmode \"{weaker}\" is weaker than sslrootcert \"system\" allows, which is for sslmode \"verify-full\" alone: any certificate \
+             that an authority of the system has signed would do"
+        )),
+        (Some(file), mode) => Ok((mode.unwrap_or(SslMode::VerifyCa), Some(PathBuf::from(file)))),
+        (None, mode) => Ok((mode.unwrap_or_default(), None)),
+    }
+}
+
+fn unknown(name: &str, follows_password: bool, kind: &Kind) -> String {
+    let known = kind.options();
+    let known = match known.split_last() {
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    match follows_password {
+        false => format!("the option \"{name}\" is unknown; there are {known}"),
+        // Not shown: it may be the rest of the password.
+        true => format!(
+            "an option after the password is unknown; in a password, \"&\" is written \"%26\"; there are {known}"
+        ),
     }
 }

@@ -38,6 +38,18 @@ pub enum SslMode {
     VerifyFull,
 }
 
+impl fmt::Display for SslMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        })
+    }
+}
+
 impl SslMode {
     /// As in libpq, `require` with a root certificate means `verify-ca`.
     pub(super) fn client_tls(self, root_cert: Option<&PathBuf>) -> ClientTls {
@@ -61,6 +73,10 @@ pub(super) struct Parts {
     pub(super) port: Option<u16>,
     pub(super) database: Option<String>,
     pub(super) options: Vec<(String, String)>,
+    /// Set by options alone, as is the next.
+    pub(super) ssl_mode: Option<SslMode>,
+    /// A PEM file, or `system`.
+    pub(super) ssl_root_cert: Option<String>,
 }
 
 impl Parts {
@@ -91,6 +107,8 @@ impl Parts {
                     Ok((name.to_owned(), decode(value, name)?))
                 })
                 .collect::<Result<_, String>>()?,
+            ssl_mode: None,
+            ssl_root_cert: None,
         })
     }
 }
@@ -157,54 +175,9 @@ pub(super) fn read_ssl_mode(text: &str) -> Result<SslMode, String> {
     }
 }
 
-/// Hides the text between the first `:` of the credentials and the last `@`, and any `password` option.
-pub(super) fn redact(dsn: &str) -> String {
-    let start = dsn.find("://").map_or(0, |at| at + 3);
-    // The last @ ends the credentials, even if an unescaped slash or question mark in the password ends them early for the parser.
-    let login_end = dsn.rfind('@').filter(|at| *at >= start).unwrap_or(start);
-    let (login, rest) = (&dsn[start..login_end], &dsn[login_end..]);
-    let (address, query) = match rest.split_once('?') {
-        Some((address, query)) => (address, Some(query)),
-        None => (rest, None),
-    };
-    let mut shown = match login.split_once(':') {
-        Some((user, _)) => format!("{}{user}:***{address}", &dsn[..start]),
-        None => format!("{}{login}{address}", &dsn[..start]),
-    };
-    if let Some(query) = query {
-        let pairs: Vec<&str> = query
-            .split('&')
-            .map(|pair| match pair.split_once('=') {
-                Some(("password", _)) => "password=***",
-                _ => pair,
-            })
-            .collect();
-        shown.push('?');
-        shown.push_str(&pairs.join("&"));
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_part_of_a_password_is_shown_however_badly_it_is_written() {
-        for (dsn, shown) in [
-            ("postgres://u:secret@h/x", "postgres://u:***@h/x"),
-            ("postgres://u:se?cret@h/x", "postgres://u:***@h/x"),
-            ("mysql://u:se/cr@et@h:1/x?a=b", "mysql://u:***@h:1/x?a=b"),
-            (
-                "postgres://u@h/x?password=secret&a=b",
-                "postgres://u@h/x?password=***&a=b",
-            ),
-            ("postgres://h:5432/x", "postgres://h:5432/x"),
-            ("nonsense", "nonsense"),
-        ] {
-            assert_eq!(redact(dsn), shown);
-        }
-    }
 
     #[test]
     fn a_port_is_shown_only_where_it_cannot_be_a_password() {

@@ -1,3 +1,4 @@
+use crate::net::DialError;
 use crate::pool;
 use std::sync::Arc;
 
@@ -159,6 +160,16 @@ pub enum ConnectFailure {
     Dns,
     /// Protocol violation, or another refusal by the server.
     Protocol,
+}
+
+impl ConnectFailure {
+    pub(super) fn of_dial(error: &DialError) -> Self {
+        match error {
+            DialError::Name(_) => Self::Dns,
+            DialError::Socket(_) => Self::Refused,
+            DialError::Timeout(_) => Self::Timeout,
+        }
+    }
 }
 
 /// An error the database itself reported.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::options::ChannelOptions;
 use super::upload::Upload;
-use crate::net::{LocalExecutor, Stream, TlsConnector, dial};
+use crate::net::{Deadline, LocalExecutor, Stream, TlsConnector, dial};
 
 /// The connection window as a multiple of the stream window: h2 closes a connection whose unread small frames, counted as 256 bytes
 /// each, exceed half of its window. One stream full of messages of five bytes counts as 52 times its own window.
@@ -124,9 +124,9 @@ impl Endpoint {
         options: &ChannelOptions,
         tls: Option<&TlsConnector>,
     ) {
-        let limit = options.connect_timeout;
-        let made = tokio::time::timeout(limit, self.open(options, tls)).await;
-        let made = made.unwrap_or_else(|_| Err(format!("no answer in {limit:?}")));
+        let deadline = Deadline::after(options.connect_timeout);
+        let made = deadline.limit(self.open(options, tls, deadline)).await;
+        let made = made.unwrap_or_else(|silence| Err(silence.to_string()));
         *self.state.borrow_mut() = match made {
             Ok(connection) => {
                 self.failures.set(0);
@@ -152,8 +152,9 @@ impl Endpoint {
         &self,
         options: &ChannelOptions,
         tls: Option<&TlsConnector>,
+        deadline: Deadline,
     ) -> Result<SendRequest<Upload>, String> {
-        let socket = dial(&self.host, self.port)
+        let socket = dial(&self.host, self.port, deadline)
             .await
             .map_err(|error| error.to_string())?;
         let stream = match tls {

@@ -17,11 +17,16 @@ const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Shorter messages are not compressed: most would not get shorter.
 const SHORT: usize = 256;
 const MAX_WINDOW: u8 = 15;
+/// Bytes that are decompressed in one step.
+const OUTPUT_BYTES: usize = 16 << 10;
 /// deflate also has a window of 8 bits, which zlib cannot produce.
 const MIN_WINDOW: u8 = 9;
 
 thread_local! {
-    static INFLATER: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+    static INFLATER: RefCell<Inflater> = RefCell::new(Inflater {
+        stream: Decompress::new(false),
+        output: vec![0; OUTPUT_BYTES].into(),
+    });
     static DEFLATER: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
 }
 
@@ -133,37 +138,54 @@ fn deflated(deflater: &mut Compress, message: &[u8]) -> Option<Vec<u8>> {
 /// Decompresses a message of at most `limit` bytes.
 pub(super) fn inflate(payload: &[u8], limit: usize) -> Result<Bytes, Violation> {
     INFLATER.with_borrow_mut(|inflater| {
-        inflater.reset(false);
-        let mut plain = Vec::with_capacity((payload.len() * 4).clamp(SHORT, limit.max(SHORT)));
+        inflater.stream.reset(false);
+        let mut plain = Vec::with_capacity((payload.len() * 2).clamp(SHORT, limit.max(SHORT)));
         for chunk in [payload, &TAIL] {
-            if inflated(inflater, chunk, &mut plain, limit)? == Status::StreamEnd {
-                break;
-            }
+            inflater.inflate(chunk, &mut plain, limit)?;
         }
         Ok(plain.into())
     })
 }
 
-fn inflated(
-    inflater: &mut Decompress,
-    chunk: &[u8],
-    plain: &mut Vec<u8>,
-    limit: usize,
-) -> Result<Status, Violation> {
-    let begin = inflater.total_in();
-    loop {
-        let read = (inflater.total_in() - begin) as usize;
-        let (rest, flush) = (&chunk[read..], FlushDecompress::Sync);
-        let status = inflater.decompress_vec(rest, plain, flush);
-        let status = status.map_err(|_| Violation::Compression)?;
-        if plain.len() > limit {
-            return Err(Violation::TooLong);
+struct Inflater {
+    stream: Decompress,
+    /// Beside the message, whose unused memory would have to be initialized at each step: a client can make steps of a few bytes.
+    output: Box<[u8]>,
+}
+
+impl Inflater {
+    /// Appends the plain text of a part of a message.
+    ///
+    /// A final block ends a stream of DEFLATE, not the message: a sender may have more blocks after it (RFC 7692 §7.2.1). They are a stream
+    /// of their own, as browsers read them.
+    fn inflate(
+        &mut self,
+        mut chunk: &[u8],
+        plain: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<(), Violation> {
+        loop {
+            let (read, written) = (self.stream.total_in(), self.stream.total_out());
+            let step = self
+                .stream
+                .decompress(chunk, &mut self.output, FlushDecompress::Sync);
+            let status = step.map_err(|_| Violation::Compression)?;
+            chunk = &chunk[(self.stream.total_in() - read) as usize..];
+            let written = (self.stream.total_out() - written) as usize;
+            plain.extend_from_slice(&self.output[..written]);
+            if plain.len() > limit {
+                return Err(Violation::TooLong);
+            }
+            let has_more_output = written == self.output.len();
+            if status == Status::StreamEnd {
+                self.stream.reset(false);
+                if chunk.is_empty() {
+                    return Ok(());
+                }
+            } else if !has_more_output {
+                return Ok(());
+            }
         }
-        if status == Status::StreamEnd || plain.len() < plain.capacity() {
-            return Ok(status);
-        }
-        // One byte beyond the limit is enough to detect it.
-        plain.reserve_exact(plain.len().clamp(1, limit + 1 - plain.len()));
     }
 }
 
@@ -283,7 +305,55 @@ mod tests {
         }
     }
 
+    /// A message of blocks that end a stream each (RFC 7692 §7.2.1 allows final blocks, and §7.2.3.4 has one), with the octet that follows
+    /// the last of them.
+    fn of_final_blocks(parts: &[&[u8]]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for part in parts {
+            let mut deflater = Compress::new(Compression::fast(), false);
+            let mut coded = Vec::with_capacity(part.len() + SHORT);
+            let status = deflater.compress_vec(part, &mut coded, FlushCompress::Finish);
+            assert_eq!(status.unwrap(), Status::StreamEnd);
+            payload.extend(coded);
+        }
+        payload.push(0);
+        payload
+    }
+
+    #[test]
+    fn blocks_after_a_final_one_are_read() {
+        let mut payload = of_final_blocks(&[b"first ", b"second ", b""]);
+        assert_eq!(inflate(&payload, 20).unwrap(), "first second ");
+        // The sender goes on with blocks that are not final.
+        payload.pop();
+        let rest = b"the rest of the message ".repeat(20);
+        payload.extend(deflate(&rest, 15).unwrap());
+        let whole = [&b"first second "[..], &rest].concat();
+        assert_eq!(inflate(&payload, whole.len()).unwrap(), whole);
+        assert_eq!(inflate(&payload, whole.len() - 1), Err(Violation::TooLong));
+        // More of them than the first buffer holds.
+        let long = noise(3000);
+        let payload = of_final_blocks(&[long.as_slice(); 40]);
+        assert_eq!(inflate(&payload, 120_000).unwrap(), long.repeat(40));
+        assert_eq!(inflate(&payload, 119_999), Err(Violation::TooLong));
+    }
+
+    #[test]
+    fn damage_after_a_final_block_is_a_violation() {
+        let mut payload = of_final_blocks(&[b"first"]);
+        payload.pop();
+        // A block of the reserved type.
+        payload.push(0b110);
+        assert_eq!(inflate(&payload, 100), Err(Violation::Compression));
+    }
+
     proptest! {
+        #[test]
+        fn messages_of_final_blocks_come_back(parts in vec(vec(any::<u8>(), 0..400), 1..8)) {
+            let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(inflate(&of_final_blocks(&parts), 4000).unwrap(), parts.concat());
+        }
+
         #[test]
         fn damaged_payloads_end_in_bytes_within_the_limit_or_in_an_error(
             damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

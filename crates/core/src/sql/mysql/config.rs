@@ -6,7 +6,11 @@ use crate::sql::connect_options::{ConnectOptions, Kind};
 const MYSQL: Kind = Kind {
     schemes: &["mysql", "mariadb"],
     port: 3306,
-    options: "local_infile, server_public_key and allow_unverified_server",
+    options: &[
+        "local_infile",
+        "server_public_key",
+        "allow_unverified_server",
+    ],
     socket: |path, _| PathBuf::from(path),
 };
 
@@ -99,6 +103,18 @@ mod tests {
         assert_eq!(config.server_public_key, None);
     }
 
+    /// As MySQL's clients do.
+    #[test]
+    fn authorities_in_a_file_verify_the_certificate() {
+        let mode = |dsn: &str| Config::parse(dsn).unwrap().connect.ssl_mode;
+        assert_eq!(mode("mysql://a@h?sslrootcert=/ca.pem"), SslMode::VerifyCa);
+        assert_eq!(
+            mode("mysql://a@h?sslrootcert=/ca.pem&sslmode=prefer"),
+            SslMode::Prefer
+        );
+        assert_eq!(mode("mysql://a@h?sslrootcert=system"), SslMode::VerifyFull);
+    }
+
     #[test]
     fn a_host_that_is_a_path_is_a_socket() {
         let config = Config::parse("mysql://app@/db?host=/run/mysqld/mysqld.sock").unwrap();
@@ -127,6 +143,11 @@ mod tests {
                 "mysql://a:secret@h/d?server_public_key=",
                 "server_public_key names no file",
             ),
+            ("mysql://a:12?secret@h/d", "%3F"),
+            ("mysql://a:12?sslmode=secret@h/d", "%3F"),
+            ("mysql://a:12/secret@h/d?user=b", "%2F"),
+            ("mysql://a@h/d?password=x&secret", "%26"),
+            ("mysql://a@h/d?passwd=secret", "\"passwd\" is unknown"),
             ("mysql://:secret@h/d", "no user"),
             ("mysql://a:secret@/d", "no host"),
         ] {

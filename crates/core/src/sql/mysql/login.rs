@@ -20,7 +20,7 @@ use super::failure::ServerFailure;
 use super::reply::Capabilities;
 use super::startup::Connector;
 use super::wire::{Framing, Reader, frame, push_packet, take_packet};
-use crate::net::{self, BufferedStream, DialError, Stream, TlsConnector};
+use crate::net::{self, BufferedStream, Deadline, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
@@ -35,8 +35,8 @@ const FULL_AUTHENTICATION: &[u8] = &[4];
 
 impl Connector {
     /// Performs the handshake and authenticates.
-    pub(super) async fn log_in(&self) -> Result<Connection, Error> {
-        let mut wire = Wire::new(self.open().await?, 0);
+    pub(super) async fn log_in(&self, deadline: Deadline) -> Result<Connection, Error> {
+        let mut wire = Wire::new(self.open(deadline).await?, 0);
         let greeting = self.receive(&mut wire).await?;
         if !has_sound_length(&greeting) {
             return Err(self.incomprehensible());
@@ -131,21 +131,16 @@ impl Connector {
         wanted
     }
 
-    async fn open(&self) -> Result<Stream, Error> {
+    async fn open(&self, deadline: Deadline) -> Result<Stream, Error> {
         match &self.config.connect.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
             Endpoint::Tcp { host, port } => {
-                net::dial(host, *port)
-                    .await
-                    .map(Stream::Tcp)
-                    .map_err(|error| match error {
-                        DialError::Name(error) => {
-                            self.failed(ConnectFailure::Dns, error.to_string())
-                        }
-                        DialError::Socket(error) => self.refused(&error),
-                    })
+                let dialled = net::dial(host, *port, deadline).await;
+                dialled.map(Stream::Tcp).map_err(|error| {
+                    self.failed(ConnectFailure::of_dial(&error), error.to_string())
+                })
             }
         }
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::config::Config;
 use super::connection::Connection;
 use super::reply::Answer;
-use crate::net::TlsConnector;
+use crate::net::{Deadline, TlsConnector};
 use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error, Value};
 
@@ -56,8 +56,8 @@ impl Connector {
     /// # Errors
     /// [`Error::Connect`], at the latest after the connect timeout.
     pub(super) async fn connect(&self) -> Result<Connection, Error> {
-        self.within_timeout(async {
-            let mut connection = self.log_in().await?;
+        self.within_timeout(async |deadline| {
+            let mut connection = self.log_in(deadline).await?;
             connection.push_control(SESSION_SETUP);
             connection.push_query("SELECT @@max_allowed_packet");
             let ready = self.read_setup(&mut connection).await;
@@ -86,8 +86,8 @@ impl Connector {
 
     /// Cancels the statement of a session; with `connection` it ends the session.
     pub(super) async fn kill(&self, id: u32, connection: bool) -> Result<(), Error> {
-        self.within_timeout(async {
-            let mut other = self.log_in().await?;
+        self.within_timeout(async |deadline| {
+            let mut other = self.log_in(deadline).await?;
             let target = if connection { "CONNECTION" } else { "QUERY" };
             other.push_control(&format!("KILL {target} {id}"));
             // The session may have ended in the meantime.
@@ -130,15 +130,12 @@ impl Connector {
 
     async fn within_timeout<T>(
         &self,
-        attempt: impl Future<Output = Result<T, Error>>,
+        attempt: impl AsyncFnOnce(Deadline) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let limit = self.config.connect.connect_timeout;
-        match tokio::time::timeout(limit, attempt).await {
+        let deadline = Deadline::after(self.config.connect.connect_timeout);
+        match deadline.limit(attempt(deadline)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(self.failed(
-                ConnectFailure::Timeout,
-                format!("no answer within {limit:?}"),
-            )),
+            Err(silence) => Err(self.failed(ConnectFailure::Timeout, silence.to_string())),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::sql::connect_options::{ConnectOptions, Kind};
 const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
     port: 5432,
-    options: "options, require_auth and channel_binding",
+    options: &["options", "require_auth", "channel_binding"],
     socket: |directory, port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}")),
 };
 
@@ -59,6 +59,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::{ClientTls, PeerCheck};
     use crate::sql::dsn::SslMode;
 
     #[test]
@@ -86,6 +87,43 @@ mod tests {
         assert_eq!(config.connect.endpoint.to_string(), "localhost:5432");
         assert_eq!(config.connect.connect_timeout, Duration::from_secs(5));
         assert_eq!(config.connect.ssl_mode, SslMode::Prefer);
+    }
+
+    /// As in libpq.
+    #[test]
+    fn the_authorities_of_the_system_imply_that_certificate_and_name_are_verified() {
+        let read = |options: &str| Config::parse(&format!("postgres://a@h/d?{options}"));
+        for options in [
+            "sslrootcert=system",
+            "sslrootcert=system&sslmode=verify-full",
+            "sslmode=verify-full&sslrootcert=system",
+        ] {
+            let connect = read(options).unwrap().connect;
+            assert_eq!(connect.ssl_mode, SslMode::VerifyFull);
+            assert_eq!(connect.client_tls(), ClientTls::default());
+        }
+        for mode in ["disable", "prefer", "require", "verify-ca"] {
+            for options in [
+                format!("sslrootcert=system&sslmode={mode}"),
+                format!("sslmode={mode}&sslrootcert=system"),
+            ] {
+                let message = read(&options).unwrap_err().to_string();
+                assert!(
+                    message.contains(&format!("sslmode \"{mode}\"")),
+                    "{message}"
+                );
+                assert!(message.contains("\"system\""), "{message}");
+                assert!(message.contains("\"verify-full\""), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn authorities_in_a_file_verify_the_certificate() {
+        let file = "postgres://a@h/d?sslrootcert=/ca.pem";
+        let connect = Config::parse(file).unwrap().connect;
+        assert_eq!(connect.ssl_mode, SslMode::VerifyCa);
+        assert_eq!(connect.client_tls().check, PeerCheck::Authority);
     }
 
     #[test]
@@ -122,6 +160,12 @@ mod tests {
                 "postgres://a@h/d?password=secret&connect_timeout=0",
                 "connect_timeout",
             ),
+            ("postgres://a:12?secret@h/d", "%3F"),
+            ("postgres://a:12?connect_timeout=secret@h/d", "%3F"),
+            ("postgres://a:12?secret=%ff@h/d", "%3F"),
+            ("postgres://a:secret@h/d@e", "%40"),
+            ("postgres://a@h/d?password=x&secret", "%26"),
+            ("postgres://a@h/d?pass=secret", "\"pass\" is unknown"),
             ("postgres://:secret@h/d", "no user"),
             ("postgres://a:secret@/d", "no host"),
             ("postgres://a:secret@h/%ff", "database is not UTF-8"),

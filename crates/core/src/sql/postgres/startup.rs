@@ -14,7 +14,7 @@ use super::cancel_key::CancelKey;
 use super::config::Config;
 use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
-use crate::net::{self, DialError, Stream, TlsConnector};
+use crate::net::{self, Deadline, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error};
@@ -65,8 +65,8 @@ impl Connector {
     /// # Errors
     /// [`Error::Connect`], at the latest after the connect timeout.
     pub(super) async fn connect(&self) -> Result<Connection, Error> {
-        self.within_timeout(async {
-            let stream = self.open().await?;
+        self.within_timeout(async |deadline| {
+            let stream = self.open(deadline).await?;
             self.log_in(stream).await
         })
         .await
@@ -74,8 +74,8 @@ impl Connector {
 
     /// Cancels the statement of the connection with this key. Returns when the server has processed the request.
     pub(super) async fn cancel(&self, key: CancelKey) -> Result<(), Error> {
-        self.within_timeout(async {
-            let mut stream = self.open().await?;
+        self.within_timeout(async |deadline| {
+            let mut stream = self.open(deadline).await?;
             let mut request = BytesMut::new();
             frontend::cancel_request(key.process_id, key.secret, &mut request);
             let sent = async {
@@ -93,27 +93,24 @@ impl Connector {
 
     async fn within_timeout<T>(
         &self,
-        attempt: impl Future<Output = Result<T, Error>>,
+        attempt: impl AsyncFnOnce(Deadline) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let limit = self.config.connect.connect_timeout;
-        match tokio::time::timeout(limit, attempt).await {
+        let deadline = Deadline::after(self.config.connect.connect_timeout);
+        match deadline.limit(attempt(deadline)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(self.failed(
-                ConnectFailure::Timeout,
-                format!("no answer within {limit:?}"),
-            )),
+            Err(silence) => Err(self.failed(ConnectFailure::Timeout, silence.to_string())),
         }
     }
 
-    async fn open(&self) -> Result<Stream, Error> {
+    async fn open(&self, deadline: Deadline) -> Result<Stream, Error> {
         match &self.config.connect.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
             Endpoint::Tcp { host, port } => {
-                let socket = net::dial(host, *port).await.map_err(|error| match error {
-                    DialError::Name(error) => self.failed(ConnectFailure::Dns, error.to_string()),
-                    DialError::Socket(error) => self.refused(&error),
+                let dialled = net::dial(host, *port, deadline).await;
+                let socket = dialled.map_err(|error| {
+                    self.failed(ConnectFailure::of_dial(&error), error.to_string())
                 })?;
                 self.secure(host, socket).await
             }
