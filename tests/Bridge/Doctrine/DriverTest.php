@@ -404,6 +404,29 @@ final class DriverTest extends TestCase
         self::assertSame($first->getNativeConnection(), $second->getNativeConnection(), 'connections with the same parameters share a pool');
     }
 
+    public function testThePoolOfClosedConnectionsStaysOpenAndThoseOfManyParametersDoNot(): void
+    {
+        $connect = static fn(string $name): Connection => DriverManager::getConnection(
+            ['driver' => 'pdo_sqlite', 'path' => \sys_get_temp_dir() . "/weft-doctrine-$name.db", 'driverClass' => Driver::class],
+        );
+        $prefix = \bin2hex(\random_bytes(6));
+        $pools = [];
+        try {
+            for ($tenant = 0; $tenant < 30; $tenant++) {
+                $connection = $connect("$prefix-$tenant");
+                $pools[] = \WeakReference::create($connection->getNativeConnection());
+                self::assertSame(1, (int) $connection->fetchOne('SELECT 1'));
+                $connection->close();
+            }
+            $open = \array_keys(\array_filter($pools, static fn(\WeakReference $pool): bool => $pool->get() !== null));
+
+            self::assertSame(\range(14, 29), $open);
+            self::assertSame($pools[29]->get(), $connect("$prefix-29")->getNativeConnection());
+        } finally {
+            \array_map(\unlink(...), \glob(\sys_get_temp_dir() . "/weft-doctrine-$prefix*") ?: []);
+        }
+    }
+
     public function testAServerThatIsDownIsAConnectionException(): void
     {
         $this->expectException(ConnectionException::class);

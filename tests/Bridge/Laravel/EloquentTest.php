@@ -7,6 +7,7 @@ namespace Weft\Tests\Bridge\Laravel;
 use Illuminate\Container\Container;
 use Illuminate\Database\Capsule\Manager;
 use Illuminate\Database\Connection;
+use Illuminate\Database\DatabaseManager;
 use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\QueryException;
 use Illuminate\Database\Schema\Blueprint;
@@ -21,6 +22,7 @@ use Weft\Runtime\Channel;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Tests\Sql\Support\Databases;
+use Weft\Tests\Timing;
 use Weft\UsageError;
 
 use function Weft\all;
@@ -495,6 +497,33 @@ final class EloquentTest extends TestCase
         self::assertCount(1, \array_unique(\array_map(\spl_object_id(...), $databases)));
     }
 
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testThePoolIsClosedWithTheLastConnectionThatIsPurged(string $kind): void
+    {
+        $configuration = $this->configuration($kind) + ['prefix' => '', 'pool' => ['name' => \uniqid('purged')], 'application_name' => 'purged tenant'];
+        $manager = $this->managerOf(['tenant' => $configuration, 'again' => $configuration]);
+        self::assertEquals(1, $manager->connection('tenant')->selectOne('select 1 as one')->one);
+        self::assertEquals(1, $manager->connection('again')->selectOne('select 1 as one')->one);
+        $pool = \WeakReference::create(LaravelDatabases::of($configuration));
+        $observer = $kind === 'sqlite' ? null : $this->connection($kind, false);
+        $sessions = static fn(): int => match ($kind) {
+            'postgres' => \count($observer->select("select 1 from pg_stat_activity where application_name = 'purged tenant'")),
+            'mariadb' => \count($observer->select('select 1 from information_schema.processlist where db = database() and id <> connection_id()')),
+            'sqlite' => \count(\array_filter(\array_map(static fn(string $file): string => (string) @\readlink($file), \glob('/proc/self/fd/*') ?: []), static fn(string $file): bool => \str_starts_with($file, $configuration['database']))),
+        };
+        self::assertGreaterThan(0, $sessions());
+
+        $manager->purge('tenant');
+        self::assertNotNull($pool->get(), 'the other connection uses it');
+        self::assertEquals(1, $manager->connection('again')->selectOne('select 1 as one')->one);
+        $manager->purge('again');
+
+        self::assertNull($pool->get());
+        Timing::until(static fn(): bool => $sessions() === 0, 'the sessions end');
+        self::assertEquals(1, $manager->connection('tenant')->selectOne('select 1 as one')->one, 'it connects anew');
+    }
+
     /** From Laravel 12 on, with PHP 8.4, SQLiteConnection begins so. */
     public function testATransactionOfSqliteBegunByAStatementIsATransaction(): void
     {
@@ -551,6 +580,19 @@ final class EloquentTest extends TestCase
         $this->expectException(UsageError::class);
         $this->expectExceptionMessage('latin1');
         $this->fresh(['driver' => 'mysql', 'host' => '127.0.0.1', 'database' => 'none', 'charset' => 'latin1'])->getPdo();
+    }
+
+    /** @param array<string, array<string, mixed>> $connections */
+    private function managerOf(array $connections): DatabaseManager
+    {
+        $container = new Container();
+        $manager = new Manager($container);
+        foreach ($connections as $name => $configuration) {
+            $container->bind("db.connector.{$configuration['driver']}", static fn(): Connector => new Connector());
+            $manager->addConnection($configuration, $name);
+        }
+
+        return $manager->getDatabaseManager();
     }
 
     private function manager(string $kind): Manager
