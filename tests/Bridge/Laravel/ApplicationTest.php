@@ -65,8 +65,22 @@ final class ApplicationTest extends TestCase
     {
         $this->sites[] = $site = Site::onPhp($this->directory(), ['WEFT_APPLICATION_MEMORY' => 'lots']);
 
-        $this->expectExceptionMessage('"application_memory" in config/weft.php is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M');
+        $this->expectExceptionMessage('"application_memory" in config/weft.php (WEFT_APPLICATION_MEMORY) is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M');
         $site->artisan('weft:serve', '--worker', '--port=0');
+    }
+
+    public function testAnEmptyVariableOfTheEnvironmentIsOneThatIsNotSet(): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->directory(), \array_fill_keys(['WEFT_POOL_SIZE', 'WEFT_APPLICATIONS', 'WEFT_APPLICATION_MEMORY', 'WEFT_PUBLIC', 'WEFT_DATABASE'], ''));
+
+        self::assertSame(200, (new Browser($site->address))->get('/')->status, $site->log());
+    }
+
+    public function testASizeOfThePoolsThatIsNoneIsNamedWithItsVariable(): void
+    {
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('"size" in "pool" of "database" in config/weft.php (WEFT_POOL_SIZE) is "many": it must be an integer of at least 1');
+        Site::onWeft($this->directory(), ['WEFT_POOL_SIZE' => 'many']);
     }
 
     /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
@@ -269,7 +283,7 @@ final class ApplicationTest extends TestCase
             self::assertSame($public === 'on' ? 200 : 404, (new Browser($site->address))->get('/there.txt')->status);
         }
         $this->expectException(\RuntimeException::class);
-        $this->expectExceptionMessage('"enabled" of "database" in config/weft.php is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
+        $this->expectExceptionMessage('"enabled" of "database" in config/weft.php (WEFT_DATABASE) is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
         Site::onWeft($this->directory(), ['WEFT_DATABASE' => 'perhaps']);
     }
 

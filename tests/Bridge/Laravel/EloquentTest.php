@@ -18,6 +18,7 @@ use Weft\Bridge\Laravel\Database\Connector;
 use Weft\Bridge\Laravel\Database\Pdo;
 use Weft\Bridge\Laravel\Database\SQLiteConnection;
 use Weft\Bridge\Laravel\Internal\Databases as LaravelDatabases;
+use Weft\Bridge\Laravel\Internal\DsnConnections;
 use Weft\Runtime\Channel;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
@@ -575,11 +576,140 @@ final class EloquentTest extends TestCase
         $this->fresh(['driver' => 'sqlite', 'database' => ':memory:', 'pool' => ['max' => 3]])->getPdo();
     }
 
+    public function testAnOptionOfAPoolThatIsEmptyHasItsDefault(): void
+    {
+        foreach (['', null] as $nothing) {
+            $options = ['driver' => 'pgsql', 'host' => 'localhost', 'username' => 'nobody', 'pool' => ['size' => $nothing, 'sizeTotal' => $nothing, 'minimumIdle' => $nothing, 'name' => \uniqid('empty')]];
+
+            self::assertSame(20, LaravelDatabases::of($options)->stats()['size']);
+        }
+    }
+
+    /** @dataProvider servers */
+    #[DataProvider('servers')]
+    public function testAConnectionWithTheDriverWeftReadsAndWritesWhereLaravelSaysSo(string $kind): void
+    {
+        $dsn = $this->databaseDsn($kind);
+        $url = (array) \parse_url($dsn);
+        $connection = $this->onDsn([
+            // A host of it would be found by nobody.
+            'dsn' => \str_replace("@{$url['host']}", '@host.invalid', $dsn),
+            'read' => ['host' => [$url['host'], $url['host']], 'pool' => ['name' => 'reads']],
+            'write' => ['host' => $url['host'], 'pool' => ['name' => 'writes']],
+            'sticky' => true,
+        ]);
+        $name = static function (\PDO $pdo): string {
+            self::assertInstanceOf(Pdo::class, $pdo);
+
+            return $pdo->database()->name();
+        };
+        self::assertSame('reads', $name($connection->getReadPdo()));
+        self::assertSame('writes', $name($connection->getPdo()));
+        $connection->select('select 1');
+        self::assertSame([1, 0], [self::connections($connection->getReadPdo()), self::connections($connection->getPdo()) - 1]);
+
+        $connection->statement('create table items (id int)');
+        $connection->insert('insert into items values (1)');
+        self::assertSame('writes', $name($connection->getReadPdo()), 'sticky');
+    }
+
+    public function testTheOtherHostsOfAConnectionAreTriedWhereOneIsDown(): void
+    {
+        $configuration = $this->configuration('postgres');
+        $down = ['host.invalid', 'other.invalid', 'third.invalid'];
+        for ($round = 0; $round < 4; $round++) {
+            $connection = $this->fresh(['host' => [...$down, $configuration['host']]] + $configuration);
+            self::assertSame(1, $connection->selectOne('select 1 as one')->one);
+        }
+
+        $this->expectException(\PDOException::class);
+        $this->fresh(['host' => $down] + $configuration)->getPdo();
+    }
+
+    public function testSettingsOfAConnectionWithTheDriverWeftHoldForEveryConnectionOfThePool(): void
+    {
+        $postgres = $this->onDsn([
+            'dsn' => $this->databaseDsn('postgres') . '&application_name=mine', 'timezone' => 'Asia/Tokyo', 'search_path' => ['odd name', 'public'], 'isolation_level' => 'SERIALIZABLE',
+            'synchronous_commit' => 'off', 'charset' => 'utf8', 'pool' => ['size' => 1],
+        ]);
+        $mariadb = $this->onDsn([
+            'dsn' => $this->databaseDsn('mariadb'), 'timezone' => '+05:00', 'strict' => true, 'charset' => 'utf8mb4', 'collation' => 'utf8mb4_bin', 'isolation_level' => 'SERIALIZABLE',
+            'options' => [\PDO::ATTR_STRINGIFY_FETCHES => true], 'pool' => ['size' => 1],
+        ]);
+        foreach ([1, 2] as $_) {
+            $settings = static fn(string $name): string => $postgres->selectOne("select current_setting('$name') as value")->value;
+            self::assertSame(
+                ['Asia/Tokyo', '"odd name", "public"', 'serializable', 'off', 'mine'],
+                \array_map($settings, ['timezone', 'search_path', 'default_transaction_isolation', 'synchronous_commit', 'application_name']),
+            );
+            $row = $mariadb->selectOne('select @@time_zone as zone, @@sql_mode as mode, @@collation_connection as collation, @@tx_isolation as isolation, 1 as one');
+            self::assertSame(['+05:00', 'utf8mb4_bin', 'SERIALIZABLE', '1'], [$row->zone, $row->collation, $row->isolation, $row->one]);
+            self::assertStringContainsString('STRICT_TRANS_TABLES', $row->mode);
+            // What a request sets is gone when it ends.
+            $postgres->statement("set timezone = 'UTC'");
+            $mariadb->statement("set time_zone = '+01:00'");
+            foreach ([$postgres, $mariadb] as $connection) {
+                $pdo = $connection->getPdo();
+                self::assertInstanceOf(Pdo::class, $pdo);
+                $pdo->reset();
+            }
+        }
+        $sqlite = $this->onDsn(['dsn' => 'sqlite::memory:', 'foreign_key_constraints' => false, 'prefix' => 'own_']);
+        self::assertSame([0, 'own_'], [$sqlite->selectOne('pragma foreign_keys')->foreign_keys, $sqlite->getTablePrefix()]);
+    }
+
+    /**
+     * @param array<string, mixed> $options
+     *
+     * @dataProvider optionsWithoutEffect
+     */
+    #[DataProvider('optionsWithoutEffect')]
+    public function testAnOptionThatWouldHaveNoEffectIsRefused(array $options, string $complaint): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage($complaint);
+        $this->onDsn($options)->getPdo();
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function optionsWithoutEffect(): iterable
+    {
+        $postgres = ['dsn' => 'postgres://nobody@localhost/none'];
+        yield 'of the DSN' => [$postgres + ['database' => 'app'], 'The connection "app" with the driver "weft" has "database": its "dsn" says that'];
+        yield 'of the DSN, for reading' => [$postgres + ['read' => ['username' => 'reader']], 'has "username": its "dsn" says that'];
+        yield 'of the DSN, for one of the writers' => [$postgres + ['read' => [], 'write' => [['sslmode' => 'require']]], 'has "sslmode": its "dsn" says that'];
+        yield 'of MySQL' => [$postgres + ['collation' => 'utf8mb4_bin'], 'has "collation", which Weft\'s connections to this kind of database (pgsql) do not have'];
+        yield 'of PostgreSQL' => [['dsn' => 'mysql://nobody@localhost/none', 'search_path' => 'app'], 'has "search_path"'];
+        yield 'of servers' => [['dsn' => 'sqlite::memory:', 'timezone' => 'UTC'], 'has "timezone"'];
+        yield 'the journal' => [['dsn' => 'sqlite::memory:', 'journal_mode' => 'delete'], 'has "journal_mode"'];
+        yield 'another character set' => [$postgres + ['charset' => 'latin1'], 'latin1'];
+        yield 'several kinds' => [$postgres + ['read' => ['dsn' => 'mysql://nobody@localhost/none']], 'The connection "app" has DSNs of several kinds of databases'];
+        yield 'no DSN' => [['host' => 'localhost'], 'The connection "app" has the driver "weft" and needs a "dsn"'];
+        yield 'silent errors' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_ERRMODE => \PDO::ERRMODE_SILENT]], 'ATTR_ERRMODE'];
+        yield 'empty text as null' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_ORACLE_NULLS => \PDO::NULL_EMPTY_STRING]], 'ATTR_ORACLE_NULLS'];
+        yield 'a class of statements' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_STATEMENT_CLASS => [\PDOStatement::class]]], 'ATTR_STATEMENT_CLASS'];
+        if (\defined('PDO::MYSQL_ATTR_SSL_KEY')) {
+            yield 'client certificates' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [\constant('PDO::MYSQL_ATTR_SSL_KEY') => '/key.pem']], 'MYSQL_ATTR_SSL_KEY, which Weft does not support'];
+            yield 'TLS of the DSN' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [\constant('PDO::MYSQL_ATTR_SSL_CA') => '/ca.pem']], 'MYSQL_ATTR_SSL_CA: with the driver "weft" its "dsn" says that'];
+        }
+    }
+
     public function testAnotherCharacterSetThanUtf8IsRefused(): void
     {
         $this->expectException(UsageError::class);
         $this->expectExceptionMessage('latin1');
         $this->fresh(['driver' => 'mysql', 'host' => '127.0.0.1', 'database' => 'none', 'charset' => 'latin1'])->getPdo();
+    }
+
+    /** @param array<string, mixed> $configuration of the driver weft */
+    private function onDsn(array $configuration): Connection
+    {
+        return (new DsnConnections(new Container(), new Connector()))->make(['driver' => 'weft'] + $configuration, 'app');
+    }
+
+    private static function connections(\PDO $pdo): int
+    {
+        return $pdo instanceof Pdo ? (int) $pdo->database()->stats()['total'] : -1;
     }
 
     /** @param array<string, array<string, mixed>> $connections */

@@ -41,10 +41,13 @@ final class Pdo extends \PDO
      * @internal made by {@see Connector}
      *
      * @param array<int, mixed> $attributes as those of PDO; the ones that this class does not know have no effect
+     *
+     * @throws UsageError for a value that code would rely on, and that this class does not have
      */
     public function __construct(private readonly PlainSession $session, array $attributes = [])
     {
         // Not that of the parent, which would connect.
+        \array_walk($attributes, static fn(mixed $value, int $attribute) => self::refuse($attribute, $value));
         $this->attributes = $attributes + [
             self::ATTR_ERRMODE => self::ERRMODE_EXCEPTION,
             self::ATTR_CASE => self::CASE_NATURAL,
@@ -190,8 +193,10 @@ final class Pdo extends \PDO
         };
     }
 
+    /** @throws UsageError for a value that code would rely on, and that this class does not have */
     public function setAttribute(int $attribute, mixed $value): bool
     {
+        self::refuse($attribute, $value);
         $this->attributes[$attribute] = $value;
 
         return true;
@@ -220,6 +225,17 @@ final class Pdo extends \PDO
         $this->inTransaction = false;
         $this->lastId = null;
         $this->session->reset();
+    }
+
+    private static function refuse(int $attribute, mixed $value): void
+    {
+        $refused = match ($attribute) {
+            self::ATTR_ERRMODE => $value === self::ERRMODE_EXCEPTION ? null : 'ATTR_ERRMODE with another value than ERRMODE_EXCEPTION',
+            self::ATTR_ORACLE_NULLS => $value === self::NULL_NATURAL ? null : 'ATTR_ORACLE_NULLS with another value than NULL_NATURAL',
+            self::ATTR_STATEMENT_CLASS => 'ATTR_STATEMENT_CLASS',
+            default => null,
+        };
+        $refused === null || throw new UsageError("PDO's attribute $refused is not supported by Weft's connections");
     }
 
     private function version(): string
