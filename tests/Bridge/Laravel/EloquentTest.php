@@ -195,6 +195,91 @@ final class EloquentTest extends TestCase
         return $seen;
     }
 
+    /** @dataProvider fetches */
+    #[DataProvider('fetches')]
+    public function testARowHasTheFormThatItHasWithPdo(\Closure $fetch): void
+    {
+        $seen = [];
+        foreach ([false, true] as $onWeft) {
+            $pdo = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:'], $onWeft)->getPdo();
+            try {
+                $seen[] = $fetch($pdo->query("select 1 as a, 'x' as b, 3 as c union all select 1, 'y', 4 union all select 2, 'z', 5"), $pdo);
+            } catch (\PDOException | \Error $thrown) {
+                $seen[] = $thrown instanceof \PDOException ? \PDOException::class : $thrown::class;
+            }
+        }
+
+        self::assertEquals($seen[0], $seen[1]);
+        self::assertSame(\print_r($seen[0], true), \print_r($seen[1], true));
+    }
+
+    public function testAClassOfRowsThatIsNotThereIsNamed(): void
+    {
+        $rows = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:'])->getPdo()->query('select 1 as a');
+
+        $this->expectException(\TypeError::class);
+        $this->expectExceptionMessage('PDOStatement::fetchAll(): Argument #2 must be a valid class, "Nothing\\There" given');
+        $rows->fetchAll(\PDO::FETCH_CLASS, 'Nothing\\There');
+    }
+
+    /** @return iterable<string, array{\Closure(\PDOStatement, \PDO): mixed}> */
+    public static function fetches(): iterable
+    {
+        $all = [
+            'BOTH' => [\PDO::FETCH_BOTH], 'NUM' => [\PDO::FETCH_NUM], 'ASSOC' => [\PDO::FETCH_ASSOC], 'OBJ' => [\PDO::FETCH_OBJ], 'NAMED' => [\PDO::FETCH_NAMED],
+            'the default' => [], 'DEFAULT' => [\PDO::FETCH_DEFAULT],
+            'COLUMN' => [\PDO::FETCH_COLUMN], 'COLUMN 2' => [\PDO::FETCH_COLUMN, 2], 'COLUMN 9' => [\PDO::FETCH_COLUMN, 9], 'COLUMN -1' => [\PDO::FETCH_COLUMN, -1],
+            'GROUP' => [\PDO::FETCH_GROUP], 'GROUP NUM' => [\PDO::FETCH_GROUP | \PDO::FETCH_NUM], 'GROUP ASSOC' => [\PDO::FETCH_GROUP | \PDO::FETCH_ASSOC],
+            'GROUP OBJ' => [\PDO::FETCH_GROUP | \PDO::FETCH_OBJ], 'GROUP NAMED' => [\PDO::FETCH_GROUP | \PDO::FETCH_NAMED],
+            'UNIQUE' => [\PDO::FETCH_UNIQUE], 'UNIQUE NUM' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_NUM], 'UNIQUE ASSOC' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_ASSOC],
+            'UNIQUE OBJ' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_OBJ],
+            'GROUP COLUMN' => [\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN], 'GROUP COLUMN 0' => [\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN, 0],
+            'GROUP COLUMN 1' => [\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN, 1], 'GROUP COLUMN 2' => [\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN, 2],
+            'GROUP COLUMN 9' => [\PDO::FETCH_GROUP | \PDO::FETCH_COLUMN, 9],
+            'UNIQUE COLUMN' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_COLUMN], 'UNIQUE COLUMN 0' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_COLUMN, 0],
+            'UNIQUE COLUMN 1' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_COLUMN, 1], 'UNIQUE COLUMN 2' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_COLUMN, 2],
+            'KEY_PAIR of three' => [\PDO::FETCH_KEY_PAIR], 'INTO' => [\PDO::FETCH_INTO], 'LAZY' => [\PDO::FETCH_LAZY], 'unknown' => [99],
+            'CLASS' => [\PDO::FETCH_CLASS, Fetched::class], 'CLASS with arguments' => [\PDO::FETCH_CLASS, Fetched::class, [7]],
+            'CLASS late' => [\PDO::FETCH_CLASS | \PDO::FETCH_PROPS_LATE, Fetched::class, [7]], 'CLASS of nothing' => [\PDO::FETCH_CLASS],
+            'CLASS without a constructor' => [\PDO::FETCH_CLASS, \stdClass::class, [1]],
+            'GROUP CLASS' => [\PDO::FETCH_GROUP | \PDO::FETCH_CLASS, Fetched::class], 'UNIQUE CLASS' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_CLASS, Fetched::class],
+            'FUNC' => [\PDO::FETCH_FUNC, static fn(mixed ...$row): array => $row], 'FUNC by name' => [\PDO::FETCH_FUNC, 'max'], 'FUNC of nothing' => [\PDO::FETCH_FUNC],
+            'FUNC that is none' => [\PDO::FETCH_FUNC, 'nothing_there'], 'GROUP FUNC' => [\PDO::FETCH_GROUP | \PDO::FETCH_FUNC, static fn(mixed ...$row): array => $row],
+        ];
+        foreach ($all as $name => $arguments) {
+            yield "all $name" => [static fn(\PDOStatement $rows): array => $rows->fetchAll(...$arguments)];
+        }
+        foreach ([\PDO::FETCH_BOTH, \PDO::FETCH_NUM, \PDO::FETCH_ASSOC, \PDO::FETCH_OBJ, \PDO::FETCH_NAMED, \PDO::FETCH_COLUMN, \PDO::FETCH_KEY_PAIR, \PDO::FETCH_FUNC, 99, \PDO::FETCH_INTO, \PDO::FETCH_CLASS] as $mode) {
+            yield "one of mode $mode" => [static fn(\PDOStatement $rows): array => [$rows->fetch($mode), $rows->fetch($mode)]];
+        }
+        yield 'LAZY' => [static fn(\PDOStatement $rows): mixed => $rows->fetch(\PDO::FETCH_LAZY)->b];
+        yield 'pairs' => [static fn(\PDOStatement $_, \PDO $pdo): array => $pdo->query("select 'a', 1 union all select 'b', 2 union all select 'a', 3")->fetchAll(\PDO::FETCH_KEY_PAIR)];
+        yield 'a pair' => [static fn(\PDOStatement $_, \PDO $pdo): array => $pdo->query("select 'a', 1")->fetch(\PDO::FETCH_KEY_PAIR)];
+        yield 'columns of one name' => [static fn(\PDOStatement $_, \PDO $pdo): array => $pdo->query('select 1 a, 2 a, 3 b')->fetchAll(\PDO::FETCH_NAMED)];
+        yield 'the class of a column' => [static fn(\PDOStatement $_, \PDO $pdo): array => $pdo->query('select ' . $pdo->quote(Fetched::class) . ", 5 a union all select 'stdClass', 6")->fetchAll(\PDO::FETCH_CLASS | \PDO::FETCH_CLASSTYPE)];
+        yield 'a column' => [static fn(\PDOStatement $rows): array => [$rows->fetchColumn(), $rows->fetchColumn(1), $rows->fetchColumn(2), $rows->fetchColumn()]];
+        yield 'a column that is not there' => [static fn(\PDOStatement $rows): mixed => $rows->fetchColumn(3)];
+        yield 'an object' => [static fn(\PDOStatement $rows): mixed => [$rows->fetchObject(Fetched::class, [8]), $rows->fetchObject(), $rows->fetchObject(), $rows->fetchObject()]];
+        yield 'private properties' => [static fn(\PDOStatement $rows): mixed => $rows->fetchObject(FetchedChild::class)];
+        $modes = [
+            'into an object' => [\PDO::FETCH_INTO, new \stdClass()], 'into nothing' => [\PDO::FETCH_INTO], 'column' => [\PDO::FETCH_COLUMN, 1], 'column of nothing' => [\PDO::FETCH_COLUMN],
+            'class' => [\PDO::FETCH_CLASS, Fetched::class, [9]], 'class of nothing' => [\PDO::FETCH_CLASS],
+            'class with null' => [\PDO::FETCH_CLASS, Fetched::class, null],
+            'numbers' => [\PDO::FETCH_NUM], 'a function' => [\PDO::FETCH_FUNC], 'unknown' => [99],
+        ];
+        foreach ($modes as $name => $arguments) {
+            $set = static fn(\PDOStatement $rows): mixed => $rows->setFetchMode(...\array_map(static fn(mixed $argument): mixed => \is_object($argument) ? clone $argument : $argument, $arguments));
+            yield "set to $name, one" => [static fn(\PDOStatement $rows): array => [$set($rows), $rows->fetch()]];
+            yield "set to $name, all" => [static fn(\PDOStatement $rows): array => [$set($rows), $rows->fetchAll()]];
+            yield "set to $name, each" => [static fn(\PDOStatement $rows): array => [$set($rows), \iterator_to_array($rows)]];
+        }
+        yield 'as the query says' => [static fn(\PDOStatement $_, \PDO $pdo): array => \iterator_to_array($pdo->query('select 1, 2 union all select 3, 4', \PDO::FETCH_COLUMN, 1))];
+        yield 'the text of the statement' => [static fn(\PDOStatement $rows, \PDO $pdo): array => [$rows->queryString, $pdo->prepare('select ?')->queryString]];
+        yield 'a text that is not to be changed' => [static function (\PDOStatement $rows): void {
+            $rows->queryString = 'select 2';
+        }];
+    }
+
     /** @dataProvider databases */
     #[DataProvider('databases')]
     public function testModelsAreStoredAndFoundWithTheirRelations(string $kind): void
