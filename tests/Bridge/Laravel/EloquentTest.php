@@ -610,6 +610,111 @@ final class EloquentTest extends TestCase
         self::assertEquals(1, $manager->connection('tenant')->selectOne('select 1 as one')->one, 'it connects anew');
     }
 
+    /** @return iterable<string, array{string, list<string>, string}> statements, and a query for what they leave behind */
+    public static function sessions(): iterable
+    {
+        $insert = 'insert into items values (1)';
+        $rows = 'select count(*) as seen from items';
+        $both = [
+            'BEGIN' => [['BEGIN', $insert], $rows],
+            'BEGIN after a comment' => [["/* c */ -- d\n begin", $insert], $rows],
+            'START TRANSACTION' => [['START TRANSACTION', $insert], $rows],
+            'a temporary table' => [['CREATE TEMPORARY TABLE drafts (id INT)', 'INSERT INTO drafts VALUES (1)', 'ALTER TABLE drafts RENAME TO others'], $rows],
+            'a temporary table of the same name' => [['CREATE TEMPORARY TABLE items (id INT)', $insert, 'INSERT INTO items VALUES (2)'], $rows],
+        ];
+        $postgres = [
+            'read only' => [['SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'], "select current_setting('default_transaction_read_only') as seen"],
+            'search_path' => [['SET search_path TO pg_catalog'], "select current_setting('search_path') as seen"],
+            'set_config()' => [["SELECT set_config('a.b', 'c', false)"], "select coalesce(current_setting('a.b', true), '') as seen"],
+            'a setting in a transaction' => [['BEGIN', "SET application_name = 'other'", 'COMMIT'], "select current_setting('application_name') as seen"],
+            'an advisory lock' => [['SELECT pg_advisory_lock(4711)'], "select count(*) as seen from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"],
+            'a prepared statement' => [['PREPARE p AS SELECT 1'], "select count(*) as seen from pg_prepared_statements where name = 'p'"],
+            'LISTEN' => [['LISTEN items'], 'select count(*) as seen from pg_listening_channels()'],
+            'a cursor' => [['DECLARE c CURSOR WITH HOLD FOR SELECT 1'], 'select count(*) as seen from pg_cursors where is_holdable'],
+            'LOCK TABLE' => [['BEGIN', 'LOCK TABLE items'], "select count(*) as seen from pg_locks where mode = 'AccessExclusiveLock' and pid = pg_backend_pid()"],
+            'COMMIT AND CHAIN' => [['BEGIN', 'COMMIT AND CHAIN', $insert], $rows],
+        ];
+        $mariadb = [
+            'autocommit' => [['SET autocommit = 0', $insert], $rows],
+            'the mode' => [["SET SESSION sql_mode = 'ANSI'"], 'select @@sql_mode as seen'],
+            'a variable' => [['SET @mine = 1'], 'select @mine as seen'],
+            'a variable of a query' => [['SELECT 1 INTO @mine'], 'select @mine as seen'],
+            'a lock by name' => [["SELECT GET_LOCK('weft-items', 1)"], "select is_used_lock('weft-items') as seen"],
+            'LOCK TABLES' => [['LOCK TABLES items WRITE'], "select count(*) as seen from information_schema.tables where table_name = 'items' and table_schema = database()"],
+            'another database' => [['USE information_schema'], 'select database() as seen'],
+            'read only' => [['SET SESSION TRANSACTION READ ONLY'], 'select @@tx_read_only as seen'],
+            'XA' => [["XA START 'weft-items'", $insert], $rows],
+        ];
+        foreach (['PostgreSQL' => ['postgres', $both + $postgres], 'MariaDB' => ['mariadb', $both + $mariadb]] as $name => [$kind, $statements]) {
+            foreach ($statements as $what => $set) {
+                yield "$name, $what" => [$kind, ...$set];
+            }
+        }
+    }
+
+    /**
+     * @param list<string> $statements
+     *
+     * @dataProvider sessions
+     */
+    #[DataProvider('sessions')]
+    public function testWhatAStatementLeavesInASessionIsNotLentToAnother(string $kind, array $statements, string $query): void
+    {
+        $name = \uniqid('session');
+        [$one, $other] = [$this->connection($kind, true, 1, ['pool' => ['size' => 1, 'name' => $name]]), $this->connection($kind, true, 1, ['pool' => ['size' => 1, 'name' => $name]])];
+        $one->unprepared('create table items (id int)');
+        [$pdo, $of] = [$one->getPdo(), $other->getPdo()];
+        self::assertInstanceOf(Pdo::class, $pdo);
+        self::assertInstanceOf(Pdo::class, $of);
+        self::assertSame($pdo->database(), $of->database());
+        $before = $other->selectOne($query);
+        $of->reset();
+        foreach ($statements as $statement) {
+            $one->unprepared($statement);
+        }
+        self::assertSame(1, $pdo->database()->stats()['in_use'], 'the session is kept');
+
+        $pdo->reset();
+
+        self::assertEquals($before, $other->selectOne($query));
+        $other->insert('insert into items values (5)');
+        self::assertSame([5], $other->table('items')->pluck('id')->all());
+    }
+
+    public function testTransactionsOfSqliteMayBeTextAsThoseOfServers(): void
+    {
+        $connection = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:']);
+        $pdo = $connection->getPdo();
+        $connection->statement('create table notes (text varchar)');
+        foreach (['BEGIN' => 'COMMIT', "-- c\n begin immediate" => 'end transaction;', 'BEGIN TRANSACTION' => '/* c */ COMMIT TRANSACTION', 'begin deferred transaction' => 'END'] as $begin => $end) {
+            $connection->unprepared($begin);
+            self::assertTrue($pdo->inTransaction(), $begin);
+            $connection->unprepared('SAVEPOINT a');
+            $connection->insert('insert into notes values (?)', ['undone']);
+            $connection->unprepared('ROLLBACK TRANSACTION TO a');
+            $connection->insert('insert into notes values (?)', [$begin]);
+            $connection->unprepared($end);
+            self::assertFalse($pdo->inTransaction(), $end);
+            $connection->unprepared('BEGIN');
+            $connection->insert('insert into notes values (?)', ['undone']);
+            $connection->unprepared('ROLLBACK');
+        }
+        self::assertSame(['BEGIN', "-- c\n begin immediate", 'BEGIN TRANSACTION', 'begin deferred transaction'], $connection->table('notes')->pluck('text')->all());
+
+        foreach (['COMMIT' => 'There is no active transaction', 'SAVEPOINT a' => 'A savepoint of SQLite needs a transaction that was begun before, by beginTransaction() or BEGIN'] as $statement => $complaint) {
+            try {
+                $connection->unprepared($statement);
+                self::fail("$statement ran outside of a transaction");
+            } catch (QueryException $refused) {
+                self::assertStringContainsString($complaint, $refused->getMessage());
+            }
+        }
+        $pdo->beginTransaction();
+        $this->expectException(QueryException::class);
+        $this->expectExceptionMessage('There is already an active transaction');
+        $connection->unprepared('BEGIN');
+    }
+
     /** From Laravel 12 on, with PHP 8.4, SQLiteConnection begins so. */
     public function testATransactionOfSqliteBegunByAStatementIsATransaction(): void
     {

@@ -6,14 +6,11 @@ namespace Weft\Bridge\Laravel\Database;
 
 use Weft\Bridge\Internal\Literal;
 use Weft\Pool\PoolException;
-use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\SqlException;
 use Weft\UsageError;
-
-use function Weft\shield;
 
 /**
  * A {@see \PDO} whose statements run on the connections of a {@see Database}, so that they wait without blocking the process. Eloquent,
@@ -29,8 +26,6 @@ final class Pdo extends \PDO
 
     /** @var array<int, mixed> */
     private array $attributes;
-
-    private bool $inTransaction = false;
 
     private ?int $lastId = null;
 
@@ -77,13 +72,6 @@ final class Pdo extends \PDO
 
     public function exec(string $statement): int
     {
-        // From Laravel 12 on, with PHP 8.4, Laravel begins a transaction of SQLite so. Weft's are always IMMEDIATE.
-        if ($this->driver() === Driver::Sqlite && \preg_match('/^BEGIN (?:DEFERRED|IMMEDIATE|EXCLUSIVE) TRANSACTION$/i', $statement) === 1) {
-            $this->beginTransaction();
-
-            return 0;
-        }
-
         return $this->run($statement, null)[2];
     }
 
@@ -135,7 +123,7 @@ final class Pdo extends \PDO
 
     public function beginTransaction(): bool
     {
-        if ($this->inTransaction) {
+        if ($this->inTransaction()) {
             throw new DatabaseException('There is already an active transaction', 'HY000', null);
         }
         try {
@@ -144,13 +132,12 @@ final class Pdo extends \PDO
             throw $this->failed($failure);
         }
 
-        return $this->inTransaction = true;
+        return true;
     }
 
     public function commit(): bool
     {
         $this->refuseWithoutTransaction();
-        $this->inTransaction = false;
         try {
             $this->session->commit();
         } catch (SqlException | PoolException | UsageError $failure) {
@@ -163,10 +150,8 @@ final class Pdo extends \PDO
     public function rollBack(): bool
     {
         $this->refuseWithoutTransaction();
-        $this->inTransaction = false;
         try {
-            // A cancelled task must not leave the transaction open.
-            shield($this->session->rollBack(...));
+            $this->session->rollBack();
         } catch (SqlException | PoolException $failure) {
             throw $this->failed($failure);
         }
@@ -176,7 +161,7 @@ final class Pdo extends \PDO
 
     public function inTransaction(): bool
     {
-        return $this->inTransaction;
+        return $this->session->inTransaction();
     }
 
     public function getAttribute(int $attribute): mixed
@@ -222,7 +207,6 @@ final class Pdo extends \PDO
     /** Undoes an open transaction and gives the connection back, with everything in its session: the next request must find nothing of it. */
     public function reset(): void
     {
-        $this->inTransaction = false;
         $this->lastId = null;
         $this->session->reset();
     }
@@ -261,7 +245,7 @@ final class Pdo extends \PDO
     /** @throws DatabaseException */
     private function refuseWithoutTransaction(): void
     {
-        $this->inTransaction || throw new DatabaseException('There is no active transaction', 'HY000', null);
+        $this->inTransaction() || throw new DatabaseException('There is no active transaction', 'HY000', null);
     }
 
     private function failed(SqlException|PoolException|UsageError $failure): DatabaseException

@@ -67,7 +67,7 @@ final class Databases
      */
     public static function check(Database $database): void
     {
-        if ($database->driver() === Driver::Sqlite || $database->stats()['total'] > 0) {
+        if ($database->driver() === Driver::Sqlite || $database->stats()['total'] !== 0) {
             return;
         }
         try {

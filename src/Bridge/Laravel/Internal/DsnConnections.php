@@ -112,9 +112,11 @@ final class DsnConnections extends ConnectionFactory
      */
     private static function sides(#[\SensitiveParameter] array $config, string $side): array
     {
-        $given = $config[$side] ?? [];
+        /** @var list<array<string, mixed>>|array<string, mixed> $given */
+        $given = (array) ($config[$side] ?? []);
 
-        return \is_array($given) ? (isset($given[0]) && \is_array($given[0]) ? \array_values($given) : [$given]) : [];
+        /** @var list<array<string, mixed>> */
+        return \array_is_list($given) ? $given : [$given];
     }
 
     /**
