@@ -681,6 +681,31 @@ final class EloquentTest extends TestCase
         self::assertSame([5], $other->table('items')->pluck('id')->all());
     }
 
+    public function testArraysOfPostgresAreTextAsWithPdo(): void
+    {
+        $seen = [];
+        foreach ([false, true] as $onWeft) {
+            $connection = $this->connection('postgres', $onWeft, 1);
+            $connection->unprepared('drop table if exists lists');
+            $connection->unprepared('create table lists (id int, numbers int[], words text[], fractions float8[], flags bool[], amounts numeric[], times timestamp[], documents jsonb[], bytes bytea[], ids uuid[])');
+            $connection->insert('insert into lists values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [
+                1, '{1,2,NULL}', '{a,"b c","d\\"e",NULL,"NULL",""}', '{0.5,1e300,1e-7,-1.25e20,123456,1e15,NaN,-Infinity}', '{t,f}', '{1.10,2}', '{"2024-01-02 03:04:05"}',
+                '{"{\\"a\\": 1}"}', '{"\\\\x4142"}', '{0190a5b0-7c4d-7abc-8def-0123456789ab}',
+            ]);
+            $connection->table('lists')->insert(['id' => 2, 'numbers' => '{{1,2},{3,4}}', 'words' => '{}']);
+            $seen[] = [
+                $connection->table('lists')->orderBy('id')->get()->all(),
+                $connection->table('lists')->whereRaw('numbers @> ?', ['{2}'])->count(),
+                $connection->table('lists')->whereRaw('? = any(words)', ['b c'])->count(),
+                $connection->table('lists')->whereRaw('id = any(?::int[])', ['{1,2}'])->count(),
+            ];
+            $connection->disconnect();
+        }
+
+        self::assertEquals($seen[0], $seen[1]);
+        self::assertSame('{0.5,1e+300,1e-07,-1.25e+20,123456,1e+15,NaN,-Infinity}', $seen[1][0][0]->fractions);
+    }
+
     public function testTransactionsOfSqliteMayBeTextAsThoseOfServers(): void
     {
         $connection = $this->fresh(['driver' => 'sqlite', 'database' => ':memory:']);
