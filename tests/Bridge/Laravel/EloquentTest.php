@@ -461,6 +461,40 @@ final class EloquentTest extends TestCase
         self::assertSame('done', $connection->transaction(static fn(): string => 'done'));
     }
 
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testATransactionThatHasLostItsInnerOneByATimeoutStoresNothing(string $kind): void
+    {
+        $connection = $this->connection($kind, true, 1);
+        $connection->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+        $slow = match ($kind) {
+            'postgres' => 'select pg_sleep(600)',
+            'mariadb' => 'select sleep(600)',
+            'sqlite' => 'with recursive c(x) as (select 1 union all select x + 1 from c) insert into items select count(*) from c',
+        };
+
+        foreach (['a statement', 'the commit'] as $next) {
+            try {
+                run(static fn() => $connection->transaction(static function () use ($connection, $slow, $next): void {
+                    $connection->table('items')->insert(['id' => 1]);
+                    try {
+                        timeout(0.1, static fn() => $connection->transaction(static fn() => $connection->statement($slow)));
+                        self::fail('the statement was not cancelled');
+                    } catch (TimeoutException) {
+                    }
+                    self::assertSame(1, $connection->transactionLevel());
+                    $next === 'the commit' || $connection->table('items')->insert(['id' => 2]);
+                }));
+                self::fail("$next succeeded without what was before it");
+            } catch (\PDOException $lost) {
+                self::assertStringContainsString('rolled back', $lost->getMessage());
+            }
+            self::assertSame(0, $connection->transactionLevel());
+            self::assertSame([], $connection->table('items')->pluck('id')->all(), $next);
+        }
+        self::assertTrue($connection->transaction(static fn(): bool => $connection->table('items')->insert(['id' => 3])));
+    }
+
     /** @dataProvider servers */
     #[DataProvider('servers')]
     public function testAConnectionIsUsableAfterATimeoutOfAStatementInASessionWithSettings(string $kind): void
