@@ -270,7 +270,10 @@ final class EloquentTest extends TestCase
         foreach ($modes as $name => $arguments) {
             $set = static fn(\PDOStatement $rows): mixed => $rows->setFetchMode(...\array_map(static fn(mixed $argument): mixed => \is_object($argument) ? clone $argument : $argument, $arguments));
             yield "set to $name, one" => [static fn(\PDOStatement $rows): array => [$set($rows), $rows->fetch()]];
-            yield "set to $name, all" => [static fn(\PDOStatement $rows): array => [$set($rows), $rows->fetchAll()]];
+            // PHP 8.4 frees the object too often.
+            if ($name !== 'into an object') {
+                yield "set to $name, all" => [static fn(\PDOStatement $rows): array => [$set($rows), $rows->fetchAll()]];
+            }
             yield "set to $name, each" => [static fn(\PDOStatement $rows): array => [$set($rows), \iterator_to_array($rows)]];
         }
         yield 'as the query says' => [static fn(\PDOStatement $_, \PDO $pdo): array => \iterator_to_array($pdo->query('select 1, 2 union all select 3, 4', \PDO::FETCH_COLUMN, 1))];
