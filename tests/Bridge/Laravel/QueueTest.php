@@ -73,19 +73,19 @@ final class QueueTest extends TestCase
     public function testJobsComeOneAfterTheOtherUntilThereAreNone(string $kind): void
     {
         $queue = $this->queue($kind);
-        self::assertNull($queue->pop($this->name('a')), 'empty');
+        self::assertNull($queue->pop($this->queueName('a')), 'empty');
         foreach (['1', '2', '3'] as $job) {
-            $queue->pushRaw($job, $this->name('a'));
+            $queue->pushRaw($job, $this->queueName('a'));
         }
 
         $done = [];
-        while (($job = $queue->pop($this->name('a'))) instanceof WeftJob) {
+        while (($job = $queue->pop($this->queueName('a'))) instanceof WeftJob) {
             $done[] = $job->getRawBody();
             $job->delete();
         }
 
         self::assertSame(['1', '2', '3'], $done);
-        self::assertSame(0, $queue->size($this->name('a')));
+        self::assertSame(0, $queue->size($this->queueName('a')));
     }
 
     /** @dataProvider buses */
@@ -94,9 +94,9 @@ final class QueueTest extends TestCase
     {
         $queue = $this->queue($kind);
         for ($round = 0; $round < 3; $round++) {
-            self::assertNull($queue->pop($this->name('a')));
-            $queue->pushRaw("$round", $this->name('a'));
-            $job = $queue->pop($this->name('a'));
+            self::assertNull($queue->pop($this->queueName('a')));
+            $queue->pushRaw("$round", $this->queueName('a'));
+            $job = $queue->pop($this->queueName('a'));
             self::assertSame("$round", $job?->getRawBody());
             $job->delete();
         }
@@ -107,20 +107,20 @@ final class QueueTest extends TestCase
     public function testAWorkerOfSeveralQueuesHoldsNoJobThatItDoesNotHandle(string $kind): void
     {
         $queue = $this->queue($kind);
-        self::assertNull($queue->pop($this->name('high')));
-        $queue->pushRaw('low', $this->name('low'));
-        $low = $queue->pop($this->name('low'));
-        $queue->pushRaw('high', $this->name('high'));
-        $queue->pushRaw('low, too', $this->name('low'));
+        self::assertNull($queue->pop($this->queueName('high')));
+        $queue->pushRaw('low', $this->queueName('low'));
+        $low = $queue->pop($this->queueName('low'));
+        $queue->pushRaw('high', $this->queueName('high'));
+        $queue->pushRaw('low, too', $this->queueName('low'));
 
         self::assertSame('low', $low?->getRawBody());
         $other = $this->another($kind);
-        $taken = [$other->pop($this->name('high')), $other->pop($this->name('low'))];
+        $taken = [$other->pop($this->queueName('high')), $other->pop($this->queueName('low'))];
         self::assertSame(['high', 'low, too'], [$taken[0]?->getRawBody(), $taken[1]?->getRawBody()]);
         $taken[0]->delete();
         $taken[1]->delete();
         $low->delete();
-        self::assertNull($queue->pop($this->name('low')));
+        self::assertNull($queue->pop($this->queueName('low')));
     }
 
     /** @dataProvider buses */
@@ -128,14 +128,14 @@ final class QueueTest extends TestCase
     public function testAReleasedJobComesAgainWithOneMoreAttempt(string $kind): void
     {
         $queue = $this->queue($kind);
-        $queue->pushRaw('{"job":"a"}', $this->name('a'));
-        $queue->pop($this->name('a'))?->release();
+        $queue->pushRaw('{"job":"a"}', $this->queueName('a'));
+        $queue->pop($this->queueName('a'))?->release();
 
-        $again = $queue->pop($this->name('a'));
+        $again = $queue->pop($this->queueName('a'));
 
         self::assertSame(['{"job":"a"}', 2], [$again?->getRawBody(), $again?->attempts()]);
         $again->delete();
-        self::assertNull($queue->pop($this->name('a')));
+        self::assertNull($queue->pop($this->queueName('a')));
     }
 
     public function testAJobThatCannotBeStoredAmongTheFailedJobsIsNotAcknowledged(): void
@@ -155,15 +155,15 @@ final class QueueTest extends TestCase
     public function testAJobThatNobodySettlesComesAgain(string $kind): void
     {
         $queue = $this->queue($kind);
-        $queue->pushRaw('1', $this->name('a'));
-        self::assertSame('1', $queue->pop($this->name('a'))?->getRawBody());
+        $queue->pushRaw('1', $this->queueName('a'));
+        self::assertSame('1', $queue->pop($this->queueName('a'))?->getRawBody());
 
-        $again = $queue->pop($this->name('a'));
+        $again = $queue->pop($this->queueName('a'));
 
         self::assertSame('1', $again?->getRawBody());
         self::assertSame(2, $again->attempts(), 'an attempt that was begun counts');
         $again->delete();
-        self::assertNull($queue->pop($this->name('a')));
+        self::assertNull($queue->pop($this->queueName('a')));
     }
 
     /** @dataProvider buses */
@@ -171,7 +171,7 @@ final class QueueTest extends TestCase
     public function testTheJobOfAWorkerThatWasKilledComesAgain(string $kind): void
     {
         $queue = $this->queue($kind);
-        $queue->pushRaw('1', $this->name('a'));
+        $queue->pushRaw('1', $this->queueName('a'));
         $program = 'require $argv[1]; require $argv[2];
             $queue = new Weft\Bridge\Laravel\Queue\WeftQueue(new Weft\Bridge\Laravel\Internal\Buses($argv[3]), $argv[4], false);
             $queue->setContainer(new Illuminate\Container\Container());
@@ -180,12 +180,12 @@ final class QueueTest extends TestCase
             echo $job->getRawBody(), "\n";
             sleep(600);';
         $root = \dirname(__DIR__, 3);
-        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $program, '--', "$root/autoload.php", __DIR__ . '/autoload.php', $this->dsn($kind), $this->name('a')];
+        $command = [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $program, '--', "$root/autoload.php", __DIR__ . '/autoload.php', $this->dsn($kind), $this->queueName('a')];
         $worker = \proc_open($command, [1 => ['pipe', 'w']], $pipes);
         \assert(\is_resource($worker));
         try {
             self::assertSame("1\n", \fgets($pipes[1]));
-            self::assertNull($queue->pop($this->name('a')), 'the other worker has it');
+            self::assertNull($queue->pop($this->queueName('a')), 'the other worker has it');
         } finally {
             \proc_terminate($worker, \SIGKILL);
             \proc_close($worker);
@@ -193,13 +193,13 @@ final class QueueTest extends TestCase
 
         $again = null;
         Timing::until(function () use ($queue, &$again): bool {
-            return ($again = $queue->pop($this->name('a'))) !== null;
+            return ($again = $queue->pop($this->queueName('a'))) !== null;
         }, 'the job comes again');
 
         self::assertSame('1', $again?->getRawBody());
         self::assertSame(2, $again->attempts(), 'an attempt that was begun counts');
         $again->delete();
-        self::assertNull($queue->pop($this->name('a')));
+        self::assertNull($queue->pop($this->queueName('a')));
     }
 
     /** @dataProvider buses */
@@ -207,8 +207,8 @@ final class QueueTest extends TestCase
     public function testASignalHandlerSettlesAJobAsLaravelsTimeLimitDoes(string $kind): void
     {
         $queue = $this->queue($kind);
-        $queue->pushRaw('1', $this->name('a'));
-        $job = $queue->pop($this->name('a'));
+        $queue->pushRaw('1', $this->queueName('a'));
+        $job = $queue->pop($this->queueName('a'));
         $before = [\pcntl_async_signals(true), \pcntl_signal_get_handler(\SIGALRM)];
         \pcntl_signal(\SIGALRM, static fn() => $job?->delete());
         try {
@@ -219,7 +219,7 @@ final class QueueTest extends TestCase
             \pcntl_signal(\SIGALRM, $before[1]);
         }
 
-        self::assertNull($queue->pop($this->name('a')));
+        self::assertNull($queue->pop($this->queueName('a')));
     }
 
     /** @dataProvider buses */
@@ -227,17 +227,17 @@ final class QueueTest extends TestCase
     public function testATaskTakesJobsToo(string $kind): void
     {
         $queue = $this->queue($kind);
-        $queue->pushRaw('1', $this->name('a'));
+        $queue->pushRaw('1', $this->queueName('a'));
 
         $body = run(function () use ($queue): ?string {
-            $job = $queue->pop($this->name('a'));
+            $job = $queue->pop($this->queueName('a'));
             $job?->delete();
 
             return $job?->getRawBody();
         });
 
         self::assertSame('1', $body);
-        self::assertNull($queue->pop($this->name('a')));
+        self::assertNull($queue->pop($this->queueName('a')));
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -256,7 +256,7 @@ final class QueueTest extends TestCase
     public function testAMessageThatCannotBeDecodedIsReportedAndDeadLetteredAndTheNextJobComes(string $kind, string $body): void
     {
         $queue = $this->queue($kind);
-        $name = $this->name('a');
+        $name = $this->queueName('a');
         self::assertNull($queue->pop($name));
         $type = "laravel.job.$name";
         $transport = $queue->buses()->transport();
@@ -297,7 +297,7 @@ final class QueueTest extends TestCase
             $this->reported[] = $thrown;
         });
         $container->instance(ExceptionHandler::class, $handler);
-        $queue = new WeftQueue(new Buses($dsn), $this->name('default'), false);
+        $queue = new WeftQueue(new Buses($dsn), $this->queueName('default'), false);
         $queue->setContainer($container);
         $queue->setConnectionName('weft');
 
@@ -313,7 +313,7 @@ final class QueueTest extends TestCase
         return ($this->database ??= new EmptyDatabase($kind))->dsn();
     }
 
-    private function name(string $queue): string
+    private function queueName(string $queue): string
     {
         $name = "{$this->prefix}.$queue";
         $this->names[$name] = true;
