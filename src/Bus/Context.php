@@ -119,6 +119,12 @@ final class Context implements TraceSource
         return $this->delivery->redelivered;
     }
 
+    /** @internal how often it was delivered again because its worker had ended; 0 also where the bus has no database to count that */
+    public function redeliveries(): int
+    {
+        return $this->delivery->redeliveries;
+    }
+
     /** The number of failed attempts to handle this message. */
     public function failedAttempts(): int
     {

@@ -113,6 +113,7 @@ fn write_element(text: &str, out: &mut String) {
     out.push('"');
 }
 
+/// The shortest text that is read as the same number, with an exponent where the server writes one (`float8out`).
 fn float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 {
@@ -122,5 +123,16 @@ fn float(number: f64) -> String {
         }
         .to_owned();
     }
-    number.to_string()
+    let scientific = format!("{number:e}");
+    let exponent = scientific.split_once('e').and_then(|(digits, exponent)| {
+        let exponent: i32 = exponent.parse().ok()?;
+        Some((digits, exponent))
+    });
+    match exponent {
+        Some((digits, exponent)) if !(-4..15).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => number.to_string(),
+    }
 }

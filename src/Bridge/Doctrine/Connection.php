@@ -15,8 +15,6 @@ use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\SqlException;
 use Weft\UsageError;
 
-use function Weft\shield;
-
 /**
  * DBAL's connection. It borrows a connection of the pool for each statement, and keeps it from `beginTransaction()` to the end of
  * the transaction, and while the session has settings, temporary tables or locks in it.
@@ -30,8 +28,6 @@ final class Connection implements VersionedConnection
     private static ?\WeakMap $versions = null;
 
     private ?int $lastId = null;
-
-    private bool $inTransaction = false;
 
     /** @internal made by {@see Driver} */
     public function __construct(private readonly PlainSession $session)
@@ -119,13 +115,11 @@ final class Connection implements VersionedConnection
         } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
-        $this->inTransaction = true;
     }
 
     /** @throws Exception nothing took effect, or the connection was lost after the commit was sent */
     public function commit(): void
     {
-        $this->inTransaction = false;
         try {
             $this->session->commit();
         } catch (SqlException | PoolException | UsageError $failure) {
@@ -136,10 +130,8 @@ final class Connection implements VersionedConnection
     /** @throws Exception */
     public function rollBack(): void
     {
-        $this->inTransaction = false;
         try {
-            // A cancelled task must not leave the transaction open.
-            shield($this->session->rollBack(...));
+            $this->session->rollBack();
         } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
@@ -172,14 +164,13 @@ final class Connection implements VersionedConnection
      */
     public function reset(): void
     {
-        $this->inTransaction = false;
         $this->session->reset();
     }
 
     /** Whether a transaction was begun and has not ended. */
     public function isInTransaction(): bool
     {
-        return $this->inTransaction;
+        return $this->session->inTransaction();
     }
 
     private function kind(): Kind

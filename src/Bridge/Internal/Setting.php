@@ -70,10 +70,11 @@ final class Setting
 
     /**
      * @param string $name of the setting, such as `"pool" of the connection`
+     * @param array<string, string> $variables of the environment, by the option that has its value
      *
      * @throws UsageError
      */
-    public static function pool(string $name, mixed $value): PoolOptions
+    public static function pool(string $name, mixed $value, array $variables = []): PoolOptions
     {
         if ($value instanceof PoolOptions) {
             return $value;
@@ -83,12 +84,18 @@ final class Setting
         }
         $options = [];
         foreach ($value as $option => $given) {
+            $isObject = \in_array($option, self::POOL_OBJECTS, true);
+            if (!$isObject && !\in_array($option, self::POOL, true)) {
+                throw new UsageError("$name has the option \"$option\", and no pool has that: there are " . \implode(', ', self::POOL));
+            }
+            if (self::given($given) === null) {
+                continue;
+            }
+            $title = "\"$option\" in $name" . (isset($variables[$option]) ? " ({$variables[$option]})" : '');
             $options[(string) $option] = match (true) {
-                \in_array($option, self::POOL_OBJECTS, true) => $given,
-                !\in_array($option, self::POOL, true) => throw new UsageError("$name has the option \"$option\", and no pool has that: there are " . \implode(', ', self::POOL)),
-                $option === 'name' => \is_string($given) ? $given : throw self::refusal("\"name\" in $name", $given, 'a string'),
-                $option === 'sizeTotal' && $given === null => null,
-                default => self::integer("\"$option\" in $name", $given, $option === 'minimumIdle' ? 0 : 1),
+                $isObject => $given,
+                $option === 'name' => \is_string($given) ? $given : throw self::refusal($title, $given, 'a string'),
+                default => self::integer($title, $given, $option === 'minimumIdle' ? 0 : 1),
             };
         }
         try {

@@ -13,7 +13,7 @@ use Weft\Bridge\Laravel\Console\ServeCommand;
 use Weft\Bridge\Laravel\Console\WorkCommand;
 use Weft\Bridge\Laravel\Database\Connector;
 use Weft\Bridge\Laravel\Database\SQLiteConnection;
-use Weft\Bridge\Laravel\Internal\Connections;
+use Weft\Bridge\Laravel\Internal\DsnConnections;
 use Weft\Bridge\Laravel\Internal\Octane;
 use Weft\Bridge\Laravel\Queue\WeftConnector;
 
@@ -27,7 +27,7 @@ final class WeftServiceProvider extends ServiceProvider
     {
         $this->mergeConfigFrom(__DIR__ . '/config/weft.php', 'weft');
         $this->app->singleton(Connector::class, static fn($app): Connector => new Connector((array) $app->make('config')->get('weft.database.pool', [])));
-        if (\extension_loaded('weft') && Setting::boolean('"enabled" of "database" in config/weft.php', Setting::given($this->app->make('config')->get('weft.database.enabled')) ?? true)) {
+        if (\extension_loaded('weft') && Setting::boolean('"enabled" of "database" in config/weft.php (WEFT_DATABASE)', Setting::given($this->app->make('config')->get('weft.database.enabled')) ?? true)) {
             foreach (['pgsql', 'mysql', 'mariadb', 'sqlite'] as $driver) {
                 $this->app->bind("db.connector.$driver", static fn($app): Connector => $app->make(Connector::class));
             }
@@ -35,8 +35,8 @@ final class WeftServiceProvider extends ServiceProvider
                 Connection::resolverFor('sqlite', static fn(mixed $pdo, string $database, string $prefix, array $config): Connection => new SQLiteConnection($pdo, $database, $prefix, $config));
             }
         }
-        $this->app->resolving('db', static function (DatabaseManager $manager): void {
-            $manager->extend('weft', static fn(array $config, string $name): Connection => Connections::make($config, $name));
+        $this->app->resolving('db', static function (DatabaseManager $manager, $app): void {
+            $manager->extend('weft', static fn(array $config, string $name): Connection => (new DsnConnections($app, $app->make(Connector::class)))->make($config, $name));
         });
         $this->app->resolving('queue', static function (QueueManager $queues, $app): void {
             $queues->addConnector('weft', static fn(): WeftConnector => new WeftConnector($app));

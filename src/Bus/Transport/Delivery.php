@@ -9,6 +9,9 @@ use Weft\Bus\Serializer;
 /** A message as delivered by the broker. */
 final class Delivery
 {
+    /** @internal how often it was delivered again because its worker had ended, as far as a database has counted that */
+    public int $redeliveries = 0;
+
     /**
      * @param int                   $tag         identifies the delivery at its consumer
      * @param array<string, string> $headers     see {@see \Weft\Bus\Header}

@@ -7,8 +7,14 @@ namespace Weft\Sql\Internal;
 use Weft\Native\SqlSession;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
+use Weft\Sql\Driver;
 use Weft\Sql\SqlException;
+use Weft\Sql\StatementCancelledException;
+use Weft\UsageError;
+
+use function Weft\shield;
 
 /**
  * A connection as database libraries expect it: statements take effect one after the other, an error leaves the transaction as
@@ -21,6 +27,11 @@ use Weft\Sql\SqlException;
  */
 final class PlainSession
 {
+    /** White space and comments before the first word of a statement. */
+    private const START = '/^(?:\s|;|--[^\n]*\n|\/\*.*?\*\/)*+';
+
+    private bool $inTransaction = false;
+
     public function __construct(private readonly SqlSession $native, private readonly ?HookRunner $hookRunner, public readonly Database $database)
     {
     }
@@ -29,6 +40,13 @@ final class PlainSession
     public function begin(): void
     {
         $this->native->begin();
+        $this->inTransaction = true;
+    }
+
+    /** Whether a transaction was begun and has not ended, which it does also by an error. */
+    public function inTransaction(): bool
+    {
+        return $this->inTransaction;
     }
 
     /**
@@ -40,29 +58,112 @@ final class PlainSession
      *
      * @throws SqlException
      */
-    #[WaitsFor('the result of a statement')]
     public function execute(string $sql, ?array $params = null, bool $keep = false): array
     {
-        return HookRunner::through($this->hookRunner, $this->native->execute($sql, $params, $keep, Scheduler::$current?->running?->id ?? 0));
+        if ($this->database->driver() === Driver::Sqlite && $this->runBoundary($sql)) {
+            return [[], [], 0, null];
+        }
+        if ($this->inTransaction && \preg_match(self::START . 'ROLLBACK\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b/is', $sql) === 1) {
+            // A cancelled task must not leave the inner transaction as it is.
+            return shield(fn(): array => $this->rollBackTo($sql, $params, $keep));
+        }
+
+        return $this->run($sql, $params, $keep);
     }
 
     /** @throws SqlException when the commit failed: nothing took effect */
     #[WaitsFor('a commit')]
     public function commit(): void
     {
+        $this->inTransaction = false;
         HookRunner::through($this->hookRunner, $this->native->commit());
     }
 
-    /** Undoes the transaction, if there is one. */
-    #[WaitsFor('a rollback')]
+    /** Undoes the transaction, if there is one, also for a task that is cancelled. */
     public function rollBack(): void
     {
-        HookRunner::through($this->hookRunner, $this->native->rollBack());
+        $this->inTransaction = false;
+        shield($this->undo(...));
     }
 
     /** Gives the connection back; the pool undoes and cleans what is in it. */
     public function reset(): void
     {
+        $this->inTransaction = false;
         $this->native->reset();
+    }
+
+    /**
+     * @param array<int|string, mixed>|null $params
+     *
+     * @return array{list<string>, list<list<scalar|null>>, int, ?int}
+     */
+    #[WaitsFor('the result of a statement')]
+    private function run(string $sql, ?array $params, bool $keep): array
+    {
+        return HookRunner::through($this->hookRunner, $this->native->execute($sql, $params, $keep, Scheduler::$current?->running?->id ?? 0));
+    }
+
+    /**
+     * Undoes an inner transaction. Where the whole transaction is lost already, there is nothing more to undo: what follows in it, and its commit,
+     * still fails.
+     *
+     * @param array<int|string, mixed>|null $params
+     *
+     * @return array{list<string>, list<list<scalar|null>>, int, ?int}
+     */
+    private function rollBackTo(string $sql, ?array $params, bool $keep): array
+    {
+        try {
+            return $this->run($sql, $params, $keep);
+        } catch (StatementCancelledException | ConnectionLostException) {
+        } catch (SqlException | UsageError $failure) {
+            // Of SQLite, whose transaction ends with a cancelled statement.
+            $this->database->driver() === Driver::Sqlite && ($failure instanceof UsageError || $failure->sqlState === '25P02') || throw $failure;
+        }
+
+        return [[], [], 0, null];
+    }
+
+    /**
+     * Begins or ends a transaction of SQLite whose statement is given as text: the servers do that themselves.
+     *
+     * @return bool whether it was such a statement
+     *
+     * @throws SqlException
+     * @throws UsageError a savepoint outside of a transaction
+     */
+    private function runBoundary(string $sql): bool
+    {
+        if (\preg_match(self::START . '(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT)\b(.*)$/is', $sql, $statement) !== 1) {
+            return false;
+        }
+        [, $verb, $rest] = $statement;
+        $verb = \strtoupper($verb);
+        if ($verb === 'SAVEPOINT') {
+            $this->inTransaction || throw new UsageError("A savepoint of SQLite needs a transaction that was begun before, by beginTransaction() or BEGIN [statement: $sql]");
+
+            return false;
+        }
+        if (\preg_match('/^(?:\s+(?:DEFERRED|IMMEDIATE|EXCLUSIVE))?(?:\s+TRANSACTION)?[\s;]*$/i', $rest) !== 1) {
+            return false;
+        }
+        if (($verb === 'BEGIN') === $this->inTransaction) {
+            throw new UsageError($this->inTransaction ? "There is already an active transaction [statement: $sql]" : "There is no active transaction, begin one by beginTransaction() or BEGIN [statement: $sql]");
+        }
+        match ($verb) {
+            // Those of Weft are always IMMEDIATE.
+            'BEGIN' => $this->begin(),
+            'ROLLBACK' => $this->rollBack(),
+            default => $this->commit(),
+        };
+
+        return true;
+    }
+
+    #[WaitsFor('a rollback')]
+    private function undo(): void
+    {
+        HookRunner::through($this->hookRunner, $this->native->rollBack());
     }
 }

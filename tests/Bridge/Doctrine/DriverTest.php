@@ -23,6 +23,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bridge\Doctrine\Connection as WeftConnection;
 use Weft\Bridge\Doctrine\Driver;
 use Weft\Bridge\Doctrine\Middleware;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
@@ -45,6 +46,13 @@ final class DriverTest extends TestCase
         'sqlite' => 'INTEGER PRIMARY KEY AUTOINCREMENT',
         'postgres' => 'SERIAL PRIMARY KEY',
         'mariadb' => 'INT AUTO_INCREMENT PRIMARY KEY',
+    ];
+
+    /** Statements that end only by a cancellation. */
+    private const LONG = [
+        'sqlite' => 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) INSERT INTO items SELECT count(*) FROM c',
+        'postgres' => 'SELECT pg_sleep(600)',
+        'mariadb' => 'DO SLEEP(600)',
     ];
 
     /** @dataProvider databases */
@@ -320,6 +328,86 @@ final class DriverTest extends TestCase
         self::assertSame([3], $connection->fetchFirstColumn('SELECT id FROM items'));
     }
 
+    /** @return iterable<string, array{string, string}> */
+    public static function nested(): iterable
+    {
+        foreach (self::databases() as $name => [$kind]) {
+            foreach (['the statement', 'the inner transaction', 'the outer transaction', 'the task'] as $what) {
+                yield "$name, $what" => [$kind, $what];
+            }
+        }
+    }
+
+    /** @dataProvider nested */
+    #[DataProvider('nested')]
+    public function testAConnectionIsUsableAfterACancellationInANestedTransaction(string $kind, string $cancelled): void
+    {
+        $connection = $this->connect($this->database($kind));
+        if (\method_exists($connection, 'setNestTransactionsWithSavepoints')) {
+            $connection->setNestTransactionsWithSavepoints(true);
+        }
+        $connection->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+        $limited = static fn(string $what, \Closure $work): mixed => $what === $cancelled ? timeout(0.1, $work) : $work();
+        $work = static fn(): mixed => $limited('the outer transaction', static fn(): mixed => $connection->transactional(static function (Connection $connection) use ($limited, $kind): void {
+            $connection->executeStatement('INSERT INTO items VALUES (1)');
+            $limited('the inner transaction', static fn(): mixed => $connection->transactional(static function (Connection $connection) use ($limited, $kind): void {
+                $connection->executeStatement('INSERT INTO items VALUES (2)');
+                $limited('the statement', static fn(): mixed => $connection->executeStatement(self::LONG[$kind]));
+            }));
+        }));
+
+        $thrown = null;
+        try {
+            run(static function () use ($work, $cancelled): void {
+                $task = async($work);
+                if ($cancelled === 'the task') {
+                    delay(0.1);
+                    $task->cancel('the test');
+                }
+                $task->await();
+            });
+        } catch (\Throwable $thrown) {
+        }
+
+        self::assertInstanceOf($cancelled === 'the task' ? CancelledException::class : TimeoutException::class, $thrown);
+        self::assertSame(0, $connection->getTransactionNestingLevel());
+        self::assertSame([], $connection->fetchFirstColumn('SELECT id FROM items'));
+        $connection->transactional(static fn(Connection $connection) => $connection->executeStatement('INSERT INTO items VALUES (3)'));
+        self::assertSame([3], $connection->fetchFirstColumn('SELECT id FROM items'));
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testATransactionThatHasLostItsInnerOneByACancellationCannotCommit(string $kind): void
+    {
+        $connection = $this->connect($this->database($kind));
+        if (\method_exists($connection, 'setNestTransactionsWithSavepoints')) {
+            $connection->setNestTransactionsWithSavepoints(true);
+        }
+        $connection->executeStatement('CREATE TABLE items (id INT NOT NULL PRIMARY KEY)');
+
+        run(static function () use ($connection, $kind): void {
+            foreach (['a statement', 'the commit'] as $next) {
+                $connection->beginTransaction();
+                $connection->executeStatement('INSERT INTO items VALUES (1)');
+                try {
+                    timeout(0.1, static fn(): mixed => $connection->transactional(static fn(Connection $connection) => $connection->executeStatement(self::LONG[$kind])));
+                    self::fail('the statement was not cancelled');
+                } catch (TimeoutException) {
+                }
+                self::assertSame(1, $connection->getTransactionNestingLevel());
+                try {
+                    $next === 'the commit' ? $connection->commit() : $connection->executeStatement('INSERT INTO items VALUES (2)');
+                    self::fail("$next succeeded without what was before it");
+                } catch (\Doctrine\DBAL\Exception | DriverException $lost) {
+                    self::assertStringContainsString('rolled back', $lost->getMessage());
+                }
+                $connection->isTransactionActive() && $connection->rollBack();
+                self::assertSame([], $connection->fetchFirstColumn('SELECT id FROM items'), $next);
+            }
+        });
+    }
+
     /** @dataProvider servers */
     #[DataProvider('servers')]
     public function testATransactionThatCannotBeginIsAnExceptionOfTheDriver(string $kind): void
@@ -402,6 +490,30 @@ final class DriverTest extends TestCase
         self::assertSame(42, (int) $second->fetchOne('SELECT 42'));
         self::assertInstanceOf(Database::class, $first->getNativeConnection());
         self::assertSame($first->getNativeConnection(), $second->getNativeConnection(), 'connections with the same parameters share a pool');
+    }
+
+    public function testThePoolOfClosedConnectionsStaysOpenAndThoseOfManyParametersDoNot(): void
+    {
+        $connect = static fn(string $name): Connection => DriverManager::getConnection(
+            ['driver' => 'pdo_sqlite', 'path' => \sys_get_temp_dir() . "/weft-doctrine-$name.db", 'driverClass' => Driver::class],
+        );
+        $prefix = \bin2hex(\random_bytes(6));
+        $pools = [];
+        try {
+            for ($tenant = 0; $tenant < 30; $tenant++) {
+                $connection = $connect("$prefix-$tenant");
+                $pools[] = \WeakReference::create($connection->getNativeConnection());
+                self::assertSame(1, (int) $connection->fetchOne('SELECT 1'));
+                $connection->close();
+            }
+            $open = \array_keys(\array_filter($pools, static fn(\WeakReference $pool): bool => $pool->get() !== null));
+
+            self::assertSame(\range(14, 29), $open);
+            self::assertSame($pools[29]->get(), $connect("$prefix-29")->getNativeConnection());
+        } finally {
+            // A database that is being closed removes some itself.
+            \array_map(static fn(string $file): bool => @\unlink($file), \glob(\sys_get_temp_dir() . "/weft-doctrine-$prefix*") ?: []);
+        }
     }
 
     public function testAServerThatIsDownIsAConnectionException(): void

@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Laravel;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\Bus;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bridge\ServesExample;
 use Weft\Tests\Bridge\Symfony\Browser;
@@ -65,8 +66,22 @@ final class ApplicationTest extends TestCase
     {
         $this->sites[] = $site = Site::onPhp($this->directory(), ['WEFT_APPLICATION_MEMORY' => 'lots']);
 
-        $this->expectExceptionMessage('"application_memory" in config/weft.php is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M');
+        $this->expectExceptionMessage('"application_memory" in config/weft.php (WEFT_APPLICATION_MEMORY) is "lots": it must be a number of bytes, optionally with K, M or G, such as 256M');
         $site->artisan('weft:serve', '--worker', '--port=0');
+    }
+
+    public function testAnEmptyVariableOfTheEnvironmentIsOneThatIsNotSet(): void
+    {
+        $this->sites[] = $site = Site::onWeft($this->directory(), \array_fill_keys(['WEFT_POOL_SIZE', 'WEFT_APPLICATIONS', 'WEFT_APPLICATION_MEMORY', 'WEFT_PUBLIC', 'WEFT_DATABASE'], ''));
+
+        self::assertSame(200, (new Browser($site->address))->get('/')->status, $site->log());
+    }
+
+    public function testASizeOfThePoolsThatIsNoneIsNamedWithItsVariable(): void
+    {
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('"size" in "pool" of "database" in config/weft.php (WEFT_POOL_SIZE) is "many": it must be an integer of at least 1');
+        Site::onWeft($this->directory(), ['WEFT_POOL_SIZE' => 'many']);
     }
 
     /** @return array<string, \Closure(string, array<string, string>): Site> `scripts/setup test` installs PHP-FPM */
@@ -269,7 +284,7 @@ final class ApplicationTest extends TestCase
             self::assertSame($public === 'on' ? 200 : 404, (new Browser($site->address))->get('/there.txt')->status);
         }
         $this->expectException(\RuntimeException::class);
-        $this->expectExceptionMessage('"enabled" of "database" in config/weft.php is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
+        $this->expectExceptionMessage('"enabled" of "database" in config/weft.php (WEFT_DATABASE) is "perhaps": it must be true, false, 1, 0, yes, no, on or off');
         Site::onWeft($this->directory(), ['WEFT_DATABASE' => 'perhaps']);
     }
 
@@ -365,18 +380,80 @@ final class ApplicationTest extends TestCase
         self::assertSame([], \json_decode($site->artisan('queue:quotes'), true));
     }
 
-    /** A copy of the example with one job in its queue, which waits when it runs for the first time. */
-    private function siteWithAJob(string $job, string $listener, string $properties = ''): Site
+    /** @return iterable<string, array{string|null, string, int, string}> variable with the DSN of the bus, options of the job, how often it runs, why it fails */
+    public static function killers(): iterable
+    {
+        foreach (self::buses() as $bus => [$variable]) {
+            // The first time may be that of a job which has only waited in a worker that was stopped.
+            yield "$bus, tries of its own" => [$variable, 'public $tries = 2;', 3, 'App\Jobs\Waiting has been attempted too many times'];
+            yield "$bus, no end of tries" => [$variable, 'public $tries = 0;', 5, 'The job App\Jobs\Waiting was begun 5 times by workers that ended before it did'];
+        }
+    }
+
+    /** @dataProvider killers */
+    #[DataProvider('killers')]
+    public function testAJobThatKillsItsWorkersIsAmongTheFailedJobs(?string $variable, string $properties, int $runs, string $why): void
+    {
+        $queue = 'weft-laravel-' . \bin2hex(\random_bytes(6));
+        $bus = $variable === null ? null : (string) \getenv($variable);
+        $kill = 'file_put_contents(storage_path("runs"), "x", FILE_APPEND); posix_kill(getmypid(), SIGKILL);';
+        $site = $this->siteWithAJob('', '', $properties, $kill, ['WEFT_QUEUE' => $queue] + ($bus === null ? [] : ['WEFT_BUS' => $bus]));
+        try {
+            $failed = '';
+            Timing::until(static function () use ($site, &$failed): bool {
+                $worker = $site->startWorker('--stop-when-empty');
+                Timing::until(static fn(): bool => !\proc_get_status($worker)['running'], 'the worker ends');
+                $failed = $site->artisan('queue:failed');
+
+                return !\str_contains($failed, 'No failed jobs');
+            }, 'the job has failed');
+
+            self::assertMatchesRegularExpression('/App\\\\Jobs\\\\Waiting/', $failed);
+            $exception = (new \PDO("sqlite:{$this->directories[0]}/app.db"))->query('SELECT exception FROM failed_jobs')?->fetchColumn();
+            self::assertStringContainsString($why, (string) $exception);
+            self::assertSame($runs, \strlen((string) \file_get_contents("{$this->directories[0]}/runs")), $site->workerLog());
+            $jobs = Bus::connect($bus ?? "sqlite:{$this->directories[0]}/bus.db")->queue($queue);
+            self::assertSame([0, 0], [$jobs->depth(), $jobs->deadLetters()->count()]);
+        } finally {
+            if ($bus !== null) {
+                $transport = RabbitMq::connect($bus);
+                $transport->delete($queue);
+                $transport->close();
+            }
+        }
+    }
+
+    public function testAFailedJobThatIsStoredAlreadyIsAcknowledged(): void
+    {
+        $store = 'DB::table("failed_jobs")->insert(["uuid" => $this->job->uuid(), "connection" => "weft", "queue" => "default", "payload" => "{}", "exception" => "first", "failed_at" => now()]);';
+        $site = $this->siteWithAJob('', '', always: "$store throw new RuntimeException('again');");
+
+        $site->artisan('weft:work', '--tries=1', '--stop-when-empty');
+
+        $failed = (new \PDO("sqlite:{$this->directories[0]}/app.db"))->query('SELECT exception FROM failed_jobs')?->fetchAll(\PDO::FETCH_COLUMN);
+        self::assertSame(['first'], $failed);
+        $jobs = Bus::connect("sqlite:{$this->directories[0]}/bus.db")->queue('default');
+        self::assertSame([0, 0], [$jobs->depth(), $jobs->deadLetters()->count()]);
+    }
+
+    /**
+     * A copy of the example with one job in its queue, which waits when it runs for the first time.
+     *
+     * @param string $always what the job does each time
+     * @param array<string, string> $environment
+     */
+    private function siteWithAJob(string $job, string $listener, string $properties = '', string $always = '', array $environment = []): Site
     {
         $once = static fn(string $code): string => $code === '' ? '' : "if (!is_file(storage_path('busy'))) { touch(storage_path('busy')); $code }";
         $files = [
             'app/Jobs/Waiting.php' => "<?php namespace App\\Jobs; use Illuminate\\Support\\Facades\\DB; use Illuminate\\Bus\\Queueable; use Illuminate\\Contracts\\Queue\\ShouldQueue; use Illuminate\\Queue\\InteractsWithQueue; use RuntimeException; use Throwable; use Weft;
                 class Waiting implements ShouldQueue { use InteractsWithQueue; use Queueable; $properties
-                    function handle() { {$once($job)} DB::table('quotes')->insert(['text' => \"attempt {\$this->attempts()}\"]); }
+                    function handle() { $always {$once($job)} DB::table('quotes')->insert(['text' => \"attempt {\$this->attempts()}\"]); }
                 }",
             'routes/web.php' => "<?php use Illuminate\\Support\\Facades\\{Event, Queue, Route}; Route::get('/dispatch', static function () { Queue::push(new App\\Jobs\\Waiting()); return 'sent'; });
                 Event::listen(Illuminate\\Queue\\Events\\JobProcessing::class, static function () { {$once($listener)} });",
         ];
+        $environment === [] || $files['.env'] = \implode("\n", \array_map(static fn(string $name, string $value): string => "$name=\"$value\"", \array_keys($environment), $environment)) . "\n";
         $this->sites[] = $site = Site::ofCopy($this->directory(), $files, []);
         $answer = (new Browser($site->address))->get('/dispatch');
         self::assertSame('sent', $answer->body, $site->log());

@@ -32,7 +32,7 @@ final class Databases
             return Database::connect($dsn, $pool);
         }
 
-        return SharedDatabases::of(\serialize([self::class, $dsn, $pool]), static fn(): Database => Database::connect($dsn, $pool));
+        return SharedDatabases::keep(\serialize([self::class, $dsn, $pool]), static fn(): Database => Database::connect($dsn, $pool));
     }
 
     /** @param array<string, mixed> $params */

@@ -98,10 +98,10 @@ final class ServeCommand extends Command
         $logger = StreamLogger::fromEnvironment();
         try {
             $size = $this->option('applications') ?? Setting::given($config->get('weft.applications'));
-            $size = $size === null ? null : Setting::integer('--applications, or "applications" in config/weft.php,', $size, 1);
+            $size = $size === null ? null : Setting::integer('--applications, or "applications" in config/weft.php (WEFT_APPLICATIONS),', $size, 1);
             // Off, as under PHP-FPM: what a request has begun is finished although its client has gone.
-            $cancelOnDisconnect = Setting::boolean('"cancel_on_disconnect" in config/weft.php', Setting::given($config->get('weft.cancel_on_disconnect')) ?? false);
-            $servesFiles = Setting::boolean('"public" in config/weft.php', Setting::given($config->get('weft.public')) ?? true);
+            $cancelOnDisconnect = Setting::boolean('"cancel_on_disconnect" in config/weft.php (WEFT_CANCEL_ON_DISCONNECT)', Setting::given($config->get('weft.cancel_on_disconnect')) ?? false);
+            $servesFiles = Setting::boolean('"public" in config/weft.php (WEFT_PUBLIC)', Setting::given($config->get('weft.public')) ?? true);
             $applications = Applications::of($application, $size, $logger, onOctane: (bool) $this->option('octane'));
         } catch (UsageError $refused) {
             $logger->critical($refused->getMessage());
@@ -114,7 +114,7 @@ final class ServeCommand extends Command
         \restore_exception_handler();
         $public = $application->make('path.public');
         $app = new App($logger, (bool) $config->get('app.debug'));
-        $router = $app->http($this->listen((string) $config->get('weft.listen', '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect);
+        $router = $app->http($this->listen((string) (Setting::given($config->get('weft.listen')) ?? '127.0.0.1:8000')), new Limits(body: BodyLimits::ofPhp()), $cancelOnDisconnect);
         $router->fallback($servesFiles ? new PublicDirectory($public, $applications, isOptional: true) : $applications);
         try {
             $app->run();

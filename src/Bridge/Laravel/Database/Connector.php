@@ -32,6 +32,9 @@ final class Connector implements ConnectorInterface
         /** @var array<int, mixed> $attributes */
         $attributes = $config['options'] ?? [];
 
-        return new Pdo(Databases::of($config + ['pool' => $this->pool])->plainSession(), $attributes);
+        $database = Databases::of($config, $this->pool);
+        Databases::check($database);
+
+        return new Pdo($database->plainSession(), $attributes);
     }
 }

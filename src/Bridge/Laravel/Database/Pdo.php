@@ -6,14 +6,11 @@ namespace Weft\Bridge\Laravel\Database;
 
 use Weft\Bridge\Internal\Literal;
 use Weft\Pool\PoolException;
-use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\SqlException;
 use Weft\UsageError;
-
-use function Weft\shield;
 
 /**
  * A {@see \PDO} whose statements run on the connections of a {@see Database}, so that they wait without blocking the process. Eloquent,
@@ -30,8 +27,6 @@ final class Pdo extends \PDO
     /** @var array<int, mixed> */
     private array $attributes;
 
-    private bool $inTransaction = false;
-
     private ?int $lastId = null;
 
     /** @var array{string, int|null, string|null} of the last call */
@@ -41,10 +36,13 @@ final class Pdo extends \PDO
      * @internal made by {@see Connector}
      *
      * @param array<int, mixed> $attributes as those of PDO; the ones that this class does not know have no effect
+     *
+     * @throws UsageError for a value that code would rely on, and that this class does not have
      */
     public function __construct(private readonly PlainSession $session, array $attributes = [])
     {
         // Not that of the parent, which would connect.
+        \array_walk($attributes, static fn(mixed $value, int $attribute) => self::refuse($attribute, $value));
         $this->attributes = $attributes + [
             self::ATTR_ERRMODE => self::ERRMODE_EXCEPTION,
             self::ATTR_CASE => self::CASE_NATURAL,
@@ -74,13 +72,6 @@ final class Pdo extends \PDO
 
     public function exec(string $statement): int
     {
-        // From Laravel 12 on, with PHP 8.4, Laravel begins a transaction of SQLite so. Weft's are always IMMEDIATE.
-        if ($this->driver() === Driver::Sqlite && \preg_match('/^BEGIN (?:DEFERRED|IMMEDIATE|EXCLUSIVE) TRANSACTION$/i', $statement) === 1) {
-            $this->beginTransaction();
-
-            return 0;
-        }
-
         return $this->run($statement, null)[2];
     }
 
@@ -132,7 +123,7 @@ final class Pdo extends \PDO
 
     public function beginTransaction(): bool
     {
-        if ($this->inTransaction) {
+        if ($this->inTransaction()) {
             throw new DatabaseException('There is already an active transaction', 'HY000', null);
         }
         try {
@@ -141,13 +132,12 @@ final class Pdo extends \PDO
             throw $this->failed($failure);
         }
 
-        return $this->inTransaction = true;
+        return true;
     }
 
     public function commit(): bool
     {
         $this->refuseWithoutTransaction();
-        $this->inTransaction = false;
         try {
             $this->session->commit();
         } catch (SqlException | PoolException | UsageError $failure) {
@@ -160,10 +150,8 @@ final class Pdo extends \PDO
     public function rollBack(): bool
     {
         $this->refuseWithoutTransaction();
-        $this->inTransaction = false;
         try {
-            // A cancelled task must not leave the transaction open.
-            shield($this->session->rollBack(...));
+            $this->session->rollBack();
         } catch (SqlException | PoolException $failure) {
             throw $this->failed($failure);
         }
@@ -173,7 +161,7 @@ final class Pdo extends \PDO
 
     public function inTransaction(): bool
     {
-        return $this->inTransaction;
+        return $this->session->inTransaction();
     }
 
     public function getAttribute(int $attribute): mixed
@@ -190,8 +178,10 @@ final class Pdo extends \PDO
         };
     }
 
+    /** @throws UsageError for a value that code would rely on, and that this class does not have */
     public function setAttribute(int $attribute, mixed $value): bool
     {
+        self::refuse($attribute, $value);
         $this->attributes[$attribute] = $value;
 
         return true;
@@ -217,9 +207,19 @@ final class Pdo extends \PDO
     /** Undoes an open transaction and gives the connection back, with everything in its session: the next request must find nothing of it. */
     public function reset(): void
     {
-        $this->inTransaction = false;
         $this->lastId = null;
         $this->session->reset();
+    }
+
+    private static function refuse(int $attribute, mixed $value): void
+    {
+        $refused = match ($attribute) {
+            self::ATTR_ERRMODE => $value === self::ERRMODE_EXCEPTION ? null : 'ATTR_ERRMODE with another value than ERRMODE_EXCEPTION',
+            self::ATTR_ORACLE_NULLS => $value === self::NULL_NATURAL ? null : 'ATTR_ORACLE_NULLS with another value than NULL_NATURAL',
+            self::ATTR_STATEMENT_CLASS => 'ATTR_STATEMENT_CLASS',
+            default => null,
+        };
+        $refused === null || throw new UsageError("PDO's attribute $refused is not supported by Weft's connections");
     }
 
     private function version(): string
@@ -245,7 +245,7 @@ final class Pdo extends \PDO
     /** @throws DatabaseException */
     private function refuseWithoutTransaction(): void
     {
-        $this->inTransaction || throw new DatabaseException('There is no active transaction', 'HY000', null);
+        $this->inTransaction() || throw new DatabaseException('There is no active transaction', 'HY000', null);
     }
 
     private function failed(SqlException|PoolException|UsageError $failure): DatabaseException

@@ -29,19 +29,17 @@ final class Statement extends \PDOStatement
 
     private int $affected = 0;
 
-    private int $mode;
-
-    /** @var array<array-key, mixed> */
-    private array $modeArguments = [];
+    private FetchMode $mode;
 
     /**
      * @internal made by {@see Pdo::prepare()}
      *
      * @param array<int, mixed> $attributes
      */
-    public function __construct(private readonly Pdo $pdo, private readonly string $sql, private array $attributes)
+    public function __construct(private readonly Pdo $pdo, string $sql, private array $attributes)
     {
-        $this->mode = (int) ($attributes[\PDO::ATTR_DEFAULT_FETCH_MODE] ?? \PDO::FETCH_BOTH);
+        $this->queryString = $sql;
+        $this->mode = FetchMode::ofAttribute($attributes[\PDO::ATTR_DEFAULT_FETCH_MODE] ?? \PDO::FETCH_BOTH);
     }
 
     public function bindValue(string|int $param, mixed $value, int $type = \PDO::PARAM_STR): bool
@@ -95,7 +93,7 @@ final class Statement extends \PDOStatement
      */
     public function run(?array $values): void
     {
-        [$columns, $rows, $this->affected] = $this->pdo->run($this->sql, $values);
+        [$columns, $rows, $this->affected] = $this->pdo->run($this->queryString, $values);
         $this->columns = match ($this->attributes[\PDO::ATTR_CASE] ?? \PDO::CASE_NATURAL) {
             \PDO::CASE_LOWER => \array_map(\strtolower(...), $columns),
             \PDO::CASE_UPPER => \array_map(\strtoupper(...), $columns),
@@ -107,37 +105,18 @@ final class Statement extends \PDOStatement
 
     public function fetch(int $mode = \PDO::FETCH_DEFAULT, int $cursorOrientation = \PDO::FETCH_ORI_NEXT, int $cursorOffset = 0): mixed
     {
+        $mode = $mode === \PDO::FETCH_DEFAULT ? $this->mode : FetchMode::ofOne($mode, $this->mode);
         $row = $this->nextRow();
 
-        return $row === null ? false : $this->shape($row, $mode === \PDO::FETCH_DEFAULT ? $this->mode : $mode, $mode === \PDO::FETCH_DEFAULT ? $this->modeArguments : []);
+        return $row === null ? false : $mode->one($this->columns, $row);
     }
 
     /** @return array<array-key, mixed> */
     public function fetchAll(int $mode = \PDO::FETCH_DEFAULT, mixed ...$args): array
     {
-        if ($mode === \PDO::FETCH_DEFAULT) {
-            [$mode, $args] = [$this->mode, $this->modeArguments];
-        }
-        if ($mode === \PDO::FETCH_OBJ || $mode === \PDO::FETCH_ASSOC || $mode === \PDO::FETCH_NUM) {
-            return $this->allOf($mode);
-        }
-        $grouped = ($mode & (\PDO::FETCH_GROUP | \PDO::FETCH_UNIQUE)) !== 0;
-        $unique = ($mode & \PDO::FETCH_UNIQUE) === \PDO::FETCH_UNIQUE;
-        $plain = $mode & ~\PDO::FETCH_UNIQUE & ~\PDO::FETCH_GROUP;
-        $all = [];
-        while (($row = $this->nextRow()) !== null) {
-            if ($mode === \PDO::FETCH_KEY_PAIR) {
-                $all[self::key($row[0] ?? null)] = $row[1] ?? null;
-            } elseif (!$grouped) {
-                $all[] = $this->shape($row, $plain, $args);
-            } else {
-                $key = self::key(\array_shift($row));
-                $value = $this->shape($row, $plain, $args, 1);
-                $unique ? $all[$key] = $value : $all[$key][] = $value;
-            }
-        }
+        $mode = $mode === \PDO::FETCH_DEFAULT && $args === [] ? $this->mode : FetchMode::ofAll($mode, $args, $this->mode);
 
-        return $all;
+        return $mode->isPlain() ? $this->allOf($mode->kind) : $mode->all($this->columns, $this->rest());
     }
 
     public function fetchColumn(int $column = 0): mixed
@@ -158,21 +137,20 @@ final class Statement extends \PDOStatement
             return false;
         }
         /** @var object */
-        return $this->shape($row, \PDO::FETCH_CLASS, [$class ?? \stdClass::class, $constructorArgs]);
+        return FetchMode::ofStatement(\PDO::FETCH_CLASS, [$class ?? \stdClass::class, $constructorArgs])->one($this->columns, $row);
     }
 
     public function setFetchMode(int $mode, mixed ...$args): true
     {
-        $this->mode = $mode === \PDO::FETCH_DEFAULT ? \PDO::FETCH_BOTH : $mode;
-        $this->modeArguments = $args;
+        $this->mode = FetchMode::ofStatement($mode, $args);
 
         return true;
     }
 
     public function getIterator(): \Iterator
     {
-        while (($row = $this->nextRow()) !== null) {
-            yield $this->shape($row, $this->mode, $this->modeArguments);
+        foreach ($this->rest() as $row) {
+            yield $this->mode->one($this->columns, $row);
         }
     }
 
@@ -234,7 +212,7 @@ final class Statement extends \PDOStatement
 
     public function debugDumpParams(): ?bool
     {
-        echo 'SQL: [', \strlen($this->sql), '] ', $this->sql, "\nParams:  ", \count($this->bound) + \count($this->variables), "\n";
+        echo 'SQL: [', \strlen($this->queryString), '] ', $this->queryString, "\nParams:  ", \count($this->bound) + \count($this->variables), "\n";
 
         return null;
     }
@@ -256,6 +234,14 @@ final class Statement extends \PDOStatement
         return $row;
     }
 
+    /** @return \Generator<list<mixed>> the rows that are left */
+    private function rest(): \Generator
+    {
+        while (($row = $this->nextRow()) !== null) {
+            yield $row;
+        }
+    }
+
     /** @return list<mixed> the rows that are left; the modes that Laravel uses need no call for each */
     private function allOf(int $mode): array
     {
@@ -272,109 +258,6 @@ final class Statement extends \PDOStatement
         }
 
         return $all;
-    }
-
-    /**
-     * @param list<mixed> $row
-     * @param array<array-key, mixed> $arguments of the mode
-     * @param int $skipped columns before the first of the row
-     */
-    private function shape(array $row, int $mode, array $arguments, int $skipped = 0): mixed
-    {
-        $columns = $skipped === 0 ? $this->columns : \array_slice($this->columns, $skipped);
-
-        return match ($mode & 0xf) {
-            \PDO::FETCH_ASSOC => \array_combine($columns, $row),
-            \PDO::FETCH_NUM => $row,
-            \PDO::FETCH_LAZY, \PDO::FETCH_OBJ => (object) \array_combine($columns, $row),
-            \PDO::FETCH_COLUMN => $row[(int) ($arguments[0] ?? 0)] ?? null,
-            \PDO::FETCH_FUNC => ($arguments[0])(...$row),
-            \PDO::FETCH_CLASS => self::object($columns, $row, $mode, $arguments),
-            \PDO::FETCH_INTO => self::fill($arguments[0], $columns, $row),
-            \PDO::FETCH_BOUND => true,
-            \PDO::FETCH_NAMED => self::named($columns, $row),
-            \PDO::FETCH_KEY_PAIR => [$row[0] => $row[1] ?? null],
-            default => self::both($columns, $row),
-        };
-    }
-
-    /**
-     * @param list<string> $columns
-     * @param list<mixed> $row
-     * @param array<array-key, mixed> $arguments class and constructor arguments
-     */
-    private static function object(array $columns, array $row, int $mode, array $arguments): object
-    {
-        if (($mode & \PDO::FETCH_CLASSTYPE) !== 0) {
-            \array_shift($columns);
-            $arguments[0] = \array_shift($row);
-        }
-        $class = new \ReflectionClass(\class_exists((string) ($arguments[0] ?? '')) ? $arguments[0] : \stdClass::class);
-        /** @var array<array-key, mixed> $given */
-        $given = $arguments[1] ?? [];
-        if (($mode & \PDO::FETCH_PROPS_LATE) !== 0 || $class->getConstructor() === null) {
-            return self::fill($class->newInstanceArgs($given), $columns, $row);
-        }
-        // PDO sets the properties first.
-        $object = self::fill($class->newInstanceWithoutConstructor(), $columns, $row);
-        $class->getConstructor()->invokeArgs($object, $given);
-
-        return $object;
-    }
-
-    /**
-     * @param list<string> $columns
-     * @param list<mixed> $row
-     */
-    private static function fill(object $object, array $columns, array $row): object
-    {
-        // PDO sets private and protected properties too.
-        (function () use ($columns, $row): void {
-            foreach ($columns as $index => $column) {
-                $this->{$column} = $row[$index];
-            }
-        })->bindTo($object, (new \ReflectionObject($object))->isInternal() ? null : $object::class)();
-
-        return $object;
-    }
-
-    /**
-     * @param list<string> $columns
-     * @param list<mixed> $row
-     *
-     * @return array<int|string, mixed> in the order of PDO
-     */
-    private static function both(array $columns, array $row): array
-    {
-        $both = [];
-        foreach ($columns as $index => $column) {
-            $both[$column] = $row[$index];
-            $both[$index] = $row[$index];
-        }
-
-        return $both;
-    }
-
-    /**
-     * @param list<string> $columns
-     * @param list<mixed> $row
-     *
-     * @return array<string, mixed> columns with the same name are a list
-     */
-    private static function named(array $columns, array $row): array
-    {
-        $named = [];
-        foreach (\array_count_values($columns) as $column => $count) {
-            $values = \array_values(\array_intersect_key($row, \array_flip(\array_keys($columns, (string) $column, true))));
-            $named[$column] = $count === 1 ? $values[0] : $values;
-        }
-
-        return $named;
-    }
-
-    private static function key(mixed $value): int|string
-    {
-        return \is_int($value) ? $value : (string) $value;
     }
 
     /**

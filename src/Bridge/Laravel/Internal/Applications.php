@@ -46,11 +46,11 @@ final class Applications
         $pool = new ApplicationPool(
             static fn(): Served => $onOctane ? new OctaneInstance($base) : Instance::boot($base),
             $size,
-            Setting::seconds('"application_wait" in config/weft.php', Setting::given($config->get('weft.application_wait')) ?? 5.0),
+            Setting::seconds('"application_wait" in config/weft.php (WEFT_APPLICATION_WAIT)', Setting::given($config->get('weft.application_wait')) ?? 5.0),
             new Recycling(
-                Setting::integer('"application_requests" in config/weft.php', Setting::given($config->get('weft.application_requests')) ?? 0, 0),
-                Setting::seconds('"application_age" in config/weft.php', Setting::given($config->get('weft.application_age')) ?? 0.0),
-                Setting::bytes('"application_memory" in config/weft.php', Setting::given($config->get('weft.application_memory')) ?? 0),
+                Setting::integer('"application_requests" in config/weft.php (WEFT_APPLICATION_REQUESTS)', Setting::given($config->get('weft.application_requests')) ?? 0, 0),
+                Setting::seconds('"application_age" in config/weft.php (WEFT_APPLICATION_AGE)', Setting::given($config->get('weft.application_age')) ?? 0.0),
+                Setting::bytes('"application_memory" in config/weft.php (WEFT_APPLICATION_MEMORY)', Setting::given($config->get('weft.application_memory')) ?? 0),
             ),
             static fn(Served $instance) => $instance->reset(),
             static fn(Served $instance) => $instance->close(),

@@ -6,6 +6,8 @@ namespace Weft\Bridge\Laravel\Internal;
 
 use Weft\Bridge\Internal\SharedDatabases;
 use Weft\Bus\Bus;
+use Weft\Bus\BusOptions;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Transport;
 use Weft\Sql\Database;
@@ -32,7 +34,8 @@ final class Buses
     {
         [$transport, $database] = $this->connection();
 
-        return Bus::connect($transport, $database)->handlers(...$handlers);
+        // The handler of jobs has a limit of its own: Laravel's failed jobs are not dead letters.
+        return Bus::connect($transport, $database, new BusOptions(inbox: new InboxOptions(maxCrashes: \PHP_INT_MAX)))->handlers(...$handlers);
     }
 
     public function transport(): Transport

@@ -26,17 +26,22 @@ final class Databases
 {
     private const STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
 
-    /** @param array<string, mixed> $config of a connection */
-    public static function of(#[\SensitiveParameter] array $config): Database
+    /**
+     * @param array<string, mixed> $config of a connection
+     * @param array<string, mixed> $pool options of its pool, where it has none of its own
+     */
+    public static function of(#[\SensitiveParameter] array $config, array $pool = []): Database
     {
         [$driver, $dsn, $settings] = match ($config['driver'] ?? null) {
             'pgsql' => [Driver::Postgres, self::postgres($config), []],
             'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config) + self::logIn($config)), self::mysqlSettings($config)],
             'sqlite' => [Driver::Sqlite, self::sqlite($config), []],
-            'weft' => [null, (string) ($config['dsn'] ?? throw new UsageError('A connection with the driver "weft" needs a "dsn", such as postgres://user:password@localhost/app')), []],
+            'weft' => self::given($config),
             default => throw new UsageError(\sprintf('The driver of a connection is "%s": Weft knows pgsql, mysql, mariadb, sqlite and weft', (string) ($config['driver'] ?? ''))),
         };
-        $pool = Setting::pool(isset($config['name']) ? "\"pool\" of the connection \"{$config['name']}\"" : '"pool" of the connection', $config['pool'] ?? []);
+        $pool = isset($config['pool'])
+            ? Setting::pool(isset($config['name']) ? "\"pool\" of the connection \"{$config['name']}\"" : '"pool" of the connection', $config['pool'])
+            : Setting::pool('"pool" of "database" in config/weft.php', $pool, ['size' => 'WEFT_POOL_SIZE']);
         $hooks = $settings === [] ? new Hooks() : new Hooks(created: static function (Session $session) use ($settings): void {
             foreach ($settings as $statement) {
                 $session->execute($statement);
@@ -50,7 +55,25 @@ final class Databases
 
             return SharedDatabases::of(\serialize([self::class, $dsn, $settings, $pool]), static fn(): Database => self::open($config, $dsn, $pool, $hooks));
         } catch (SqlException | PoolException $failure) {
-            throw DatabaseException::of($failure, $driver ?? Driver::Sqlite);
+            throw DatabaseException::of($failure, $driver);
+        }
+    }
+
+    /**
+     * Fails where the server cannot be reached, as PDO does when it connects: Laravel tries the other hosts of a connection then. A pool that has
+     * connections costs no round trip.
+     *
+     * @throws DatabaseException
+     */
+    public static function check(Database $database): void
+    {
+        if ($database->driver() === Driver::Sqlite || $database->stats()['total'] !== 0) {
+            return;
+        }
+        try {
+            $database->execute('SELECT 1');
+        } catch (SqlException | PoolException $failure) {
+            throw DatabaseException::of($failure, $database->driver());
         }
     }
 
@@ -58,16 +81,91 @@ final class Databases
     private static function open(#[\SensitiveParameter] array $config, #[\SensitiveParameter] string $dsn, PoolOptions $pool, Hooks $hooks): Database
     {
         $database = Database::connect($dsn, $pool, $hooks);
-        if (($config['driver'] ?? null) === 'sqlite' && !(bool) ($config['foreign_key_constraints'] ?? false)) {
+        $isChecked = match ($config['driver'] ?? null) {
             // As in PDO's own SQLite; Weft's checks them.
+            'sqlite' => (bool) ($config['foreign_key_constraints'] ?? false),
+            default => (bool) ($config['foreign_key_constraints'] ?? true),
+        };
+        if (!$isChecked && $database->driver() === Driver::Sqlite) {
             $database->execute('PRAGMA foreign_keys = OFF');
         }
 
         return $database;
     }
 
+    /**
+     * By the DSN of the configuration.
+     *
+     * @param array<string, mixed> $config
+     *
+     * @return array{Driver, string, list<string>} kind, DSN, statements for each connection
+     */
+    private static function given(#[\SensitiveParameter] array $config): array
+    {
+        $dsn = (string) ($config['dsn'] ?? throw new UsageError('A connection with the driver "weft" needs a "dsn", such as postgres://user:password@localhost/app'));
+        isset($config['charset']) && self::utf8((string) $config['charset']);
+        if (\str_starts_with($dsn, 'sqlite:')) {
+            return [Driver::Sqlite, $dsn, []];
+        }
+        // The last one of an option counts.
+        $query = \array_filter(['host' => $config['host'] ?? null, 'port' => $config['port'] ?? null], static fn(mixed $value): bool => $value !== null && $value !== '');
+        if (\preg_match('/^(?:mysql|mariadb):/', $dsn) === 1) {
+            self::refuseTls($config);
+
+            return [Driver::Mysql, self::with($dsn, $query), self::mysqlSettings($config)];
+        }
+        $settings = self::postgresSettings($config);
+        if ($settings !== null) {
+            $query['options'] = (\preg_match('/[?&]options=([^&]*)/', $dsn, $given) === 1 ? \rawurldecode($given[1]) . ' ' : '') . $settings;
+        }
+
+        return [Driver::Postgres, self::with($dsn, $query), []];
+    }
+
+    /** @param array<string, mixed> $query */
+    private static function with(#[\SensitiveParameter] string $dsn, array $query): string
+    {
+        return $query === [] ? $dsn : $dsn . (\str_contains($dsn, '?') ? '&' : '?') . \http_build_query($query, encoding_type: \PHP_QUERY_RFC3986);
+    }
+
+    /**
+     * @param array<string, mixed> $config
+     *
+     * @throws UsageError
+     */
+    private static function refuseTls(#[\SensitiveParameter] array $config): void
+    {
+        /** @var array<int, mixed> $options */
+        $options = $config['options'] ?? [];
+        foreach (['SSL_CA', 'SSL_VERIFY_SERVER_CERT', 'SERVER_PUBLIC_KEY'] as $name) {
+            self::option($options, $name) === null || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$name: with the driver \"weft\" its \"dsn\" says that");
+        }
+    }
+
     /** @param array<string, mixed> $config */
     private static function postgres(#[\SensitiveParameter] array $config): string
+    {
+        foreach (['sslcert', 'sslkey'] as $unknown) {
+            isset($config[$unknown]) && throw new UsageError("The connection has \"$unknown\": client certificates are not supported");
+        }
+
+        return self::server('postgres', $config, \array_filter([
+            'sslmode' => self::sslMode((string) ($config['sslmode'] ?? '')),
+            'sslrootcert' => $config['sslrootcert'] ?? null,
+            'application_name' => $config['application_name'] ?? null,
+            'require_auth' => $config['require_auth'] ?? null,
+            'channel_binding' => $config['channel_binding'] ?? null,
+            'connect_timeout' => $config['connect_timeout'] ?? null,
+            'options' => self::postgresSettings($config),
+        ], static fn(mixed $value): bool => $value !== null && $value !== ''));
+    }
+
+    /**
+     * Settings of Laravel's connector, as options of the start: a session has them again when the pool has cleaned it.
+     *
+     * @param array<string, mixed> $config
+     */
+    private static function postgresSettings(#[\SensitiveParameter] array $config): ?string
     {
         $path = $config['search_path'] ?? $config['schema'] ?? null;
         $settings = [
@@ -81,19 +179,8 @@ final class Databases
             // The server splits at white space that has no backslash before it.
             $value === null || $options[] = "-c $name=" . \addcslashes((string) $value, " \t\\");
         }
-        foreach (['sslcert', 'sslkey'] as $unknown) {
-            isset($config[$unknown]) && throw new UsageError("The connection has \"$unknown\": client certificates are not supported");
-        }
 
-        return self::server('postgres', $config, \array_filter([
-            'sslmode' => self::sslMode((string) ($config['sslmode'] ?? '')),
-            'sslrootcert' => $config['sslrootcert'] ?? null,
-            'application_name' => $config['application_name'] ?? null,
-            'require_auth' => $config['require_auth'] ?? null,
-            'channel_binding' => $config['channel_binding'] ?? null,
-            'connect_timeout' => $config['connect_timeout'] ?? null,
-            'options' => $options === [] ? null : \implode(' ', $options),
-        ], static fn(mixed $value): bool => $value !== null && $value !== ''));
+        return $options === [] ? null : \implode(' ', $options);
     }
 
     private static function searchPath(mixed $path): string
@@ -166,6 +253,11 @@ final class Databases
      */
     private static function mysqlSettings(array $config): array
     {
+        /** @var array<int, mixed> $options */
+        $options = $config['options'] ?? [];
+        foreach (['SSL_KEY', 'SSL_CERT', 'SSL_CAPATH', 'SSL_CIPHER'] as $unknown) {
+            self::option($options, $unknown) === null || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$unknown, which Weft does not support");
+        }
         $settings = [];
         if (isset($config['isolation_level'])) {
             $settings[] = "SET SESSION TRANSACTION ISOLATION LEVEL {$config['isolation_level']}";
@@ -182,8 +274,6 @@ final class Databases
         } elseif (isset($config['strict'])) {
             $settings[] = "SET SESSION sql_mode = '" . ((bool) $config['strict'] ? self::STRICT : 'NO_ENGINE_SUBSTITUTION') . "'";
         }
-        /** @var array<int, mixed> $options */
-        $options = $config['options'] ?? [];
         $command = self::option($options, 'INIT_COMMAND');
 
         return $command === null ? $settings : [...$settings, (string) $command];

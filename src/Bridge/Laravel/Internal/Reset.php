@@ -183,9 +183,7 @@ final class Reset
     public static function disconnect(Application $application): void
     {
         foreach (self::connections($application) as $connection) {
-            foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
-                $pdo instanceof Pdo && $pdo->reset();
-            }
+            self::resetSessions($connection);
             $connection->disconnect();
         }
     }
@@ -200,13 +198,20 @@ final class Reset
     {
         // Not level by level: a session that has ended knows no savepoint.
         $connection->transactionLevel() > 0 && $connection->rollBack(0);
-        foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
-            $pdo instanceof Pdo && $pdo->reset();
-        }
+        self::resetSessions($connection);
         $connection->flushQueryLog();
         $connection->forgetRecordModificationState();
         foreach (['resetTotalQueryDuration', 'allowQueryDurationHandlersToRunAgain'] as $method) {
             \method_exists($connection, $method) && $connection->{$method}();
+        }
+    }
+
+    private static function resetSessions(Connection $connection): void
+    {
+        // Since Laravel 13 a connection may have one that passes by a pooler of the server.
+        foreach (['getRawPdo', 'getRawReadPdo', 'getRawDirectPdo'] as $method) {
+            $pdo = \method_exists($connection, $method) ? $connection->{$method}() : null;
+            $pdo instanceof Pdo && $pdo->reset();
         }
     }
 

@@ -7,10 +7,13 @@ namespace Weft\Bridge\Laravel\Queue;
 use Illuminate\Contracts\Debug\ExceptionHandler;
 use Illuminate\Foundation\Application;
 use Illuminate\Queue\Events\JobFailed;
+use Illuminate\Queue\Failed\FailedJobProviderInterface;
 use Illuminate\Queue\Worker;
 use Illuminate\Queue\WorkerOptions;
 use Weft\Bridge\Laravel\Internal\Served;
 use Weft\Bus\Context;
+use Weft\Bus\CrashedTooOftenException;
+use Weft\Bus\SendOptions;
 use Weft\Http\ApplicationPool;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\TimeoutException;
@@ -24,6 +27,12 @@ use function Weft\timeout;
  */
 abstract class Handler
 {
+    /** How often a job may end its worker, whatever its `tries` say: as {@see \Weft\Bus\InboxOptions::$maxCrashes} for other messages. */
+    private const MAX_REDELIVERIES = 5;
+
+    /** Seconds. */
+    private const COPY_DELAY = 1.0;
+
     /** @var \WeakMap<object, true> dispatchers of applications whose failed jobs are stored */
     private readonly \WeakMap $listening;
 
@@ -44,15 +53,31 @@ abstract class Handler
     protected function process(QueuedJob $message, Context $context): void
     {
         $applications = $this->applications ?? throw new \LogicException('This handler was made to declare its queue');
-        $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context): void {
+        if ($context->redelivered() && $context->redeliveries() === 0) {
+            // A bus without a database cannot count it, so a copy of the job does. It comes when this message is acknowledged for certain: otherwise a
+            // job that ends its worker at once would be there twice.
+            $context->send(new ($message::class)($message->payload, $message->attempts, $message->redeliveries + 1), new SendOptions(delay: self::COPY_DELAY));
+
+            return;
+        }
+        $redeliveries = \max($message->redeliveries, $context->redeliveries());
+        // The first time, the job may only have waited in a worker that was stopped: that is no attempt.
+        $message = new ($message::class)($message->payload, $message->attempts + \max(0, $redeliveries - 1));
+        $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context, $redeliveries): void {
             $isStopped = Scheduler::watchCancellation();
-            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context), isStopped: $isStopped));
+            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context), isStopped: $isStopped), $redeliveries);
         }));
     }
 
-    private function run(Application $application, WeftJob $job): void
+    private function run(Application $application, WeftJob $job, int $redeliveries): void
     {
         $this->storeFailures($application);
+        if ($redeliveries >= self::MAX_REDELIVERIES) {
+            $job->fail(new CrashedTooOftenException("The job {$job->resolveName()} was begun $redeliveries times by workers that ended before it did"));
+            $job->finish();
+
+            return;
+        }
         $options = $this->options ?? new WorkerOptions();
         /** @var Worker $worker */
         $worker = $application->make('queue.worker');
@@ -85,12 +110,27 @@ abstract class Handler
         $this->listening[$events] = true;
         $events->listen(JobFailed::class, static function (JobFailed $event): void {
             $job = $event->job;
+            $failer = $job->getContainer()->make('queue.failer');
             try {
-                $job->getContainer()->make('queue.failer')->log($event->connectionName, $job->getQueue(), $job->getRawBody(), $event->exception);
+                $failer->log($event->connectionName, $job->getQueue(), $job->getRawBody(), $event->exception);
             } catch (\Throwable $failure) {
+                if (self::isStored($failer, $job->uuid())) {
+                    // By a worker that has ended before it acknowledged the job.
+                    return;
+                }
                 $job instanceof WeftJob && $job->notStored($failure);
                 throw $failure;
             }
         });
+    }
+
+    private static function isStored(FailedJobProviderInterface $failer, ?string $uuid): bool
+    {
+        try {
+            return $uuid !== null && $failer->find($uuid) !== null;
+        } catch (\Throwable) {
+            // One that knows jobs by a number.
+            return false;
+        }
     }
 }

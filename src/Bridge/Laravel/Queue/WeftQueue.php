@@ -116,7 +116,8 @@ final class WeftQueue extends Queue implements ClearableQueue, QueueContract
                 continue;
             }
             if ($taken[1]->redelivered) {
-                // The process that had it has ended with it. Laravel counts an attempt when it begins, so that `tries` also ends a job that kills its worker.
+                // A worker had it and has ended, or has lost its connection. As Laravel's own drivers, it counts an attempt when a job is reserved, so
+                // that `tries` also ends a job that kills its worker.
                 $class = QueueType::message($name);
                 $popped->replace(new $class($message->payload, $message->attempts + 1), null);
                 continue;

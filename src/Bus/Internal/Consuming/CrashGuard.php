@@ -58,7 +58,7 @@ final class CrashGuard
     private function attempt(Delivery $delivery, Worker $worker, \Closure $handle): void
     {
         try {
-            $this->ask(fn(): int => $this->persistence->countRedelivery($delivery, $this->queue), $worker);
+            $delivery->redeliveries = $this->ask(fn(): int => $this->persistence->countRedelivery($delivery, $this->queue), $worker);
             $handle();
         } finally {
             // The worker is running in any case.
