@@ -566,7 +566,7 @@ final class EloquentTest extends TestCase
             self::assertSame(1, $connection->table('books')->count());
             self::assertSame('ok', $connection->selectOne('PRAGMA integrity_check')->integrity_check);
         } finally {
-            \array_map('unlink', (array) \glob("$file*"));
+            \array_map(static fn(string $name): bool => @\unlink($name), (array) \glob("$file*"));
         }
     }
 

@@ -39,7 +39,8 @@ final class EmptyDatabase
             return;
         }
         foreach (\glob("{$this->file()}*") ?: [] as $path) {
-            \is_dir($path) ? self::removeDirectory($path) : \unlink($path);
+            // One that is being closed removes some itself.
+            \is_dir($path) ? self::removeDirectory($path) : @\unlink($path);
         }
     }
 
@@ -50,7 +51,7 @@ final class EmptyDatabase
 
     private static function removeDirectory(string $directory): void
     {
-        \array_map('unlink', \glob("{$directory}/*") ?: []);
+        \array_map(static fn(string $file): bool => @\unlink($file), \glob("{$directory}/*") ?: []);
         \rmdir($directory);
     }
 

@@ -13,7 +13,6 @@ use Illuminate\Queue\WorkerOptions;
 use Weft\Bridge\Laravel\Internal\Served;
 use Weft\Bus\Context;
 use Weft\Bus\CrashedTooOftenException;
-use Weft\Bus\SendOptions;
 use Weft\Http\ApplicationPool;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\TimeoutException;
@@ -30,11 +29,10 @@ abstract class Handler
     /** How often a job may end its worker, whatever its `tries` say: as {@see \Weft\Bus\InboxOptions::$maxCrashes} for other messages. */
     private const MAX_REDELIVERIES = 5;
 
-    /** Seconds. */
-    private const COPY_DELAY = 1.0;
-
     /** @var \WeakMap<object, true> dispatchers of applications whose failed jobs are stored */
     private readonly \WeakMap $listening;
+
+    private ?CachedRedeliveries $redeliveries = null;
 
     /**
      * @internal made by the command
@@ -53,19 +51,19 @@ abstract class Handler
     protected function process(QueuedJob $message, Context $context): void
     {
         $applications = $this->applications ?? throw new \LogicException('This handler was made to declare its queue');
-        if ($context->redelivered() && $context->redeliveries() === 0) {
-            // A bus without a database cannot count it, so a copy of the job does. It comes when this message is acknowledged for certain: otherwise a
-            // job that ends its worker at once would be there twice.
-            $context->send(new ($message::class)($message->payload, $message->attempts, $message->redeliveries + 1), new SendOptions(delay: self::COPY_DELAY));
-
-            return;
-        }
-        $redeliveries = \max($message->redeliveries, $context->redeliveries());
-        // The first time, the job may only have waited in a worker that was stopped: that is no attempt.
-        $message = new ($message::class)($message->payload, $message->attempts + \max(0, $redeliveries - 1));
-        $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context, $redeliveries): void {
+        $applications->with(fn(Served $instance): mixed => $instance->run(function (Application $application) use ($message, $context): void {
             $isStopped = Scheduler::watchCancellation();
-            $this->run($application, new WeftJob($application, $this->connection, $this->queue, $message, new Handled($context), isStopped: $isStopped), $redeliveries);
+            $work = function (int $redeliveries) use ($application, $message, $context, $isStopped): void {
+                // The first time, the job may only have waited in a worker that was stopped: that is no attempt.
+                $counted = new ($message::class)($message->payload, $message->attempts + \max(0, $redeliveries - 1));
+                $this->run($application, new WeftJob($application, $this->connection, $this->queue, $counted, new Handled($context), isStopped: $isStopped), $redeliveries);
+            };
+            if ($context->redelivered() && $context->redeliveries() === 0) {
+                // The bus has no database to count them.
+                ($this->redeliveries ??= new CachedRedeliveries())->count($application, $context->messageId(), $work);
+            } else {
+                $work($context->redeliveries());
+            }
         }));
     }
 

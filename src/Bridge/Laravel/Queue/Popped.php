@@ -73,13 +73,7 @@ final class Popped implements Source
             throw MessageDecodingException::mismatch($class, '$.attempts', 'int from 0', \get_debug_type($attempts));
         }
 
-        $redeliveries = $fields['redeliveries'] ?? 0;
-        if (!\is_int($redeliveries) || $redeliveries < 0) {
-            throw MessageDecodingException::mismatch($class, '$.redeliveries', 'int from 0', \get_debug_type($redeliveries));
-        }
-
-        // As the workers of Weft count it: those of Laravel take only jobs that they begin.
-        return new $class($payload, $attempts + \max(0, $redeliveries - 1));
+        return new $class($payload, $attempts);
     }
 
     /** Moves the message to the dead letters, with the headers that the bus gives to those it cannot decode. */

@@ -10,9 +10,8 @@ abstract class QueuedJob
     /**
      * @param string $payload as Laravel's queues write it: JSON
      * @param int<0, max> $attempts how many times the job was tried before
-     * @param int<0, max> $redeliveries how often the job came again since then because its worker had ended
      */
-    final public function __construct(public readonly string $payload, public readonly int $attempts = 0, public readonly int $redeliveries = 0)
+    final public function __construct(public readonly string $payload, public readonly int $attempts = 0)
     {
     }
 }
