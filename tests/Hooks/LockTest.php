@@ -107,6 +107,7 @@ final class LockTest extends TestCase
             $counts = run(static fn(): array => all(\array_map(static fn(): \Closure => static fn(): int => (new Realm())->run(static function () use ($directory): int {
                 \ini_set('session.use_cookies', '0');
                 \ini_set('session.cache_limiter', '');
+                \ini_set('session.use_strict_mode', '0');
                 \session_save_path($directory);
                 \session_id('one');
                 \session_start();

@@ -67,8 +67,8 @@ final class LazyObjectTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function kinds(): iterable
     {
-        yield 'a ghost' => ['ghost'];
-        yield 'a proxy' => ['proxy'];
+        yield 'a ghost' => ['Ghost'];
+        yield 'a proxy' => ['Proxy'];
     }
 
     /** @param (\Closure(): Everything)|null $make */
@@ -77,9 +77,11 @@ final class LazyObjectTest extends TestCase
         $class = new \ReflectionClass(Everything::class);
         $make ??= static fn(): Everything => new Everything(int32: 7, string: 'seven');
 
-        return $kind === 'proxy' ? $class->newLazyProxy($make) : $class->newLazyGhost(static function (Everything $ghost) use ($make): void {
+        $initializer = $kind === 'Proxy' ? $make : static function (Everything $ghost) use ($make): void {
             $made = $make();
             $ghost->__construct(int32: $made->int32, string: $made->string);
-        });
+        };
+
+        return $class->{"newLazy$kind"}($initializer);
     }
 }

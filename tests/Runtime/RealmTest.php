@@ -137,6 +137,7 @@ final class RealmTest extends TestCase
         \mkdir($directory);
         try {
             $seen = self::inTwoRealms(<<<PHP
+                ini_set('session.use_strict_mode', '0');
                 ini_set('session.save_path', '$directory');
                 session_id("session\$n");
                 session_start();
@@ -178,6 +179,14 @@ final class RealmTest extends TestCase
             PHP);
 
         self::assertSame([[], []], [$one, $two]);
+    }
+
+    public function testErrorsAreReportedAfterARealmWhereNoSettingSaysWhich(): void
+    {
+        $program = Subprocess::run('run(static function (): void { (new Weft\Runtime\Realm())->run(static fn() => error_reporting(E_ERROR)); echo error_reporting() & E_WARNING; trigger_error("after", E_USER_WARNING); });');
+
+        self::assertSame((string) \E_WARNING, $program->output, $program->errors);
+        self::assertStringContainsString('Warning: after', $program->errors);
     }
 
     public function testStrtokGoesOnInTheTextOfItsRealm(): void

@@ -437,6 +437,13 @@ static ZEND_METHOD(Realm, enter)
 	EG(error_reporting) = realm->error_reporting;
 }
 
+/* Everything, where the setting has no value: that is no 0. */
+static int error_reporting_of_process(void)
+{
+	const char *set = zend_ini_string(ZEND_STRL("error_reporting"), 0);
+	return set == NULL || *set == '\0' ? E_ALL : (int) zend_ini_long(ZEND_STRL("error_reporting"), 0);
+}
+
 static ZEND_METHOD(Realm, leave)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -449,7 +456,7 @@ static ZEND_METHOD(Realm, leave)
 	fiber->realm = NULL;
 	realm->fibers--;
 	weft_realm_load(NULL);
-	EG(error_reporting) = (int) zend_ini_long(ZEND_STRL("error_reporting"), 0);
+	EG(error_reporting) = error_reporting_of_process();
 	OBJ_RELEASE(&realm->std);
 }
 

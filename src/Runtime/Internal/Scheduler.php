@@ -108,6 +108,10 @@ final class Scheduler
     public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught, array $hooks = [], bool $queueForHandles = false): mixed
     {
         $hooks = HookCheck::usable($hooks);
+        if (\PHP_VERSION_ID >= 80600 && \ini_get('error_reporting') === '') {
+            // Fibers of PHP 8.6 begin with this setting, and report nothing where it has no value.
+            \ini_set('error_reporting', (string) \error_reporting());
+        }
         $scheduler = new self($main, $maxFibers, $uncaught);
         // In a forked process this throws, and nothing would run what is started there.
         $outerHooks = Native\switchHooks(Hook::mask($hooks));
