@@ -33,7 +33,7 @@ fn hash_of_stubs() -> Result<u32, String> {
 }
 
 fn compile_c() -> Result<(), String> {
-    const DIRECTORIES: [&str; 4] = ["calls", "fibers", "hooks", "realms"];
+    const DIRECTORIES: [&str; 5] = ["calls", "fibers", "functions", "hooks", "realms"];
     for directory in DIRECTORIES {
         println!("cargo:rerun-if-changed={directory}");
     }
