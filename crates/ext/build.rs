@@ -37,7 +37,7 @@ fn hash_of_stubs() -> Result<u32, String> {
 }
 
 fn compile_c() -> Result<(), String> {
-    const DIRECTORIES: [&str; 4] = ["calls", "fibers", "hooks", "realms"];
+    const DIRECTORIES: [&str; 5] = ["calls", "fibers", "functions", "hooks", "realms"];
     println!("cargo:rerun-if-changed=php_versions.h");
     for directory in DIRECTORIES {
         println!("cargo:rerun-if-changed={directory}");

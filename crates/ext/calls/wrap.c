@@ -1,16 +1,6 @@
 /* Replaces the handlers of functions and methods by the wrappers. */
 #include "internal.h"
-
-static zend_result (*next_post_startup)(void);
-static zif_handler original_dl;
-
-static void wrap_all(void);
-
-static ZEND_NAMED_FUNCTION(call_dl)
-{
-	original_dl(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	wrap_all();
-}
+#include "functions/functions.h"
 
 /* The class of the objects that the functions of this kind take. */
 static zend_class_entry *class_with_handle(unsigned char kind)
@@ -135,25 +125,9 @@ static void wrap_all(void)
 		zend_string_release(ancestor);
 	} ZEND_HASH_FOREACH_END();
 	weft_soap_find();
-	function = zend_hash_str_find_ptr(CG(function_table), "dl", sizeof("dl") - 1);
-	if (function != NULL && function->internal_function.handler != call_dl) {
-		original_dl = function->internal_function.handler;
-		function->internal_function.handler = call_dl;
-	}
-}
-
-/* Every module has registered its functions; no code has been compiled yet. */
-static zend_result post_startup(void)
-{
-	if (next_post_startup != NULL && next_post_startup() != SUCCESS) {
-		return FAILURE;
-	}
-	wrap_all();
-	return SUCCESS;
 }
 
 void weft_wrap_startup(void)
 {
-	next_post_startup = zend_post_startup_cb;
-	zend_post_startup_cb = post_startup;
+	weft_when_functions_are_registered(wrap_all);
 }

@@ -5,6 +5,7 @@
  * ob_get_length() and ob_clean() are PHP's own: they reach the innermost buffer only, which has nothing but the output of this request.
  */
 #include "switch.h"
+#include "functions/functions.h"
 
 #include <main/php_output.h>
 
@@ -21,53 +22,55 @@ static int hidden_here(void)
 	return own > shared ? own : shared;
 }
 
-static struct {
-	const char *name;
-	/* What PHP says where there is no buffer; NULL: nothing. */
-	const char *notice;
-	zend_function *function;
-	zif_handler handler;
-} closing[] = {
-	{.name = "ob_end_clean", .notice = "Failed to delete buffer. No buffer to delete"},
-	{.name = "ob_end_flush", .notice = "Failed to delete and flush buffer. No buffer to delete or flush"},
-	{.name = "ob_get_clean"},
-	{.name = "ob_get_flush", .notice = "Failed to delete and flush buffer. No buffer to delete or flush"},
-};
-#define CLOSING (sizeof(closing) / sizeof(closing[0]))
-
-static ZEND_NAMED_FUNCTION(close_buffer)
+/* Whether the innermost buffer is one that the code in this fiber does not see. */
+static bool is_hidden_here(void)
 {
-	unsigned i = 0;
-	while (i < CLOSING - 1 && closing[i].function != EX(func)) {
-		i++;
-	}
 	int hidden = hidden_here();
-	if (hidden == 0 || php_output_get_level() > hidden) {
-		closing[i].handler(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	return UNEXPECTED(hidden != 0) && php_output_get_level() <= hidden;
+}
+
+/* `notice` is what PHP says where there is no buffer; NULL: nothing. */
+static zend_always_inline void close_buffer(zif_handler close, const char *notice, INTERNAL_FUNCTION_PARAMETERS)
+{
+	if (!is_hidden_here()) {
+		close(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
 	ZEND_PARSE_PARAMETERS_NONE();
-	if (closing[i].notice != NULL) {
-		php_error_docref("ref.outcontrol", E_NOTICE, "%s", closing[i].notice);
+	if (notice != NULL) {
+		php_error_docref("ref.outcontrol", E_NOTICE, "%s", notice);
 	}
 	RETURN_FALSE;
 }
 
-static ZEND_NAMED_FUNCTION(count_buffers)
+#define CLOSES_BUFFER(name, notice) \
+	static zif_handler original_##name; \
+	static ZEND_NAMED_FUNCTION(own_##name) \
+	{ \
+		close_buffer(original_##name, notice, INTERNAL_FUNCTION_PARAM_PASSTHRU); \
+	}
+
+CLOSES_BUFFER(ob_end_clean, "Failed to delete buffer. No buffer to delete")
+CLOSES_BUFFER(ob_end_flush, "Failed to delete and flush buffer. No buffer to delete or flush")
+CLOSES_BUFFER(ob_get_clean, NULL)
+CLOSES_BUFFER(ob_get_flush, "Failed to delete and flush buffer. No buffer to delete or flush")
+
+static zif_handler original_ob_get_level, original_ob_flush, original_ob_list_handlers, original_ob_get_status;
+
+static ZEND_NAMED_FUNCTION(own_ob_get_level)
 {
-	ZEND_PARSE_PARAMETERS_NONE();
-	int above = php_output_get_level() - hidden_here();
-	RETURN_LONG(above > 0 ? above : 0);
+	original_ob_get_level(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	int hidden = hidden_here();
+	if (UNEXPECTED(hidden != 0) && Z_TYPE_P(return_value) == IS_LONG) {
+		Z_LVAL_P(return_value) = MAX(Z_LVAL_P(return_value) - hidden, 0);
+	}
 }
 
-static zif_handler flush, list_handlers, get_status;
-
 /* Flushing a buffer of the server would move the output of the request to where nobody sends it. */
-static ZEND_NAMED_FUNCTION(flush_buffer)
+static ZEND_NAMED_FUNCTION(own_ob_flush)
 {
-	int hidden = hidden_here();
-	if (hidden == 0 || php_output_get_level() > hidden) {
-		flush(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (!is_hidden_here()) {
+		original_ob_flush(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
 	ZEND_PARSE_PARAMETERS_NONE();
@@ -101,18 +104,18 @@ static void drop_hidden(zval *list, int hidden)
 	ZVAL_COPY_VALUE(list, &rest);
 }
 
-static ZEND_NAMED_FUNCTION(list_buffers)
+static ZEND_NAMED_FUNCTION(own_ob_list_handlers)
 {
-	list_handlers(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	original_ob_list_handlers(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	int hidden = hidden_here();
 	if (hidden > 0 && Z_TYPE_P(return_value) == IS_ARRAY) {
 		drop_hidden(return_value, hidden);
 	}
 }
 
-static ZEND_NAMED_FUNCTION(buffer_status)
+static ZEND_NAMED_FUNCTION(own_ob_get_status)
 {
-	get_status(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	original_ob_get_status(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	int hidden = hidden_here();
 	if (hidden == 0 || Z_TYPE_P(return_value) != IS_ARRAY) {
 		return;
@@ -129,24 +132,6 @@ static ZEND_NAMED_FUNCTION(buffer_status)
 		zval_ptr_dtor(return_value);
 		RETURN_EMPTY_ARRAY();
 	}
-}
-
-static zend_function *internal(const char *name)
-{
-	zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
-	return function != NULL && function->type == ZEND_INTERNAL_FUNCTION ? function : NULL;
-}
-
-/* @return the handler that was there before, NULL where the function is disabled */
-static zif_handler replace(const char *name, zif_handler handler)
-{
-	zend_function *function = internal(name);
-	if (function == NULL) {
-		return NULL;
-	}
-	zif_handler before = function->internal_function.handler;
-	function->internal_function.handler = handler;
-	return before;
 }
 
 void weft_buffers_hide(bool is_hidden)
@@ -172,17 +157,16 @@ void weft_buffers_close(int level, bool are_flushed)
 void weft_buffers_share(int level)
 {
 	shared = level > 0 ? level : 0;
-	static bool are_replaced;
-	if (shared == 0 || are_replaced) {
-		return;
-	}
-	are_replaced = true;
-	for (unsigned i = 0; i < CLOSING; i++) {
-		closing[i].function = internal(closing[i].name);
-		closing[i].handler = replace(closing[i].name, close_buffer);
-	}
-	replace("ob_get_level", count_buffers);
-	flush = replace("ob_flush", flush_buffer);
-	list_handlers = replace("ob_list_handlers", list_buffers);
-	get_status = replace("ob_get_status", buffer_status);
+}
+
+void weft_buffers_replace_functions(void)
+{
+	weft_replace_function("ob_end_clean", own_ob_end_clean, &original_ob_end_clean);
+	weft_replace_function("ob_end_flush", own_ob_end_flush, &original_ob_end_flush);
+	weft_replace_function("ob_get_clean", own_ob_get_clean, &original_ob_get_clean);
+	weft_replace_function("ob_get_flush", own_ob_get_flush, &original_ob_get_flush);
+	weft_replace_function("ob_get_level", own_ob_get_level, &original_ob_get_level);
+	weft_replace_function("ob_flush", own_ob_flush, &original_ob_flush);
+	weft_replace_function("ob_list_handlers", own_ob_list_handlers, &original_ob_list_handlers);
+	weft_replace_function("ob_get_status", own_ob_get_status, &original_ob_get_status);
 }

@@ -7,9 +7,11 @@
  */
 #include "realm.h"
 #include "switch.h"
+#include "functions/functions.h"
 
 #include <main/php_output.h>
 #include <zend_exceptions.h>
+#include <zend_system_id.h>
 
 /* On the heap: after a fatal error the stacks of fibers are gone, and shutdown functions still call exit(). */
 typedef struct guard {
@@ -124,14 +126,24 @@ void weft_exit_request_shutdown(void)
 	latest = NULL;
 }
 
-#if PHP_VERSION_ID >= 80400
-static zif_handler php_exit;
+/*
+ * Before PHP 8.4 PHP compiles exit in another way where it has a handler. The cache of compiled files is shared with processes without Weft: they must not get
+ * what is compiled here, nor this process what they have compiled.
+ */
+void weft_exit_startup(void)
+{
+#if PHP_VERSION_ID < 80400
+	static const unsigned char instruction = ZEND_EXIT;
+	zend_add_system_entropy("weft", "exit", &instruction, sizeof(instruction));
+#endif
+}
 
-static ZEND_NAMED_FUNCTION(exit_function)
+#if PHP_VERSION_ID >= 80400
+static zend_always_inline void end_realm(zif_handler end_process, INTERNAL_FUNCTION_PARAMETERS)
 {
 	guard *reached = nearest_guard();
 	if (reached == NULL) {
-		php_exit(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		end_process(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
 	zend_string *text = NULL;
@@ -146,16 +158,22 @@ static ZEND_NAMED_FUNCTION(exit_function)
 	exit_to(reached);
 }
 
-void weft_exit_startup(void)
+static zif_handler original_exit, original_die;
+
+static ZEND_NAMED_FUNCTION(own_exit)
 {
-	static const char *const names[] = {"exit", "die"};
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		zend_function *function = zend_hash_str_find_ptr(CG(function_table), names[i], strlen(names[i]));
-		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION) {
-			php_exit = function->internal_function.handler;
-			function->internal_function.handler = exit_function;
-		}
-	}
+	end_realm(original_exit, INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static ZEND_NAMED_FUNCTION(own_die)
+{
+	end_realm(original_die, INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+void weft_exit_replace_functions(void)
+{
+	weft_replace_function("exit", own_exit, &original_exit);
+	weft_replace_function("die", own_die, &original_die);
 }
 #else
 /* Before PHP 8.4 exit is an instruction and not a function. */
@@ -194,9 +212,14 @@ static int exit_instruction(zend_execute_data *execute_data)
 	return ZEND_USER_OPCODE_CONTINUE;
 }
 
-void weft_exit_startup(void)
+/* Last of all modules, like the functions: debuggers, uopz and Swoole set handlers that end the process, and call none that was there before. */
+void weft_exit_replace_functions(void)
 {
-	outside_exit_handler = zend_get_user_opcode_handler(ZEND_EXIT);
-	zend_set_user_opcode_handler(ZEND_EXIT, exit_instruction);
+	static bool is_replaced;
+	if (!is_replaced) {
+		is_replaced = true;
+		outside_exit_handler = zend_get_user_opcode_handler(ZEND_EXIT);
+		zend_set_user_opcode_handler(ZEND_EXIT, exit_instruction);
+	}
 }
 #endif

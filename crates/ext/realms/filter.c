@@ -3,6 +3,7 @@
  * read that of the realm, and filter it by filter_var() and filter_var_array().
  */
 #include "switch.h"
+#include "functions/functions.h"
 
 #include <main/php_variables.h>
 
@@ -156,18 +157,9 @@ static ZEND_NAMED_FUNCTION(realm_filter_input_array)
 	call("filter_var_array", return_value, 3, arguments);
 }
 
-static void replace(const char *name, zif_handler handler, zif_handler *before)
+void weft_filter_replace_functions(void)
 {
-	zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
-	if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->internal_function.handler != handler) {
-		*before = function->internal_function.handler;
-		function->internal_function.handler = handler;
-	}
-}
-
-void weft_filter_replace(void)
-{
-	replace("filter_has_var", realm_filter_has_var, &filter_has_var);
-	replace("filter_input", realm_filter_input, &filter_input);
-	replace("filter_input_array", realm_filter_input_array, &filter_input_array);
+	weft_replace_function("filter_has_var", realm_filter_has_var, &filter_has_var);
+	weft_replace_function("filter_input", realm_filter_input, &filter_input);
+	weft_replace_function("filter_input_array", realm_filter_input_array, &filter_input_array);
 }

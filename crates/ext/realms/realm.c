@@ -1,6 +1,7 @@
 /* Weft\Native\Realm: makes realms, enters and leaves them, and gives them requests. */
 #include "realm.h"
 #include "switch.h"
+#include "functions/functions.h"
 
 #include <ext/standard/basic_functions.h>
 #include <main/php_streams.h>
@@ -33,38 +34,14 @@ static int header_handler(sapi_header_struct *header, sapi_header_op_enum operat
 	return outside_header_handler != NULL ? outside_header_handler(header, operation, headers) : SAPI_HEADER_ADD;
 }
 
-/*
- * Outside of realms nothing that a task does by these functions would reach a client, and a session would be that of all requests. Code that
- * runs before or beside the tasks, such as a bootstrap, is left alone.
- */
-static struct {
-	const char *name;
-	zend_function *function;
-	zif_handler handler;
-} response_functions[] = {
-	{.name = "header"}, {.name = "setcookie"}, {.name = "setrawcookie"}, {.name = "http_response_code"}, {.name = "session_start"}, {.name = "session_regenerate_id"},
-};
-#define RESPONSE_FUNCTIONS (sizeof(response_functions) / sizeof(response_functions[0]))
-
-static bool is_outside(void)
+static void keep_headers(void)
 {
-	return realms.refuses_headers && EG(active_fiber) != NULL && weft_realm_here() == NULL;
-}
-
-static ZEND_NAMED_FUNCTION(response_function)
-{
-	unsigned i = 0;
-	while (i < RESPONSE_FUNCTIONS - 1 && response_functions[i].function != EX(func)) {
-		i++;
+	static bool are_kept;
+	if (!are_kept) {
+		are_kept = true;
+		outside_header_handler = sapi_module.header_handler;
+		sapi_module.header_handler = header_handler;
 	}
-	/* Without an argument http_response_code() only reads. */
-	bool is_read = ZEND_NUM_ARGS() == 0 && strcmp(response_functions[i].name, "http_response_code") == 0;
-	if (!is_outside() || is_read) {
-		response_functions[i].handler(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-		return;
-	}
-	zend_throw_error(NULL, "%s() has no effect on a response outside of a realm: return header fields and status in the Response, or serve the application by "
-		"Weft\\Http\\RealmHandler or Weft\\Bridge\\Symfony\\SymfonyHandler, which give each request a realm", response_functions[i].name);
 }
 
 /* --- life of a realm ---------------------------------------------------------------------------------------------------------------- */
@@ -269,11 +246,8 @@ static zend_object *create_realm(zend_class_entry *class)
 	if (realms.idle_bodies.size == 0) {
 		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
 	}
-	if (realms.count++ == 0 && sapi_module.header_handler != header_handler) {
-		outside_header_handler = sapi_module.header_handler;
-		sapi_module.header_handler = header_handler;
-		weft_filter_replace();
-	}
+	realms.count++;
+	keep_headers();
 	return &realm->std;
 }
 
@@ -780,15 +754,6 @@ static ZEND_METHOD(Realm, refuseHeadersOutside)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	realms.refuses_headers = true;
-	for (unsigned i = 0; i < RESPONSE_FUNCTIONS; i++) {
-		const char *name = response_functions[i].name;
-		zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
-		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->internal_function.handler != response_function) {
-			response_functions[i].function = function;
-			response_functions[i].handler = function->internal_function.handler;
-			function->internal_function.handler = response_function;
-		}
-	}
 }
 
 /* The functions of the engine around it catch what a fatal error unwinds with, because a script that they end has nothing left to run. */
@@ -902,6 +867,14 @@ static const zend_function_entry realm_methods[] = {
 	ZEND_FE_END
 };
 
+static void replace_functions(void)
+{
+	weft_buffers_replace_functions();
+	weft_filter_replace_functions();
+	weft_response_replace_functions();
+	weft_exit_replace_functions();
+}
+
 bool weft_realms_startup(void)
 {
 	if (!weft_switch_startup()) {
@@ -918,6 +891,7 @@ bool weft_realms_startup(void)
 	realm_handlers.get_gc = realm_gc;
 	realm_handlers.clone_obj = NULL;
 	weft_exit_startup();
+	weft_when_functions_are_registered(replace_functions);
 	return true;
 }
 

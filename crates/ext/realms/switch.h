@@ -86,8 +86,6 @@ static inline zval *weft_save_handlers(php_ps_globals *session)
 {
 	return (zval *) &session->mod_user_names;
 }
-/* From now on filter_input() and its like read the input of the realm. */
-void weft_filter_replace(void);
 weft_mbstring weft_mbstring_state(void);
 void weft_put_mbstring(const weft_mbstring *state);
 
@@ -106,8 +104,17 @@ void weft_buffers_hide(bool is_hidden);
 /* Shows them again and closes those of this fiber above the level that ob_get_level() has returned. */
 void weft_buffers_close(int level, bool are_flushed);
 
+void weft_buffers_replace_functions(void);
+
+/* filter.c: filter_input() and its like read the input of the realm. */
+void weft_filter_replace_functions(void);
+
+/* response.c */
+void weft_response_replace_functions(void);
+
 /* exit.c */
 void weft_exit_startup(void);
+void weft_exit_replace_functions(void);
 bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache);
 void weft_exit_request_shutdown(void);
 
