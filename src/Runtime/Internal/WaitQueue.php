@@ -58,7 +58,8 @@ final class WaitQueue implements Wait
 
     public function wakeAll(mixed $value = null): void
     {
-        while ($this->wake($value)) {
+        while ($this->waiting !== []) {
+            $this->wake($value);
         }
     }
 

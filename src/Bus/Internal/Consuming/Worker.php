@@ -369,10 +369,13 @@ final class Worker
     /** The delivery is settled, or stays unsettled because the worker stops. */
     public function leave(Delivery $delivery): void
     {
-        $this->concurrency->release($delivery->tag);
+        $wasRunning = $this->concurrency->release($delivery->tag);
         $this->concurrency->breaker?->ended($delivery->tag);
         unset($this->tasks[$delivery->tag]);
-        $this->ended->notify();
+        // Otherwise release() has woken who waits for a place, and what is left is the end of the last delivery.
+        if ($wasRunning || $this->tasks === [] || $this->concurrency->breaker !== null) {
+            $this->ended->notify();
+        }
     }
 
     private function finish(): void

@@ -199,7 +199,7 @@ final class Properties
     /** A property is UTF-8, but a header of a foreign sender may have any bytes: those beyond ASCII become octal escapes then. */
     private static function utf8(string $bytes): string
     {
-        return \preg_match('//u', $bytes) === 1 ? $bytes : \addcslashes($bytes, "\x80..\xff");
+        return \mb_check_encoding($bytes, 'UTF-8') ? $bytes : \addcslashes($bytes, "\x80..\xff");
     }
 
     /** Values that other programs may send. */

@@ -129,9 +129,10 @@ final class EnvelopeFactory
     /** @return array<string, string> */
     private static function caused(Context $cause): array
     {
-        $headers = [Header::CORRELATION_ID => $cause->correlationId()];
-        if ($cause->messageId() !== $cause->correlationId()) {
-            $headers[Header::CAUSATION_ID] = $cause->messageId();
+        [$id, $conversation] = [$cause->messageId(), $cause->correlationId()];
+        $headers = [Header::CORRELATION_ID => $conversation];
+        if ($id !== $conversation) {
+            $headers[Header::CAUSATION_ID] = $id;
         }
         if ($cause->header(Header::TRACEPARENT) !== null) {
             $headers += $cause->trace()->headers();
