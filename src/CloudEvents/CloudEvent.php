@@ -44,9 +44,10 @@ final class CloudEvent
 
     /**
      * The JSON of the data of events that were read, which {@see body()} writes unchanged: PHP's arrays and numbers do not tell `{}` from `[]`
-     * and have no integers beyond 64 bits. Stored beside the event, so that equal events are equal.
+     * and have no integers beyond 64 bits. Stored beside the event, so that equal events are equal; a closure until it is first needed, because
+     * most events are only read.
      *
-     * @var \WeakMap<self, \Closure(): ?string>|null
+     * @var \WeakMap<self, string|(\Closure(): ?string)>|null
      */
     private static ?\WeakMap $received = null;
 
@@ -191,8 +192,15 @@ final class CloudEvent
     private function json(): string
     {
         $received = self::$received[$this] ?? null;
+        if (\is_string($received)) {
+            return $received;
+        }
+        $json = ($received === null ? null : $received()) ?? $this->encode(self::value($this->data));
+        if ($received !== null) {
+            self::$received[$this] = $json;
+        }
 
-        return ($received === null ? null : $received()) ?? $this->encode(self::value($this->data));
+        return $json;
     }
 
     /** @return array<string, string|int|bool> */

@@ -315,7 +315,7 @@ class InboxOutboxTest extends BusTestCase
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());
             $bus->queue(self::QUEUE)->declare();
-            $database->execute("INSERT INTO weft_outbox VALUES ('0', ?, 1, '{}', '{}')", [ForgetCustomer::class]);
+            $database->execute("INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES ('0', ?, 1, '{}', '{}')", [ForgetCustomer::class]);
             self::leave($database, '1', messageId());
 
             self::assertSame(1, $bus->admin()->flushOutbox());
@@ -445,7 +445,7 @@ class InboxOutboxTest extends BusTestCase
     /** An event in the outbox whose worker is gone. */
     private static function leave(Database|Transaction $connection, string $customer, string $id): void
     {
-        $connection->execute('INSERT INTO weft_outbox VALUES (?, ?, 0, ?, ?)', [$id, CustomerStored::class, \json_encode([Header::MESSAGE_ID => $id]), "{\"id\":\"{$customer}\"}"]);
+        $connection->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, 0, ?, ?)', [$id, CustomerStored::class, \json_encode([Header::MESSAGE_ID => $id]), "{\"id\":\"{$customer}\"}"]);
     }
 
     private static function inserting(?\Closure $then = null, ?\Closure $send = null): object

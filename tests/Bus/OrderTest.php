@@ -34,6 +34,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
@@ -46,6 +47,7 @@ use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\Cli\Weft;
 use Weft\Tests\RecordingLogger;
 
+use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
@@ -202,6 +204,56 @@ final class OrderTest extends BusTestCase
             }
 
             self::assertSame([['id 0', 'id 1'], ['id 2'], ['id 3'], ['id 4', 'id 5']], $batches);
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
+    #[DataProvider('places')]
+    public function testAMessageIsAddedToABlockedKeyInOneStatement(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [, $database] = $this->place($place);
+            (new Migrator($database))->ensure(Tables::component());
+            $keys = new BlockedKeys($database);
+            $keys->block(self::QUEUE, 'a', 'id');
+            $delivery = static fn(int $number, string $body = 'body'): Delivery => new Delivery($number, 'deposit', $body, [Header::MESSAGE_ID => "id {$number}"], false);
+            // SQLite has no pool that counts.
+            $statements = static fn(): int => (int) ($database->stats()['borrowed'] ?? 0);
+            $before = $statements();
+            self::assertTrue($keys->add(self::QUEUE, 'a', $delivery(1)));
+            self::assertSame($database->driver() === Driver::Sqlite ? 0 : 1, $statements() - $before);
+
+            self::assertFalse($keys->add(self::QUEUE, 'b', $delivery(2)), 'it is not blocked');
+            self::assertTrue($keys->add(self::QUEUE, 'a', $delivery(1)), 'it waits already');
+            self::assertSame(1, $keys->waitingIn(self::QUEUE));
+            try {
+                $keys->add(self::QUEUE, 'a', $delivery(1, 'other'));
+                self::fail('Another message has the same id');
+            } catch (DuplicateMessageIdException) {
+            }
+            $keys->forgetQueue(self::QUEUE);
+            self::assertFalse($keys->add(self::QUEUE, 'a', $delivery(3)));
+            self::assertSame(0, $keys->waitingIn(self::QUEUE));
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
+    #[DataProvider('places')]
+    public function testAMessageThatIsAddedWhileItsQueueIsDeletedDoesNotStay(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [, $database] = $this->place($place);
+            (new Migrator($database))->ensure(Tables::component());
+            $keys = new BlockedKeys($database);
+            for ($round = 0; $round < 20; $round++) {
+                $keys->block(self::QUEUE, 'a', 'id');
+                $add = static fn(int $number): \Closure => static fn(): bool => $keys->add(self::QUEUE, 'a', new Delivery($number, 'deposit', 'body', [Header::MESSAGE_ID => "id {$number}"], false));
+                all([$add(1), $add(2), static fn() => $keys->forgetQueue(self::QUEUE), $add(3), $add(4)]);
+
+                self::assertSame(0, $keys->waitingIn(self::QUEUE));
+            }
             $database->close();
         });
     }

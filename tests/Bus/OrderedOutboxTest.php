@@ -10,12 +10,17 @@ use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
+use Weft\Bus\Header;
 use Weft\Bus\InboxOptions;
+use Weft\Bus\Internal\Persistence\InboxBatch;
+use Weft\Bus\Internal\Persistence\OutboxRelay;
+use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\MariaDb;
@@ -131,7 +136,7 @@ final class OrderedOutboxTest extends BusTestCase
             // It is in front of them and recorded nowhere, so it is handled again when it returns.
             $late = null;
             $bus = $this->bus(self::storing(function () use (&$late): void {
-                $late === null || $this->database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)', [$late['id'], $late['type'], $late['must_route'], $late['headers'], new Bytes($late['body'])]);
+                $late === null || $this->database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body, cause) VALUES (?, ?, ?, ?, ?, ?)', [$late['id'], $late['type'], $late['must_route'], $late['headers'], new Bytes($late['body']), $late['cause']]);
             }));
             $this->failures = 1;
             $this->whenItFails($bus->stop(...));
@@ -146,6 +151,40 @@ final class OrderedOutboxTest extends BusTestCase
 
             self::assertSame([1, 2, 3], $this->published);
             $this->database->close();
+        });
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testWhatAMessageHasSentIsFoundByAnIndexHoweverLongTheOutboxIs(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = match ($kind) {
+                'postgres' => Database::connect($this->databaseDsn()),
+                'mariadb' => $this->mariaDb(),
+                default => Database::connect($this->dsn()),
+            };
+            (new Migrator($database))->ensure(Tables::component());
+            $message = static fn(int $number): Outgoing => new Outgoing('event', "{$number}", [
+                Header::MESSAGE_ID => "id {$number}",
+                Header::CORRELATION_ID => 'cause ' . \intdiv($number, 2),
+            ] + ($number % 100 === 99 ? [] : [Header::ORDER_KEY => 'key']));
+            $entry = new InboxBatch($database, 1);
+            $database->transaction(static fn(Transaction $transaction) => $entry->send($transaction, \array_map($message, \range(0, 1999))));
+            $kind === 'mariadb' ? $database->execute('ANALYZE TABLE weft_outbox')->rows() : $database->execute('ANALYZE');
+            $plan = $database->execute(($kind === 'sqlite' ? 'EXPLAIN QUERY PLAN ' : 'EXPLAIN ') . 'SELECT count(*) FROM weft_outbox WHERE id <= ? AND cause = ?', ['id 9', 'cause 7'])->rows();
+            self::assertStringContainsString('weft_outbox_cause', (string) \json_encode($plan));
+
+            $spy = new SpyTransport(new Memory());
+            $published = [];
+            $spy->before = static function (string $what, array $messages) use (&$published): void {
+                $published = [...$published, ...\array_map(static fn(Outgoing $message): string => $message->body, $messages)];
+            };
+            (new OutboxRelay($database, $spy, new RecordingLogger(), 120.0))->settleOrder('cause 49');
+
+            self::assertSame(['98'], $published, 'not 99, which has no key');
+            self::assertSame(1999, $database->execute('SELECT count(*) FROM weft_outbox')->value());
+            $database->close();
         });
     }
 

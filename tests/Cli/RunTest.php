@@ -636,6 +636,23 @@ final class RunTest extends TestCase
         self::assertStringContainsString('exit code 0', $run->wait('ended')['message']);
     }
 
+    public function testALimitBelowTheMemoryOfAWorkerThatIsReadyIsNamedAndRecyclesLessAndLessOften(): void
+    {
+        $app = new Application('$needed = str_repeat("x", 100 << 20); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--max-memory=90M']);
+        $delays = $times = [];
+        for ($i = 0; $i < 6; $i++) {
+            $warned = $run->wait('raise it above what the application needs');
+            self::assertSame(['warning', 90 << 20], [$warned['level'], $warned['limit']]);
+            self::assertMatchesRegularExpression('/ has \d{9} bytes of memory [\d.]+ s after it was ready, and --max-memory is 94371840: raise it/', $warned['message']);
+            $delays[] = $warned['not_again_within'];
+            $times[] = (float) (new \DateTimeImmutable($warned['time']))->format('U.u');
+        }
+
+        self::assertEqualsWithDelta([0.1, 0.2, 0.4, 0.8, 1.6, 3.2], $delays, 0.4);
+        self::assertGreaterThan(1.4, $times[5] - $times[4]);
+    }
+
     public function testAWorkerIsRecycledWhenItIsOld(): void
     {
         $app = Application::idle();

@@ -50,6 +50,20 @@ final class CloudEventTest extends TestCase
         self::assertEquals($event, $read);
     }
 
+    public function testTheDataOfAnEventThatWasReadIsSearchedOnce(): void
+    {
+        $data = '{"a":"' . \str_repeat('x', 4 << 20) . '"}';
+        $event = CloudEvent::fromHttp(['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/a","type":"b","data":' . $data . '}');
+        $first = $event->body();
+        self::assertSame(\md5($data), \md5($first));
+
+        $before = \memory_get_usage();
+        $second = $event->body();
+
+        self::assertLessThan(1 << 20, \memory_get_usage() - $before, 'both are one string');
+        self::assertSame(\md5($data), \md5($second));
+    }
+
     /** @return iterable<string, array{CloudEvent, ContentMode}> */
     public static function events(): iterable
     {

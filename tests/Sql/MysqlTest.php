@@ -45,6 +45,13 @@ class MysqlTest extends ServerConformance
         return "SELECT count(*) FROM information_schema.processlist WHERE id = {$session} AND info LIKE '%SLEEP%'";
     }
 
+    protected function prepared(Database $db): int
+    {
+        $counts = \array_column($db->execute("SHOW SESSION STATUS LIKE 'Com_stmt_%'")->rows(), 'Value', 'Variable_name');
+
+        return (int) $counts['Com_stmt_prepare'] - (int) $counts['Com_stmt_close'];
+    }
+
     protected function alive(int $session): string
     {
         return "SELECT count(*) FROM information_schema.processlist WHERE id = {$session}";

@@ -64,6 +64,11 @@ class PostgresTest extends ServerConformance
         return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session} AND query LIKE '%pg_sleep%' AND state = 'active'";
     }
 
+    protected function prepared(Database $db): int
+    {
+        return $db->execute('SELECT count(*) FROM pg_prepared_statements')->value();
+    }
+
     protected function alive(int $session): string
     {
         return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session}";

@@ -98,6 +98,57 @@ abstract class ServerConformance extends SqlConformance
         $db->close();
     }
 
+    public function testAnAnswerThatIsLeftHalfReadIsDrainedBeforeItsConnectionServesTheNext(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1, timeouts: new Timeouts(borrow: 60.0, return: 60.0)));
+        $session = $db->execute(static::SESSION)->value();
+        $long = "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 150) SELECT a.n, REPEAT('x', 1000) AS x FROM s a, s b";
+
+        run(static function () use ($db, $session, $long): void {
+            $left = 0;
+            for ($round = 0; $round < 24; $round++) {
+                // A statement without parameters is sent as text on MySQL.
+                $isPrepared = $round % 2 === 1;
+                try {
+                    $rows = timeout(0.001 * ($round + 1), static fn (): array => $db->execute($long . ($isPrepared ? ' WHERE a.n > ?' : ''), $isPrepared ? [0] : [])->rows());
+                    self::assertCount(150 * 150, $rows);
+                } catch (TimeoutException) {
+                    $left++;
+                }
+                self::assertSame(static::class . " {$round}", $db->execute('SELECT ?', [static::class . " {$round}"])->value());
+                self::assertSame($session, $db->execute(static::SESSION)->value(), "round {$round}: it is the same connection");
+            }
+            self::assertGreaterThan(0, $left);
+        });
+        self::assertSame([1, 0], [$db->stats()['created'], $db->stats()['broken']]);
+        $db->close();
+        self::eventually(fn (): bool => self::admin()->execute($this->alive($session))->value() === 0, 'the end of the session');
+    }
+
+    public function testStatementsAreClosedThatAreEvictedBeforeOneWithInvalidParameters(): void
+    {
+        $db = Database::connect($this->dsn() . (\str_contains($this->dsn(), '?') ? '&' : '?') . 'statement_cache=2', new PoolOptions(size: 1));
+        $invalid = static function (Database|Transaction $on, int $number): void {
+            // It is prepared, and what it is given is refused before it is sent.
+            self::thrown(SqlException::class, static function () use ($on, $number): void {
+                $on->execute("SELECT ? + {$number}", [])->rows();
+            });
+        };
+        for ($number = 0; $number < 10; $number++) {
+            self::assertSame("TEXT {$number}", $db->execute("SELECT CONCAT(UPPER(?), ' {$number}')", ['text'])->value());
+            $invalid($db, $number);
+            self::assertSame($number, $db->transaction(static function (Transaction $transaction) use ($number): mixed {
+                return $transaction->execute("SELECT CAST(? AS DECIMAL(9)) + 0 * {$number} AS n", [(string) $number])->value() == $number ? $number : null;
+            }));
+        }
+
+        self::assertLessThanOrEqual(5, $this->prepared($db));
+        $db->close();
+    }
+
+    /** How many statements the session has prepared and not closed. */
+    abstract protected function prepared(Database $db): int;
+
     public function testASessionKilledUnderAStatementIsALostConnectionAndTheNextStatementWorks(): void
     {
         run(function (): void {

@@ -16,6 +16,8 @@ final class Process
 
     public State $state = State::Starting;
     public ?float $readyAt = null;
+    /** When it was first seen at the limit of memory. */
+    public ?float $outgrownAt = null;
     /** Units of work that the worker has reported. */
     public int $done = 0;
     /** @var list<string> the health checks that fail */

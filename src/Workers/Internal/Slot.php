@@ -29,6 +29,10 @@ final class Slot
     private int $failedSuccessors = 0;
     /** Earliest time of the next successor, except in a requested reload. */
     public float $replaceAt = 0.0;
+    /** Processes in a row that had reached the limit of memory when they were hardly ready. */
+    private int $outgrown = 0;
+    /** Earliest time at which memory is a reason to recycle. */
+    public float $recycleAt = 0.0;
 
     public function __construct(public readonly int $index)
     {
@@ -54,6 +58,30 @@ final class Slot
         $this->replaceAt = $now + $delay;
 
         return $delay;
+    }
+
+    /**
+     * Records that the limit of memory recycles the process.
+     *
+     * @return float|null seconds until it may recycle the next one; null if the process had worked for long enough before it reached the limit
+     */
+    public function outgrown(Process $process, float $now): ?float
+    {
+        if ((float) $process->outgrownAt - (float) $process->readyAt >= self::STABLE_AFTER) {
+            $this->resetRecycling();
+
+            return null;
+        }
+        $delay = self::delay(++$this->outgrown + 1);
+        $this->recycleAt = $now + $delay;
+
+        return $delay;
+    }
+
+    public function resetRecycling(): void
+    {
+        $this->outgrown = 0;
+        $this->recycleAt = 0.0;
     }
 
     /** Called when a process is ready, and when there is new code. */

@@ -143,6 +143,7 @@ final class WorkerGroup
             $slot->failures = 0;
             $slot->startAt = $now;
             $slot->resetBackOff();
+            $slot->resetRecycling();
             if ($slot->next !== null) {
                 $this->drain($slot->next, 'superseded by another reload', $now);
                 $slot->next = null;
@@ -280,11 +281,32 @@ final class WorkerGroup
             }
             $memory = $process->memory();
             WorkerMetrics::memory($slot->index, $memory);
+            if ($this->options->maxMemory !== null && $memory >= $this->options->maxMemory) {
+                $process->outgrownAt ??= $now;
+            }
             $reason = $this->limitReached($process, $memory, $now);
             if ($reason !== null && $now >= $slot->replaceAt && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
                 $this->log->info(Process::NAME . ' is recycled: {reason}', $process->context() + ['reason' => $reason]);
+                $process->outgrownAt === null || $this->limitMemoryRecycling($process, $memory, $now);
                 $this->replace($slot, "recycled: $reason", $now);
             }
+        }
+    }
+
+    /** A successor needs as much as a worker that has reached the limit at its start, and each one costs a start of the application. */
+    private function limitMemoryRecycling(Process $process, int $memory, float $now): void
+    {
+        $delay = $process->slot->outgrown($process, $now);
+        if ($delay !== null) {
+            $this->log->warning(
+                Process::NAME . ' has {memory} bytes of memory {seconds} s after it was ready, and --max-memory is {limit}: raise it above what the application needs; not recycled for memory again within {not_again_within} s',
+                $process->context() + [
+                    'memory' => $memory,
+                    'seconds' => \round($now - (float) $process->readyAt, 1),
+                    'limit' => (int) $this->options->maxMemory,
+                    'not_again_within' => \round($delay, 2),
+                ],
+            );
         }
     }
 
@@ -473,7 +495,7 @@ final class WorkerGroup
 
         return match (true) {
             $requests !== null && $process->done >= $requests => "$process->done requests done, --max-requests is $options->maxRequests",
-            $options->maxMemory !== null && $memory >= $options->maxMemory => "$memory bytes of memory, --max-memory is $options->maxMemory",
+            $options->maxMemory !== null && $memory >= $options->maxMemory && $now >= $process->slot->recycleAt => "$memory bytes of memory, --max-memory is $options->maxMemory",
             $process->maxAge !== null && $now - $process->startedAt >= $process->maxAge => \sprintf('%.1f s old, --max-age is %s', $now - $process->startedAt, $options->maxAge),
             default => null,
         };

@@ -98,7 +98,7 @@ trait OldDatabase
                 foreach ($row as $column => $value) {
                     $new[$columns[$column] ?? $column] ??= $value;
                 }
-                unset($new['ctid']);
+                unset($new['ctid'], $new['cause']);
                 \ksort($new);
                 $rows[$table][] = $new;
             }

@@ -1,13 +1,13 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::{PeerListener, Stream};
 use crate::workers;
@@ -116,6 +116,30 @@ pub(crate) fn open_spread(address: &Address, count: usize) -> Result<Vec<Listene
         }),
         _ => Ok(vec![open(address, false)?]),
     }
+}
+
+/// Binds `count` sockets of a TCP address whose port other sockets of this process occupy, at addresses that overlap with it: each
+/// of those in `occupying` shares its port from now on. The new sockets do not listen, so the kernel goes on to use the old ones,
+/// until a worker accepts from them.
+///
+/// # Errors
+/// Another program occupies the port as well.
+pub(crate) fn bind_beside(
+    address: SocketAddr,
+    count: usize,
+    occupying: &[BorrowedFd<'_>],
+) -> io::Result<Vec<OwnedFd>> {
+    for socket in occupying {
+        SockRef::from(socket).set_reuse_port(true)?;
+    }
+    (0..count)
+        .map(|_| bound(address, true).map(OwnedFd::from))
+        .collect()
+}
+
+/// The address of a listening socket. None for a Unix socket.
+pub(crate) fn local_address(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    SockRef::from(&socket).local_addr().ok()?.as_socket()
 }
 
 fn tcp(text: &str, share_port: bool) -> io::Result<Listener> {
@@ -231,13 +255,19 @@ impl Listener {
 
     /// The sockets of other workers from which this one accepts too. Must be called inside the reactor.
     pub(crate) fn peer_listeners(&mut self) -> io::Result<Vec<PeerListener>> {
-        self.others.drain(..).map(PeerListener::new).collect()
+        let others = self.others.drain(..).map(|socket| {
+            SockRef::from(&socket).listen(BACKLOG)?;
+            PeerListener::new(socket)
+        });
+        others.collect()
     }
 
     /// Must be called inside the reactor.
     pub(crate) fn acceptor(self) -> io::Result<Acceptor> {
         Ok(match self.socket {
             ListeningSocket::Tcp(socket) => {
+                // That of a supervisor may not listen yet. A socket that does goes on to.
+                SockRef::from(&socket).listen(BACKLOG)?;
                 Acceptor::Tcp(tokio::net::TcpListener::from_std(socket)?)
             }
             ListeningSocket::Unix(socket) => {

@@ -37,6 +37,11 @@ impl Queue {
         }
     }
 
+    /// All entries in their order, including those that no longer wait.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Id> {
+        self.ids.iter().copied()
+    }
+
     /// How many wait.
     pub(super) fn len(&self) -> usize {
         self.live

@@ -288,17 +288,79 @@ impl<R: Clone, C: RefusalReason> State<R, C> {
         &self.capacity
     }
 
-    /// Lets no more handlers run than there are fibers. Handlers that run go on.
+    /// Lets no more handlers run than there are fibers. Handlers that run go on, and requests that would wait for one of them in a
+    /// lane without a queue are refused.
     pub(super) fn fit(&mut self, fibers: usize) {
         let fitted = self.capacity.fitted(fibers);
         for (lane, limit) in self.lanes.iter_mut().zip(fitted) {
             lane.limit = limit;
             lane.share = self.capacity.share(limit);
         }
+        for lane in 0..self.capacity.lanes.len() {
+            if !self.capacity.lanes[lane].queues {
+                self.refuse_surplus(lane);
+            }
+        }
         let clients: Vec<Id> = self.clients.ids().collect();
         for client in clients {
             (0..self.capacity.lanes.len()).for_each(|lane| self.give_turn(client, lane));
         }
+    }
+
+    /// Refuses what has arrived in a lane without a queue while its limit was larger, such as before the server runs: its requests last,
+    /// so those beyond the limit would wait for a handler for an unlimited time. Those of the client with the most of them go first.
+    fn refuse_surplus(&mut self, lane: usize) {
+        let Lane { limit, share, .. } = self.lanes[lane];
+        let mut waiting = self.waiting_in(lane);
+        loop {
+            waiting.retain(|(_, ids)| !ids.is_empty());
+            let open = |client: Id| {
+                let client = self.clients.get(client);
+                client.map_or((0, false), |it| (it.lanes[lane].open, it.network.is_some()))
+            };
+            let most = waiting.iter_mut().max_by_key(|(client, _)| {
+                let (open, has_share) = open(*client);
+                (has_share && open > share, open)
+            });
+            let Some((client, ids)) = most else {
+                return;
+            };
+            let (scope, limit) = match open(*client) {
+                (open, true) if open > share => (Scope::Client, share),
+                _ if self.lanes[lane].open > limit => (Scope::Server, limit),
+                _ => return,
+            };
+            if let Some(id) = ids.pop() {
+                let name = self.capacity.lanes[lane].name;
+                self.refuse_for(id, Refusal::lane(lane, name, scope, limit));
+            }
+        }
+    }
+
+    /// The requests of a lane that wait, by client, the latest last.
+    fn waiting_in(&self, lane: usize) -> Vec<(Id, Vec<Id>)> {
+        let mut waiting = Vec::new();
+        let mut places = HashMap::new();
+        for id in self.clients.ids() {
+            let queue = self.clients.get(id).map(|it| &it.lanes[lane].queue);
+            let queued = queue.into_iter().flat_map(Queue::iter);
+            places.insert(id, waiting.len());
+            waiting.push((
+                id,
+                queued.filter(|id| is_queued(&self.requests, *id)).collect(),
+            ));
+        }
+        for id in self.requests.ids() {
+            if let Some(request) = self.requests.get(id)
+                && request.lane == lane
+                && matches!(request.stage, Stage::Arriving | Stage::Limited(_))
+                && let Some(place) = places.get(&request.client)
+            {
+                let (_, ids): &mut (Id, Vec<Id>) = &mut waiting[*place];
+                ids.push(id);
+            }
+        }
+        waiting
     }
 
     // Connections

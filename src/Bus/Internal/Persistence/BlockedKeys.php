@@ -23,7 +23,14 @@ final class BlockedKeys
     /** Rows that are replayed before the next ones are read, or fewer with large bodies. */
     private const BATCH_SIZE = 100;
 
-    public function __construct(private readonly Database $database) {}
+    /** Inserts a message if its key is blocked. The lock lets {@see self::forgetQueue()} delete the key either before, or both. */
+    private readonly string $add;
+
+    public function __construct(private readonly Database $database)
+    {
+        $this->add = 'INSERT INTO weft_blocked_messages (queue, order_key, message_id, type, headers, body)
+            SELECT ?, ?, ?, ?, ?, ? FROM weft_blocked_keys WHERE queue = ? AND order_key = ?' . (new Dialect($database))->forShare();
+    }
 
     /** @param string $messageId id of the message that blocks it */
     public function block(string $queue, string $key, string $messageId): void
@@ -97,7 +104,6 @@ final class BlockedKeys
     public function forgetQueue(string $queue): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
-            // A consumer that adds a message to a key meanwhile looks for the key afterwards.
             $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ?', [$queue]);
             $transaction->execute('DELETE FROM weft_blocked_messages WHERE queue = ?', [$queue]);
         });
@@ -114,22 +120,22 @@ final class BlockedKeys
     {
         $id = Persistence::idOf($delivery->headers);
         try {
-            $this->database->execute('INSERT INTO weft_blocked_messages (queue, order_key, message_id, type, headers, body) VALUES (?, ?, ?, ?, ?, ?)', [
-                $queue, $key, $id, $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body),
-            ]);
+            return $this->database->execute($this->add, [
+                $queue, $key, $id, $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body), $queue, $key,
+            ])->affected() > 0;
         } catch (UniqueViolationException $violation) {
             $body = $this->database->execute('SELECT body FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
-            if ($body !== null && $body !== $delivery->body) {
+            if ($body === null) {
+                // It has been handled, or its queue was deleted.
+                return $this->add($queue, $key, $delivery);
+            }
+            if ($body !== $delivery->body) {
                 throw new DuplicateMessageIdException("A message with the id {$id} and a different body already waits for the key {$key}", $violation);
             }
+
             // It was stored before, and its acknowledgement was lost.
-        }
-        if ($this->database->execute('SELECT 1 FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key])->value() !== null) {
             return true;
         }
-        $this->database->execute('DELETE FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id]);
-
-        return false;
     }
 
     /** @return list<Delivery> the first that wait, with tags below 0: no broker gives such */

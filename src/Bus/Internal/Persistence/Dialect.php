@@ -42,6 +42,16 @@ final class Dialect
         return $this->locksRows() ? ' FOR UPDATE' : '';
     }
 
+    /** The end of a SELECT that lets no other transaction delete its rows. */
+    public function forShare(): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES => ' FOR KEY SHARE',
+            self::SQLITE => '',
+            default => ' LOCK IN SHARE MODE',
+        };
+    }
+
     public function skipLocked(): string
     {
         return $this->locksRows() ? ' FOR UPDATE SKIP LOCKED' : '';

@@ -46,13 +46,7 @@ final class InboxBatch
     /** @param list<Outgoing> $messages */
     public function send(Transaction $transaction, array $messages): void
     {
-        self::insert($transaction, 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES ', \array_map(static fn(Outgoing $message): array => [
-            Persistence::idOf($message->headers),
-            $message->type,
-            (int) $message->mustRoute,
-            Headers::encode($message->headers),
-            new Bytes($message->body),
-        ], $messages));
+        self::insert($transaction, OutboxRow::INSERT, \array_map(OutboxRow::of(...), $messages));
     }
 
     /**

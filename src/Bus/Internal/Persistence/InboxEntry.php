@@ -25,7 +25,7 @@ use Weft\Sql\Transaction;
 final class InboxEntry
 {
     private const FIND = 'SELECT body_hash FROM weft_inbox WHERE message_id = ? AND consumer = ?';
-    private const SEND = 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)';
+    private const SEND = OutboxRow::INSERT . '(?, ?, ?, ?, ?, ?)';
 
     /**
      * @param string $id       of the message; empty when it has none, so that it cannot be recognised
@@ -64,13 +64,7 @@ final class InboxEntry
     public function send(Transaction $transaction, array $messages): void
     {
         foreach ($messages as $message) {
-            $transaction->execute(self::SEND, [
-                Persistence::idOf($message->headers),
-                $message->type,
-                (int) $message->mustRoute,
-                Headers::encode($message->headers),
-                new Bytes($message->body),
-            ]);
+            $transaction->execute(self::SEND, OutboxRow::of($message));
         }
     }
 

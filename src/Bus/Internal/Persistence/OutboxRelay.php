@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Transport;
 use Weft\Sql\Database;
@@ -28,9 +27,6 @@ final class OutboxRelay
 
     /** Seconds between two checks whether rows are deleted. */
     private const CHECK_INTERVAL = 0.05;
-
-    /** Rows of messages that have an ordering key. */
-    private const ORDERED = "headers LIKE '%\"" . Header::ORDER_KEY . "\":%'";
 
     private readonly TablePublisher $publisher;
 
@@ -86,8 +82,9 @@ final class OutboxRelay
      */
     public function settleOrder(?string $cause = null): void
     {
-        $condition = self::ORDERED . ($cause === null ? '' : " AND headers LIKE ? ESCAPE '!'");
-        $parameters = $cause === null ? [] : [self::causedBy($cause)];
+        // Only ordered messages have a cause, see OutboxRow.
+        $condition = $cause === null ? 'cause IS NOT NULL' : 'cause = ?';
+        $parameters = $cause === null ? [] : [$cause];
         $last = $this->database->execute("SELECT max(id) FROM weft_outbox WHERE {$condition}", $parameters)->value();
         if ($last === null) {
             return;
@@ -102,14 +99,6 @@ final class OutboxRelay
             $left = $count() - $stuck;
             $left > 0 && delay(self::CHECK_INTERVAL);
         }
-    }
-
-    /** A pattern for the headers of what the handlers of a message have sent: its id is their causation or, of the first message, correlation id. */
-    private static function causedBy(string $id): string
-    {
-        $header = \substr(Headers::encode(['-id' => $id]), 2, -1);
-
-        return '%' . \strtr($header, ['!' => '!!', '%' => '!%', '_' => '!_']) . '%';
     }
 
     /**

@@ -40,12 +40,7 @@ final class Tables
                 ->column('handled_at', Type::bigint())
                 ->primaryKey('message_id', 'consumer')
                 ->index(['handled_at'], method: 'brin'),
-            Table::named('weft_outbox')
-                ->column('id', Type::id(64), suffix: 'PRIMARY KEY')
-                ->column('type', Type::name(200))
-                ->column('must_route', Type::smallint())
-                ->column('headers', Type::text())
-                ->column('body', Type::bytes()),
+            self::outbox(),
             self::redeliveries(),
             Table::named('weft_delayed')
                 ->column('id', Type::name(96), suffix: 'PRIMARY KEY')
@@ -65,6 +60,19 @@ final class Tables
             self::rateLimits(),
             self::pausedQueues(),
         ];
+    }
+
+    private static function outbox(): Table
+    {
+        return Table::named('weft_outbox')
+            ->column('id', Type::id(64), suffix: 'PRIMARY KEY')
+            ->column('type', Type::name(200))
+            ->column('must_route', Type::smallint())
+            ->column('headers', Type::text())
+            ->column('body', Type::bytes())
+            // Of ordered messages, see OutboxRow::cause(). Few are, so those without one are in no index where the database allows it.
+            ->column('cause', Type::id(64), nullable: true)
+            ->index(['cause', 'id'], where: 'cause IS NOT NULL');
     }
 
     private static function redeliveries(): Table
@@ -133,7 +141,7 @@ final class Tables
     {
         $renames = \array_merge(...\array_map(static fn(Rename $rename): array => $rename->expand($driver), self::renamesTo2($driver)));
 
-        return [...self::inboxTo2($driver), ...$renames, Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver)];
+        return [...self::inboxTo2($driver), ...$renames, self::outboxTo2($driver), Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver)];
     }
 
     /** @return list<Step> */
@@ -186,6 +194,19 @@ final class Tables
                     . 'UPDATE weft_inbox SET body = NEW.body_hash WHERE message_id = NEW.message_id AND consumer = NEW.consumer; END',
             ], $needed)],
         };
+    }
+
+    /** Rows that workers of 0.1 insert have no cause. */
+    private static function outboxTo2(Driver $driver): Step
+    {
+        $outbox = self::outbox();
+        $column = $outbox->columns[\count($outbox->columns) - 1]->sql($driver);
+        [$index] = $outbox->indexes;
+        $statements = $driver === Driver::Mysql
+            ? ["ALTER TABLE weft_outbox ADD COLUMN {$column}, ADD INDEX {$index->name} ({$index->on()})"]
+            : ["ALTER TABLE weft_outbox ADD COLUMN {$column}", $index->create($outbox->name, $driver)];
+
+        return new Step('add column weft_outbox.cause', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_outbox') && !$catalog->hasColumn('weft_outbox', 'cause'));
     }
 
     /** @return list<Step> */

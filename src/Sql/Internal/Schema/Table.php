@@ -68,9 +68,9 @@ final class Table
      *
      * @param non-empty-list<string> $columns
      */
-    public function index(array $columns, string $method = '', ?string $as = null): self
+    public function index(array $columns, string $method = '', ?string $as = null, string $where = ''): self
     {
-        return $this->with(new Index("{$this->name}_" . ($as ?? $columns[0]), $columns, method: $method));
+        return $this->with(new Index("{$this->name}_" . ($as ?? $columns[0]), $columns, method: $method, where: $where));
     }
 
     public function suffix(string $suffix): self
@@ -101,11 +101,9 @@ final class Table
             if ($index->unique) {
                 $parts[] = "UNIQUE ({$index->on()})";
             } elseif ($driver === Driver::Mysql) {
-                // MySQL has no CREATE INDEX IF NOT EXISTS.
                 $parts[] = "INDEX {$index->name} ({$index->on()})";
             } else {
-                $using = $index->method !== '' && $driver === Driver::Postgres ? " USING {$index->method}" : '';
-                $separate[] = "CREATE INDEX IF NOT EXISTS {$index->name} ON {$this->name}{$using} ({$index->on()})";
+                $separate[] = $index->create($this->name, $driver);
             }
         }
         $suffix = $this->suffix === '' ? '' : " {$this->suffix}";

@@ -527,6 +527,10 @@ impl World {
             assert_eq!(known.running, running, "running in lane {lane}");
             let open = self.count(|it| it.lane == lane && is_open(it));
             assert_eq!(known.open, open, "open in lane {lane}");
+            assert!(
+                state.capacity.lanes[lane].queues || open <= known.limit.max(running),
+                "{open} wait in lane {lane}, which has no queue: {known:?}"
+            );
         }
         assert_eq!(
             state.waiting,

@@ -126,6 +126,35 @@ fn a_request_that_lasts_leaves_its_place_to_others() {
 }
 
 #[test]
+fn requests_that_waited_in_a_lane_without_a_queue_are_refused_when_its_limit_falls_below_them() {
+    let mut server = server();
+    let connections = [(); 3].map(|()| server.connect(None).unwrap());
+    let watch = |server: &mut State<Id, Why>, connection| {
+        let arrival = Arrival {
+            connection,
+            lane: 1,
+            ..Arrival::default()
+        };
+        let (id, ()) = server.arrive(arrival, (), |id, ()| (id, ())).ok().unwrap();
+        server.complete(id);
+        id
+    };
+    let first = watch(&mut server, connections[0]);
+    let others = [1, 2].map(|index| watch(&mut server, connections[index]));
+
+    server.fit(3);
+
+    let limit = server.lanes[1].limit;
+    assert!(limit < 3, "{limit}");
+    let refused: Vec<_> = std::iter::from_fn(|| server.next_action()).collect();
+    assert_eq!(refused.len(), 3 - limit);
+    assert!(refused.iter().all(|(id, action)| {
+        others.contains(id) && matches!(action, Action::Refuse(refusal) if refusal.message == format!("the server has {limit} requests open, which is its limit"))
+    }), "{refused:?}");
+    assert_eq!(start(&mut server), Some(first));
+}
+
+#[test]
 fn abandoned_requests_and_ended_timers_do_not_pile_up() {
     let mut server = server();
     let connection = server.connect(peer("192.0.2.1")).unwrap();
