@@ -11,7 +11,6 @@
 
 #include <main/php_output.h>
 #include <zend_exceptions.h>
-#include <zend_system_id.h>
 
 /* On the heap: after a fatal error the stacks of fibers are gone, and shutdown functions still call exit(). */
 typedef struct guard {
@@ -126,18 +125,6 @@ void weft_exit_request_shutdown(void)
 	latest = NULL;
 }
 
-/*
- * Before PHP 8.4 PHP compiles exit in another way where it has a handler. The cache of compiled files is shared with processes without Weft: they must not get
- * what is compiled here, nor this process what they have compiled.
- */
-void weft_exit_startup(void)
-{
-#if PHP_VERSION_ID < 80400
-	static const unsigned char instruction = ZEND_EXIT;
-	zend_add_system_entropy("weft", "exit", &instruction, sizeof(instruction));
-#endif
-}
-
 #if PHP_VERSION_ID >= 80400
 static zend_always_inline void end_realm(zif_handler end_process, INTERNAL_FUNCTION_PARAMETERS)
 {
@@ -212,7 +199,11 @@ static int exit_instruction(zend_execute_data *execute_data)
 	return ZEND_USER_OPCODE_CONTINUE;
 }
 
-/* Last of all modules, like the functions: debuggers, uopz and Swoole set handlers that end the process, and call none that was there before. */
+/*
+ * Last of all modules, like the functions: debuggers, uopz and Swoole set handlers that end the process, and call none that was there before. The instruction
+ * is compiled in another way from here on. Opcache's cache of files does not mix it up with what processes without Weft have compiled: PHP tells them apart by the
+ * place that weft_fiber_startup() takes.
+ */
 void weft_exit_replace_functions(void)
 {
 	static bool is_replaced;

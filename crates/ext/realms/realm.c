@@ -890,7 +890,6 @@ bool weft_realms_startup(void)
 	realm_handlers.free_obj = free_realm;
 	realm_handlers.get_gc = realm_gc;
 	realm_handlers.clone_obj = NULL;
-	weft_exit_startup();
 	weft_when_functions_are_registered(replace_functions);
 	return true;
 }

@@ -113,7 +113,6 @@ void weft_filter_replace_functions(void);
 void weft_response_replace_functions(void);
 
 /* exit.c */
-void weft_exit_startup(void);
 void weft_exit_replace_functions(void);
 bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache);
 void weft_exit_request_shutdown(void);
