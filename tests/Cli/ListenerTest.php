@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class ListenerTest extends TestCase
@@ -43,6 +44,57 @@ final class ListenerTest extends TestCase
 
         self::assertSame('1', self::get($new));
         self::assertFalse(@\stream_socket_client("tcp://$old"));
+    }
+
+    /** @dataProvider overlappingAddresses */
+    #[DataProvider('overlappingAddresses')]
+    public function testAReloadWidensAndNarrowsAnAddressAndNoRequestIsLost(string $from, string $to, int $workers): void
+    {
+        $port = \explode(':', self::freeAddress())[1];
+        $app = self::server("$from:$port");
+        $run = new Supervised($app->file, ["--workers=$workers"]);
+        for ($ready = 0; $ready < $workers; $ready++) {
+            $run->wait('is ready');
+        }
+        $source = (string) \file_get_contents($app->file);
+        foreach ([$to, $from, $to] as $reloads => $host) {
+            \file_put_contents($app->file, \str_replace("$from:$port", "$host:$port", $source));
+            $run->signal(\SIGHUP);
+            for ($requests = 0; \count($run->all('reload finished')) <= $reloads; $requests++) {
+                self::assertContains(self::get("127.0.0.1:$port"), ['1', '2'], "request $requests during the reload to $host");
+                $run->look();
+                self::assertSame([], $run->all('did not start'), $run->other);
+            }
+            self::assertContains(self::get("127.0.0.1:$port"), ['1', '2']);
+            $other = @\stream_socket_client("tcp://127.0.0.2:$port");
+            self::assertSame($host === '0.0.0.0', $other !== false);
+        }
+    }
+
+    /** @return iterable<string, array{string, string, int}> */
+    public static function overlappingAddresses(): iterable
+    {
+        foreach ([1, 2] as $workers) {
+            yield "wider, $workers" => ['127.0.0.1', '0.0.0.0', $workers];
+            yield "narrower, $workers" => ['0.0.0.0', '127.0.0.1', $workers];
+        }
+    }
+
+    public function testANarrowerAddressOfCodeThatDoesNotStartTakesNoConnections(): void
+    {
+        $port = \explode(':', self::freeAddress())[1];
+        $app = self::server("0.0.0.0:$port");
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $source = \str_replace("0.0.0.0:$port", "127.0.0.1:$port", (string) \file_get_contents($app->file));
+        \file_put_contents($app->file, \str_replace('async($server->run(...));', 'exit(1);', $source));
+        $run->signal(\SIGHUP);
+        while ($run->all('did not start; the running workers stay') === []) {
+            self::assertSame('1', self::get("127.0.0.1:$port"));
+            $run->look();
+        }
+
+        self::assertSame('1', self::get("127.0.0.1:$port"));
     }
 
     public function testAllWorkersServeTheSameAddress(): void

@@ -67,6 +67,47 @@ final class DutiesTest extends GrpcTestCase
         Timing::until(static fn(): bool => str_contains((string) file_get_contents($address[0]), $refused), $refused);
     }
 
+    /** The extension admits calls as soon as it listens; how many fibers there are for them is known when the server runs. */
+    public function testWatchesThatCameBeforeTheServerRanAreServedOrRefused(): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft-grpc');
+        file_put_contents($program, '<?php
+            require ' . var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . ';
+            ' . GrpcProcess::GATE . '
+            Weft\run(static function (): void {
+                $server = new Weft\Grpc\Server([]);
+                echo $server->listen("127.0.0.1:0"), "\n";
+                gate("run");
+                Weft\async($server->run(...));
+                gate("stop");
+                $server->stop();
+            }, maxFibers: 40);');
+        $server = GrpcProcess::launch([$program], $program);
+        $wires = [new Wire($server->connect()), new Wire($server->connect())];
+        foreach ($wires as $wire) {
+            for ($stream = 1; $stream < 2 * 10; $stream += 2) {
+                $wire->send(Wire::call($stream, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, $stream, self::EMPTY_MESSAGE));
+            }
+            // Its answer says that the calls before it have arrived.
+            $wire->send(Wire::frame(Wire::PING, payload: '12345678'));
+            self::assertNotNull($wire->await(Wire::PING));
+        }
+        $server->open('run');
+        $ended = [];
+        foreach ($wires as $wire) {
+            for ($answer = 0; $answer < 10; $answer++) {
+                $head = $wire->await(Wire::HEADERS);
+                self::assertNotNull($head, 'a watch has no answer');
+                $ended[] = ($head[0] & Wire::END_STREAM) !== 0;
+            }
+        }
+        // A quarter of the fibers is for watches, and one client gets half of them.
+        self::assertSame([5, 15], [\count(array_keys($ended, false, true)), \count(array_keys($ended, true, true))]);
+        $server->open('stop');
+        array_map(static fn(Wire $wire) => $wire->close(), $wires);
+        self::assertSame('', $server->output());
+    }
+
     public function testHealthChecksCanBeSwitchedOff(): void
     {
         $server = $this->serve(arguments: ', new ServerOptions(health: false)', more: '$grpc->health()->set("api.Users", false);');
