@@ -17,13 +17,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
-
-use crate::workers::SupervisorClient;
 
 /// Write ends of the socket pairs by signal number, read by the handler; -1 if no task has waited for the signal.
 static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
@@ -36,6 +34,14 @@ static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
 const STOP_SIGNALS: [i32; 2] = [libc::SIGTERM, libc::SIGINT];
 
 static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// The process that keeps its handlers from the first signal to stop on, such as a worker; a child that it forks does not.
+static KEEPS_HANDLERS: AtomicU32 = AtomicU32::new(0);
+
+/// From the first signal to stop on, further ones no longer end this process.
+pub(crate) fn keep_handlers_after_stop() {
+    KEEPS_HANDLERS.store(std::process::id(), Ordering::SeqCst);
+}
 
 /// Whether one of the signals to stop has come while a task waited for it.
 pub(crate) fn stop_requested() -> bool {
@@ -82,7 +88,7 @@ impl Signals {
         source.arrived.notified().await;
         if STOP_SIGNALS.contains(&signal) {
             STOP_REQUESTED.store(true, Ordering::SeqCst);
-            if SupervisorClient::current().is_some() {
+            if KEEPS_HANDLERS.load(Ordering::SeqCst) == std::process::id() {
                 self.keep_stop_handlers();
             }
         }

@@ -104,7 +104,9 @@ impl SupervisorClient {
         let channel = Channel::from_descriptor(descriptor);
         channel.limit_sends(REQUEST_TIMEOUT)?;
         loop_watchdog::measure();
-        Self::over(channel, trace, REQUEST_TIMEOUT, stop_this_process)
+        let client = Self::over(channel, trace, REQUEST_TIMEOUT, stop_this_process)?;
+        signal::keep_handlers_after_stop();
+        Ok(client)
     }
 
     fn over(

@@ -9,7 +9,8 @@
 
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use super::value::Object;
+use super::make;
+use super::value::{Array, Object};
 
 /// A value with a reference of its own, PHP references followed. Dropping it may run a destructor.
 pub struct Held(pub(super) Zval);
@@ -30,5 +31,17 @@ impl Held {
     /// The value as an array. PHP does not write to it while it is held.
     pub fn array(&self) -> Option<&ZendHashTable> {
         self.0.array()
+    }
+}
+
+impl Object<'_> {
+    pub fn held(self) -> Held {
+        Held(self.to_zval())
+    }
+}
+
+impl Array<'_> {
+    pub fn held(self) -> Held {
+        Held(make::shared_array(self.array))
     }
 }

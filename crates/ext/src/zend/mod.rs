@@ -9,6 +9,7 @@ mod class;
 mod fiber;
 mod frames;
 mod held;
+mod lazy;
 pub mod make;
 mod object_store;
 mod output_stack;

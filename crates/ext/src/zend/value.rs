@@ -6,7 +6,6 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::{
     self, HashTable, IS_ARRAY, IS_DOUBLE, IS_FALSE, IS_LONG, IS_NULL, IS_OBJECT, IS_REFERENCE,
     IS_STRING, IS_TRUE, IS_UNDEF, zend_object,
@@ -15,8 +14,7 @@ use ext_php_rs::types::{ZendObject, ZendStr, Zval};
 
 use super::array::PACKED;
 use super::class::Class;
-use super::held::Held;
-use super::{make, slot};
+use super::slot;
 
 /// The value of a slot, with references resolved.
 #[derive(Clone, Copy)]
@@ -66,22 +64,10 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Flags of a lazy object: Zend/zend_types.h.
-#[cfg(php84)]
-const LAZY_UNINITIALIZED: u32 = 1 << 31;
-#[cfg(php84)]
-const LAZY_PROXY: u32 = 1 << 30;
-
-#[cfg(php84)]
-unsafe extern "C" {
-    /// Zend/zend_lazy_objects.h
-    fn zend_lazy_object_init(object: *mut zend_object) -> *mut zend_object;
-}
-
 /// An object that something else keeps alive.
 #[derive(Clone, Copy)]
 pub struct Object<'a> {
-    object: NonNull<zend_object>,
+    pub(super) object: NonNull<zend_object>,
     owner: PhantomData<&'a zend_object>,
 }
 
@@ -102,7 +88,7 @@ impl<'a> Object<'a> {
 
     /// # Safety
     /// The object is alive for as long as `'a`, or until PHP code runs that could release it.
-    unsafe fn at(object: *mut zend_object) -> Self {
+    pub(super) unsafe fn at(object: *mut zend_object) -> Self {
         Self {
             // SAFETY: the caller's promise.
             object: unsafe { NonNull::new_unchecked(object) },
@@ -135,45 +121,6 @@ impl<'a> Object<'a> {
         unsafe { Array::at(ffi::zend_std_get_properties(self.object.as_ptr())) }
     }
 
-    /// Runs the initializer of a lazy object (PHP 8.4): without it, its slots are empty. Those of a lazy proxy stay so, and the object that
-    /// it stands for is returned. If the initializer throws, that is the error.
-    #[cfg(php84)]
-    #[inline]
-    pub fn initialize(self) -> PhpResult<Option<Held>> {
-        // SAFETY: the object lives.
-        let flags = unsafe { (*self.object.as_ptr()).extra_flags };
-        if flags & (LAZY_UNINITIALIZED | LAZY_PROXY) == 0 {
-            return Ok(None);
-        }
-        self.initialize_lazy()
-    }
-
-    #[cfg(not(php84))]
-    #[inline]
-    pub fn initialize(self) -> PhpResult<Option<Held>> {
-        Ok(None)
-    }
-
-    #[cfg(php84)]
-    #[cold]
-    fn initialize_lazy(self) -> PhpResult<Option<Held>> {
-        // The initializer is PHP code, which may let go of the object.
-        let _held = self.held();
-        // SAFETY: the object is a lazy one, and held; so is the one that it stands for.
-        let instance = unsafe { zend_lazy_object_init(self.object.as_ptr()) };
-        match NonNull::new(instance) {
-            Some(instance) if instance == self.object => Ok(None),
-            // SAFETY: the proxy keeps the object.
-            Some(instance) => Ok(Some(unsafe { Object::at(instance.as_ptr()) }.held())),
-            // Its exception is pending, and is passed on.
-            None => Err("the initializer of a lazy object has failed".into()),
-        }
-    }
-
-    pub fn held(self) -> Held {
-        Held(self.to_zval())
-    }
-
     /// The object as a value, with a reference of its own.
     pub fn to_zval(self) -> Zval {
         let object = self.object.as_ptr();
@@ -192,7 +139,7 @@ impl<'a> Object<'a> {
 /// An array that something else keeps alive.
 #[derive(Clone, Copy)]
 pub struct Array<'a> {
-    array: NonNull<HashTable>,
+    pub(super) array: NonNull<HashTable>,
     owner: PhantomData<&'a HashTable>,
 }
 
@@ -231,10 +178,6 @@ impl<'a> Array<'a> {
             _ => Err(()),
         });
         outcome.is_ok()
-    }
-
-    pub fn held(self) -> Held {
-        Held(make::shared_array(self.array))
     }
 
     /// Calls `visit` for each element, in PHP's order. The array is held meanwhile, so that PHP code would write to a copy.
