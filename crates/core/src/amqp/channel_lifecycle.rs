@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use super::Error;
 use super::codec::method;
@@ -13,17 +13,20 @@ use super::session::{Role, Session};
 use super::shared::Shared;
 use super::status::Event;
 
-/// Between two starts of a consumer or publisher on one connection.
+/// Between two starts of a publisher on one connection, and between the end of a consumer's channel and the start of the next.
 const CHANNEL_RESTART_DELAY: Duration = Duration::from_millis(500);
 
 /// Opens a publisher's channel on a new session, or again on the same one; nothing is sent on it yet.
+///
+/// Changes nothing once `session` has been replaced: the publisher then belongs to the next one.
 pub(super) async fn open_publisher(
+    shared: &Shared,
     session: &Session,
     publisher: &Arc<PublisherShared>,
 ) -> Result<(), Error> {
     let channel = publisher.channel;
     let object = || format!("open publisher channel {channel}");
-    publisher.renew();
+    shared.commit(session, |_| publisher.renew())?;
     let role = Role::Publisher(Arc::clone(publisher));
     session.open(channel, role, object).await?;
     if publisher.confirm {
@@ -36,11 +39,14 @@ pub(super) async fn open_publisher(
 }
 
 /// Opens a consumer's channel and starts consuming, on a new session or again on the same one.
+///
+/// Changes nothing once `session` has been replaced: the consumer then belongs to the next one.
 pub(super) async fn open_consumer(
+    shared: &Shared,
     session: &Session,
     consumer: &Arc<ConsumerShared>,
 ) -> Result<(), Error> {
-    let queue = consumer.renew();
+    let queue = shared.commit(session, |_| consumer.renew())?;
     let object = || format!("consume queue \"{queue}\"");
     let channel = consumer.channel;
     let role = Role::Consumer(Arc::clone(consumer));
@@ -119,7 +125,7 @@ impl Shared {
         session: Session,
         publisher: Arc<PublisherShared>,
     ) -> Result<(), Error> {
-        open_publisher(&session, &publisher).await?;
+        open_publisher(self, &session, &publisher).await?;
         let online = self.commit(&session, |registry| {
             registry.publishers.push(Arc::clone(&publisher));
             publisher.go_online()
@@ -134,7 +140,7 @@ impl Shared {
         session: Session,
         consumer: Arc<ConsumerShared>,
     ) -> Result<(), Error> {
-        open_consumer(&session, &consumer).await?;
+        open_consumer(self, &session, &consumer).await?;
         self.commit(&session, |registry| {
             registry.consumers.push(Arc::clone(&consumer));
         })
@@ -162,7 +168,13 @@ impl Shared {
         self.events.push(Event::ChannelClosed { error });
         let (shared, session) = (Arc::clone(self), session.clone());
         self.spawn(async move {
-            match open_publisher(&session, &publisher).await {
+            // A channel that is closed each time it is opened must not keep both sides busy; one that has served for a
+            // while is opened again at once.
+            sleep_until(publisher.opened() + CHANNEL_RESTART_DELAY).await;
+            if !publisher.is_wanted() {
+                return;
+            }
+            match open_publisher(&shared, &session, &publisher).await {
                 Ok(()) => {
                     // The next session opens it if this one has ended.
                     if let Ok(online) = shared.commit(&session, |_| publisher.go_online()) {
@@ -184,15 +196,16 @@ impl Shared {
         error: Error,
     ) {
         self.events.push(Event::ChannelClosed { error });
-        let session = session.clone();
+        let (shared, session) = (Arc::clone(self), session.clone());
         self.spawn(async move {
             // A channel that is refused again and again must not keep both sides busy.
             sleep(CHANNEL_RESTART_DELAY).await;
             if !consumer.is_wanted() {
                 return;
             }
-            match open_consumer(&session, &consumer).await {
+            match open_consumer(&shared, &session, &consumer).await {
                 Ok(()) => {}
+                // The next session starts it.
                 Err(error) if error.ends_session() => {}
                 Err(error) => consumer.fail(consumer_cancelled(&consumer, &error)),
             }
@@ -206,24 +219,24 @@ impl Shared {
         session: &Session,
         consumer: Arc<ConsumerShared>,
     ) {
-        if !consumer.begin_resuming() {
+        let Some(generation) = consumer.begin_resuming() else {
             return;
-        }
+        };
         self.events.push(Event::ConsumerCancelled {
             queue: consumer.queue(),
         });
         let session = session.clone();
         self.spawn(async move {
             sleep(CHANNEL_RESTART_DELAY / 5).await;
-            consumer.end_resuming();
-            if consumer.is_wanted() {
+            if consumer.end_resuming(generation) {
                 let _ = consume(&session, &consumer).await;
             }
         });
     }
 
     pub(super) async fn end_publisher(self: Arc<Self>, publisher: Arc<PublisherShared>) {
-        let _ = publisher.confirmed().await;
+        publisher.sent().await;
+        publisher.retire();
         let number = publisher.channel;
         let _ = self
             .on_session(|session| async move { session.close_channel(number).await })

@@ -59,8 +59,6 @@ pub(super) struct ConsumerShared {
     max_unfinished: usize,
     /// Whether the I/O thread should look at the acks.
     dirty: AtomicBool,
-    /// The broker has cancelled it, and a task is about to consume again.
-    resuming: AtomicBool,
     io_waker: Arc<IoWaker>,
     state: Mutex<State>,
     /// Notified when deliveries have arrived or no more will come.
@@ -79,6 +77,8 @@ struct State {
     ticks: u8,
     /// Whether the consumer runs on its channel.
     online: bool,
+    /// The broker has cancelled it on this channel, and a task is about to consume again.
+    resuming: bool,
     /// Set by the user: it must not be started again.
     cancelled: bool,
     /// No more deliveries come; `Ok` if the user wanted it so.
@@ -104,7 +104,6 @@ impl ConsumerShared {
             options,
             consumer_tag,
             dirty: AtomicBool::new(false),
-            resuming: AtomicBool::new(false),
             io_waker,
             state: Mutex::new(State {
                 queue,
@@ -114,6 +113,7 @@ impl ConsumerShared {
                 ticking: false,
                 ticks: 0,
                 online: false,
+                resuming: false,
                 cancelled: false,
                 ended: None,
             }),
@@ -234,21 +234,22 @@ impl ConsumerShared {
         self.lock().online = true;
     }
 
-    /// Forgets the old channel: its deliveries come again, its tags settle nothing.
+    /// Forgets the old channel: a new one is about to be opened. Returns the queue to consume.
+    ///
+    /// Called under the lock of the registry, where the session is known to be current: a later session may run the consumer.
     pub(super) fn renew(&self) -> String {
         let mut state = self.lock();
-        state.generation = (state.generation + 1) % DeliveryTag::GENERATIONS;
-        state.deliveries.clear();
-        state.window = AckWindow::default();
-        state.ticking = false;
-        state.online = false;
+        state.forget_channel();
         state.queue.clone()
     }
 
     /// The channel is gone. True if the consumer was running and should be started again.
     pub(super) fn go_offline(&self) -> bool {
-        self.renew();
-        let wanted = self.is_wanted();
+        let wanted = {
+            let mut state = self.lock();
+            state.forget_channel();
+            state.is_wanted()
+        };
         if !wanted {
             self.end();
         }
@@ -261,17 +262,31 @@ impl ConsumerShared {
 
     /// Whether it should run: neither cancelled by its user nor ended by a refusal.
     pub(super) fn is_wanted(&self) -> bool {
+        self.lock().is_wanted()
+    }
+
+    /// Whether it runs although its user has cancelled it.
+    pub(super) fn must_be_cancelled(&self) -> bool {
         let state = self.lock();
-        !state.cancelled && state.ended.is_none()
+        state.online && !state.is_wanted()
     }
 
-    /// False while a task is about to consume again: a broker that cancels often gets one attempt at a time.
-    pub(super) fn begin_resuming(&self) -> bool {
-        !self.resuming.swap(true, Ordering::AcqRel)
+    /// The broker has cancelled it. Returns the generation of its channel, for [`end_resuming`](Self::end_resuming); `None`
+    /// while a task is about to consume again: a broker that cancels often gets one attempt at a time.
+    pub(super) fn begin_resuming(&self) -> Option<u32> {
+        let mut state = self.lock();
+        let is_resuming = std::mem::replace(&mut state.resuming, true);
+        (!is_resuming).then_some(state.generation)
     }
 
-    pub(super) fn end_resuming(&self) {
-        self.resuming.store(false, Ordering::Release);
+    /// True if it must consume again. False also if it has another channel by now: the task that opened it consumes there.
+    pub(super) fn end_resuming(&self, generation: u32) -> bool {
+        let mut state = self.lock();
+        if state.generation != generation {
+            return false;
+        }
+        state.resuming = false;
+        state.is_wanted()
     }
 
     pub(super) fn cancel(&self) {
@@ -305,6 +320,20 @@ impl ConsumerShared {
 const TICKS_PER_SWEEP: u8 = 8;
 
 impl State {
+    /// The deliveries of the old channel come again, its tags settle nothing.
+    fn forget_channel(&mut self) {
+        self.generation = (self.generation + 1) % DeliveryTag::GENERATIONS;
+        self.deliveries.clear();
+        self.window = AckWindow::default();
+        self.ticking = false;
+        self.online = false;
+        self.resuming = false;
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.cancelled && self.ended.is_none()
+    }
+
     fn is_sweep(&mut self) -> bool {
         self.ticks = (self.ticks + 1) % TICKS_PER_SWEEP;
         self.ticks == 0

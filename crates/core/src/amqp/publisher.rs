@@ -65,14 +65,17 @@ impl Publisher {
         if self.shared.confirm {
             return self.wait_for_confirms().await;
         }
+        self.shared.online().await?;
         // The answer comes after the broker's channel has worked off everything in front of it.
         let channel = self.shared.channel;
-        self.handle
+        let flushed = self
+            .handle
             .on_session(move |session| async move {
                 flush_channel(&session, channel, 0, || "flush of a publisher".to_owned()).await
             })
-            .await?;
-        self.shared.take_failure()
+            .await;
+        // If a message made the broker close the channel, that is the reason why the flush failed too.
+        self.shared.take_failure().and(flushed)
     }
 
     /// Wakes the tasks that wait for confirms on the thread that polls this future, which never completes.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::Error;
 use super::codec::{frame, method, outgoing};
@@ -136,6 +137,10 @@ struct State {
     unconfirmed: Unconfirmed,
     /// Whether the channel is open; otherwise messages wait here.
     online: bool,
+    /// When the channel was last opened.
+    opened: Option<Instant>,
+    /// Its user has dropped it and everything is sent: it must not be opened again.
+    retired: bool,
     /// Why the broker closed the channel before the publisher went online.
     refused: Option<Error>,
     /// Encoded messages without confirms that wait for a channel.
@@ -387,9 +392,56 @@ impl PublisherShared {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Waits until every message published so far is handed to the connection, and confirmed if this publisher confirms; or until
+    /// the publisher is closed.
+    pub(super) async fn sent(&self) {
+        let _ = self.confirmed().await;
+        wait::until(&self.room, || {
+            let state = self.lock();
+            let is_sent = state.online || state.backlog.is_empty() || state.closed.is_some();
+            is_sent.then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the channel is open, with all messages that waited for it sent.
+    ///
+    /// # Errors
+    /// Why the publisher is closed.
+    pub(super) async fn online(&self) -> Result<(), Error> {
+        wait::until(&self.room, || {
+            let state = self.lock();
+            match &state.closed {
+                Some(error) => Some(Err(error.clone())),
+                None => state.online.then_some(Ok(())),
+            }
+        })
+        .await
+    }
+
     /// Forgets the old channel: a new one is about to be opened.
+    ///
+    /// Called under the lock of the registry, where the session is known to be current: a later session may have opened its own.
     pub(super) fn renew(&self) {
-        self.lock().refused = None;
+        let mut state = self.lock();
+        state.refused = None;
+        state.opened = Some(Instant::now());
+    }
+
+    /// When the channel was last opened.
+    pub(super) fn opened(&self) -> Instant {
+        self.lock().opened.unwrap_or_else(Instant::now)
+    }
+
+    /// Its user has dropped it: it is not opened again.
+    pub(super) fn retire(&self) {
+        self.lock().retired = true;
+    }
+
+    /// Whether its channel should be open: neither dropped by its user nor closed by a refusal.
+    pub(super) fn is_wanted(&self) -> bool {
+        let state = self.lock();
+        !state.retired && state.closed.is_none()
     }
 
     /// Sends what waited or is unconfirmed, then lets callers write to the write_buffer themselves.
@@ -402,6 +454,10 @@ impl PublisherShared {
             let state = &mut *state;
             if let Some(error) = state.refused.take() {
                 return Err(error);
+            }
+            // The channel may be closed already by the task that ends the publisher.
+            if state.retired {
+                return Ok(());
             }
             let mut write_buffer = self.write_buffer.lock();
             let frame_max = write_buffer.frame_max;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::channel_lifecycle::{consumer_cancelled, open_consumer, open_publisher};
+use super::channel_lifecycle::{
+    cancel_consumer, consumer_cancelled, open_consumer, open_publisher,
+};
 use super::consumer_state::ConsumerShared;
 use super::driver::{Driver, Ended};
 use super::handshake::{self, Opened};
@@ -118,7 +120,7 @@ async fn close(shared: &Shared, session: &Session) {
     let publishers = shared.registry().publishers.clone();
     let handshake = async {
         for publisher in publishers {
-            let _ = publisher.confirmed().await;
+            publisher.sent().await;
         }
         session.close_connection();
         std::future::pending::<()>().await;
@@ -177,11 +179,18 @@ async fn restore(shared: Arc<Shared>, session: Session) {
         return;
     }
     let attempts = shared.attempts.load(Ordering::Relaxed);
-    let _ = shared.commit(&session, |_| {
-        shared.set_status(Status::Connected);
+    let consumers = shared.commit(&session, |registry| {
+        shared.restored();
         shared.advance(Phase::Up(session.clone()));
         shared.events.push(Event::Recovered { attempts });
+        registry.consumers.clone()
     });
+    // Cancelled after they were started and before there was a session to cancel them on.
+    for consumer in consumers.unwrap_or_default() {
+        if consumer.must_be_cancelled() {
+            let _ = cancel_consumer(&session, &consumer).await;
+        }
+    }
 }
 
 async fn try_restore(shared: &Arc<Shared>, session: &Session) -> Result<(), Error> {
@@ -199,8 +208,15 @@ async fn try_restore(shared: &Arc<Shared>, session: &Session) -> Result<(), Erro
         )
     };
     let mut open = Vec::with_capacity(publishers.len());
-    for publisher in publishers {
-        if report_refusal(shared, open_publisher(session, &publisher).await)?.is_some() {
+    for publisher in publishers.into_iter().filter(|known| known.is_wanted()) {
+        let opened = open_publisher(shared, session, &publisher).await;
+        // Its messages would wait for a channel that does not come.
+        if let Err(error) = &opened
+            && !error.ends_session()
+        {
+            publisher.close(error);
+        }
+        if report_refusal(shared, opened)?.is_some() {
             open.push(publisher);
         }
     }
@@ -291,7 +307,7 @@ async fn restore_consumer(
     if !consumer.is_wanted() {
         return Ok(());
     }
-    let started = open_consumer(session, consumer).await;
+    let started = open_consumer(shared, session, consumer).await;
     if let Err(error) = &started
         && !error.ends_session()
     {

@@ -72,6 +72,14 @@ impl Shared {
         *lock(&self.status) = status;
     }
 
+    /// The connection is back; the broker may have blocked it meanwhile.
+    pub(super) fn restored(&self) {
+        let mut status = lock(&self.status);
+        if !matches!(*status, Status::Blocked { .. }) {
+            *status = Status::Connected;
+        }
+    }
+
     pub(super) fn server(&self) -> Server {
         lock(&self.server).clone()
     }

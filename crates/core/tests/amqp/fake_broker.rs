@@ -16,6 +16,7 @@ pub const QUEUE_BIND: Method = (50, 20);
 pub const BASIC_QOS: Method = (60, 10);
 pub const BASIC_CONSUME: Method = (60, 20);
 pub const BASIC_CANCEL: Method = (60, 30);
+pub const BASIC_PUBLISH: Method = (60, 40);
 pub const CONFIRM_SELECT: Method = (85, 10);
 
 /// A socket for a broker, and where a client finds it.

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use weft_core::amqp::{
     Config, Connection, ConsumeOptions, Consumer, Error, Event, PublisherOptions, Queue, Status,
@@ -17,122 +13,11 @@ use weft_core::amqp::{
 };
 
 use crate::fake_broker::{
-    BASIC_CANCEL, BASIC_CONSUME, BASIC_QOS, CHANNEL_CLOSE, CHANNEL_OPEN, CONFIRM_SELECT, Frame,
-    Method, QUEUE_BIND, QUEUE_DECLARE, connection_start, frame, listen, method, reply,
+    BASIC_CANCEL, BASIC_CONSUME, BASIC_QOS, CHANNEL_CLOSE, CHANNEL_OPEN, CONFIRM_SELECT, Method,
+    QUEUE_BIND, QUEUE_DECLARE, frame, method,
 };
+use crate::scripted_broker::{Broker, RPC_TIMEOUT, Reaction};
 use crate::support::{eventually, to, wait_for_event, within};
-
-/// Longer than a busy machine holds up an answer.
-const RPC_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The reaction of the connection once the broker has answered a method.
-type Reaction = Box<dyn Fn(u16, &UnboundedSender<Vec<u8>>) + Send + Sync>;
-
-/// A broker that answers properly, with exceptions.
-#[derive(Default)]
-struct Broker {
-    connections: AtomicUsize,
-    /// The method that has no answer, on connections with these numbers, counted from 0.
-    mute: Option<(Method, std::ops::Range<usize>)>,
-    /// The reaction that follows the answer to this method.
-    after: Option<(Method, Reaction)>,
-    /// Stops reading after this method.
-    deaf_after: Option<Method>,
-    consumes: AtomicUsize,
-    /// Ends a connection.
-    cut: Notify,
-}
-
-impl Broker {
-    async fn start(self) -> (Arc<Self>, Config) {
-        let (listener, host) = listen().await;
-        let config = Config {
-            hosts: vec![host],
-            heartbeat: Duration::from_secs(5),
-            rpc_timeout: RPC_TIMEOUT,
-            ..Config::default()
-        };
-        let broker = Arc::new(self);
-        let serving = Arc::clone(&broker);
-        tokio::spawn(async move {
-            loop {
-                let (socket, _) = listener.accept().await.unwrap();
-                let number = serving.connections.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(Arc::clone(&serving).serve(socket, number));
-            }
-        });
-        (broker, config)
-    }
-
-    async fn serve(self: Arc<Self>, socket: TcpStream, number: usize) {
-        let (reader, writer) = socket.into_split();
-        let (say, said) = unbounded_channel();
-        let writing = tokio::spawn(write(writer, said));
-        let heart = say.clone();
-        let beating = tokio::spawn(async move {
-            while heart.send(frame(8, 0, &[])).is_ok() {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        });
-        tokio::select! {
-            _ = self.answer(reader, &say, number) => {}
-            () = self.cut.notified() => {}
-        }
-        beating.abort();
-        writing.abort();
-    }
-
-    async fn answer(
-        &self,
-        mut reader: OwnedReadHalf,
-        say: &UnboundedSender<Vec<u8>>,
-        number: usize,
-    ) -> std::io::Result<()> {
-        reader.read_exact(&mut [0; 8]).await?;
-        let _ = say.send(connection_start());
-        let (mut confirms, mut has_consumed) = (0, false);
-        loop {
-            let frame = Frame::read(&mut reader).await?;
-            let (channel, asked) = (frame.channel, frame.method());
-            let mut answers = reply(&mut confirms, &frame);
-            if asked == Some(BASIC_CONSUME) {
-                self.consumes.fetch_add(1, Ordering::SeqCst);
-                // The delivery behind the answer comes once on a connection.
-                answers.truncate(if std::mem::replace(&mut has_consumed, true) {
-                    1
-                } else {
-                    9
-                });
-            }
-            let is_mute = self.mute.as_ref().is_some_and(|(method, connections)| {
-                asked == Some(*method) && connections.contains(&number)
-            });
-            for answer in answers.into_iter().filter(|_| !is_mute) {
-                let _ = say.send(answer);
-            }
-            if let Some((method, reaction)) = &self.after
-                && asked == Some(*method)
-            {
-                reaction(channel, say);
-            }
-            if self.deaf_after.is_some() && asked == self.deaf_after {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-}
-
-async fn write(mut writer: OwnedWriteHalf, mut said: UnboundedReceiver<Vec<u8>>) {
-    while let Some(mut bytes) = said.recv().await {
-        // An answer and what follows it arrive together.
-        while let Ok(more) = said.try_recv() {
-            bytes.extend(more);
-        }
-        if writer.write_all(&bytes).await.is_err() {
-            return;
-        }
-    }
-}
 
 fn queue() -> Topology {
     Topology {
@@ -248,7 +133,7 @@ async fn a_cancel_that_is_never_answered_ends_the_consumer_all_the_same() {
     recovered(&connection).await;
 
     assert!(within(consumer.next_batch(10)).await.unwrap().is_empty());
-    assert_eq!(broker.consumes.load(Ordering::SeqCst), 1);
+    assert_eq!(broker.count(BASIC_CONSUME), 1);
 }
 
 #[tokio::test]
@@ -274,7 +159,7 @@ async fn the_time_during_which_a_connection_is_blocked_does_not_count() {
         mute: Some((QUEUE_DECLARE, 0..1)),
         after: Some((
             QUEUE_DECLARE,
-            Box::new(|channel, say| {
+            Box::new(|_, channel, say| {
                 let _ = say.send(method(0, (10, 60), b"\x0dlow on memory"));
                 let say = say.clone();
                 tokio::spawn(async move {
@@ -309,7 +194,7 @@ fn deliveries(channel: u16, tags: std::ops::RangeInclusive<u64>) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_broker_that_ignores_the_prefetch_loses_the_connection_and_not_our_memory() {
-    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+    let flood = |_, channel, say: &UnboundedSender<Vec<u8>>| {
         // One more came with the answer to basic.consume.
         let _ = say.send(deliveries(channel, 2..=2 + (64 << 10)));
     };
@@ -335,7 +220,7 @@ async fn a_broker_that_ignores_the_prefetch_loses_the_connection_and_not_our_mem
     drop(consumer);
     connection.close().await;
 
-    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+    let flood = |_, channel, say: &UnboundedSender<Vec<u8>>| {
         let _ = say.send(deliveries(channel, 2..=3 + (64 << 10)));
     };
     let broker = Broker {
@@ -361,7 +246,7 @@ async fn a_broker_that_ignores_the_prefetch_loses_the_connection_and_not_our_mem
 /// Closes the channel the first time; the second time it does what `then` says.
 fn closes_once(then: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Reaction {
     let count = AtomicUsize::new(0);
-    Box::new(move |channel, say| {
+    Box::new(move |_, channel, say| {
         let _ = say.send(match count.fetch_add(1, Ordering::SeqCst) {
             0 => method(channel, CHANNEL_CLOSE, b"\x01\x96\x06broken\0\x3c\0\x14"),
             _ => then(channel),
@@ -385,7 +270,7 @@ async fn a_consumer_whose_channel_is_closed_together_with_the_answer_is_started_
     wait_for_event(&connection, closed).await;
 
     assert_eq!(within(consumer.next_batch(10)).await.unwrap().len(), 1);
-    assert_eq!(broker.consumes.load(Ordering::SeqCst), 2);
+    assert_eq!(broker.count(BASIC_CONSUME), 2);
     assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
     connection.close().await;
 }
@@ -417,7 +302,7 @@ fn cancels(channel: u16, count: usize, no_wait: bool) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_broker_that_asks_for_answers_and_reads_none_loses_the_connection() {
-    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+    let flood = |_, channel, say: &UnboundedSender<Vec<u8>>| {
         // 16 MiB may wait here; the sockets take a few more.
         for _ in 0..100 {
             let _ = say.send(cancels(channel, 1_500, false));
@@ -451,7 +336,7 @@ async fn a_flood_of_cancels_is_answered_by_one_attempt_to_consume_at_a_time() {
     const CANCELS: usize = 20_000;
     let flooded = Arc::new(AtomicUsize::new(0));
     let once = Arc::clone(&flooded);
-    let flood = move |channel, say: &UnboundedSender<Vec<u8>>| {
+    let flood = move |_, channel, say: &UnboundedSender<Vec<u8>>| {
         if once.fetch_add(1, Ordering::SeqCst) == 0 {
             let _ = say.send(cancels(channel, CANCELS, true));
         }
@@ -464,12 +349,12 @@ async fn a_flood_of_cancels_is_answered_by_one_attempt_to_consume_at_a_time() {
     let connection = within(Connection::connect(config)).await.unwrap();
     let consumer = consume(&connection, 10).await;
     eventually("it consumes again", async || {
-        broker.consumes.load(Ordering::SeqCst) > 1
+        broker.count(BASIC_CONSUME) > 1
     })
     .await;
     // An answered call on the same channel: whatever the flood has caused, the broker has seen.
     within(consumer.flush()).await.unwrap();
-    let consumes = broker.consumes.load(Ordering::SeqCst);
+    let consumes = broker.count(BASIC_CONSUME);
     assert!(consumes < CANCELS / 100, "{consumes}");
     assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
     connection.close().await;

@@ -12,4 +12,6 @@ mod hostile_broker;
 mod hostile_calls;
 mod messaging;
 mod recovery;
+mod restarts;
+mod scripted_broker;
 mod support;

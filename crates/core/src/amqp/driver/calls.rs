@@ -55,9 +55,9 @@ impl Driver {
         reply: tokio::sync::oneshot::Sender<CallResult>,
     ) {
         let Some(Some(channel)) = self.channels.get_mut(usize::from(number)) else {
-            // Closed by the broker meanwhile; closing it once more is done, anything else is refused.
+            // Closed by the broker meanwhile: closing it once more is done, nothing is consumed on it, anything else is refused.
             let _ = reply.send(match expected {
-                method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
+                method::CHANNEL_CLOSE_OK | method::CANCEL_OK => Ok(Reply::Done),
                 _ => Err(channel_closed("the broker has closed the channel")),
             });
             return;
