@@ -35,7 +35,7 @@ pub(crate) enum DialError {
 /// The addresses that were tried, each with its failure.
 #[derive(Debug)]
 pub(crate) struct Failures {
-    /// The host is an address, which whoever shows this names already.
+    /// The host is an address, and the message that this becomes a part of names the host.
     is_address: bool,
     of: Vec<(SocketAddr, io::Error)>,
 }
