@@ -878,6 +878,8 @@ static void replace_functions(void)
 bool weft_realms_startup(void)
 {
 	if (!weft_switch_startup()) {
+		/* Without realms as well the server has buffers that tasks must not close. */
+		weft_when_functions_are_registered(weft_buffers_replace_functions);
 		return false;
 	}
 	zend_class_entry class;

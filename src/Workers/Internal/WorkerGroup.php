@@ -454,10 +454,10 @@ final class WorkerGroup
     private function finishReload(float $now): void
     {
         if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && !$this->mayAccept() && $this->ready() === \count($this->slots)) {
+            $this->closeUnusedListeners();
             $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
             $this->reloadSince = null;
             WorkerMetrics::reload('finished');
-            $this->closeUnusedListeners();
         }
     }
 
