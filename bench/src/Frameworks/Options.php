@@ -22,7 +22,8 @@ final class Options
           --append      adds the rounds to those in the file for the results, with as many workers as there
           --out         file for the results, bench/out/frameworks.json
 
-        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode.
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode,
+        ROADRUNNER=/path/rr with ROADRUNNER_AUTOLOAD=/path/vendor/autoload.php RoadRunner. bench/frameworks/README.md says where they come from.
 
         USAGE;
 
@@ -39,6 +40,8 @@ final class Options
         public readonly string $out,
         public readonly ?string $swoole,
         public readonly ?string $frankenPhp,
+        public readonly ?string $roadRunner,
+        public readonly ?string $roadRunnerAutoload,
         public readonly bool $appends,
     ) {}
 
@@ -63,13 +66,18 @@ final class Options
         ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
         $frankenPhp = getenv('FRANKENPHP') ?: null;
-        foreach (array_filter([$line->text('extension'), $swoole, $frankenPhp]) as $file) {
+        $roadRunner = getenv('ROADRUNNER') ?: null;
+        $roadRunnerAutoload = getenv('ROADRUNNER_AUTOLOAD') ?: null;
+        if ($roadRunner !== null && $roadRunnerAutoload === null) {
+            throw new BenchmarkException('ROADRUNNER needs ROADRUNNER_AUTOLOAD, the vendor/autoload.php of a project that requires spiral/roadrunner-http');
+        }
+        foreach (array_filter([$line->text('extension'), $swoole, $frankenPhp, $roadRunner, $roadRunnerAutoload]) as $file) {
             is_file($file) || throw new BenchmarkException("there is no $file");
         }
         foreach ($line->names('frameworks') as $framework) {
             is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
         }
 
-        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, $line->flag('append'));
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, $roadRunner, $roadRunnerAutoload, $line->flag('append'));
     }
 }
