@@ -276,7 +276,7 @@ final class Benchmark
             $environment = ['ROOT' => "{$this->root}/bench/frameworks/$framework", 'SCRIPT' => "{$this->root}/bench/frameworks/$framework/frankenphp.php", 'GODEBUG' => 'cgocheck=0'] + $environment;
         }
         if ($system === 'roadrunner') {
-            $environment += ['COMMAND' => PHP_BINARY . " -d opcache.enable_cli=1 {$this->root}/bench/frameworks/$framework/roadrunner.php", 'ROADRUNNER_AUTOLOAD' => (string) $this->options->roadRunnerAutoload];
+            $environment += ['COMMAND' => PHP_BINARY . " -d opcache.enable_cli=1 {$this->root}/bench/frameworks/$framework/roadrunner.php"];
         }
         $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
         try {

@@ -6,6 +6,7 @@ namespace Weft\Bench\Frameworks;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
+use Weft\Bench\RoadRunner;
 
 /** The options of the command line. */
 final class Options
@@ -41,7 +42,6 @@ final class Options
         public readonly ?string $swoole,
         public readonly ?string $frankenPhp,
         public readonly ?string $roadRunner,
-        public readonly ?string $roadRunnerAutoload,
         public readonly bool $appends,
     ) {}
 
@@ -66,18 +66,23 @@ final class Options
         ]);
         $swoole = getenv('SWOOLE_EXTENSION') ?: null;
         $frankenPhp = getenv('FRANKENPHP') ?: null;
-        $roadRunner = getenv('ROADRUNNER') ?: null;
-        $roadRunnerAutoload = getenv('ROADRUNNER_AUTOLOAD') ?: null;
-        if ($roadRunner !== null && $roadRunnerAutoload === null) {
-            throw new BenchmarkException('ROADRUNNER needs ROADRUNNER_AUTOLOAD, the vendor/autoload.php of a project that requires spiral/roadrunner-http');
-        }
-        foreach (array_filter([$line->text('extension'), $swoole, $frankenPhp, $roadRunner, $roadRunnerAutoload]) as $file) {
+        foreach (array_filter([$line->text('extension'), $swoole, $frankenPhp]) as $file) {
             is_file($file) || throw new BenchmarkException("there is no $file");
         }
         foreach ($line->names('frameworks') as $framework) {
             is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
         }
 
-        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, $roadRunner, $roadRunnerAutoload, $line->flag('append'));
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, RoadRunner::fromEnvironment(), $line->flag('append'));
+    }
+
+    /** @return list<string> which peers take no part, and the variables that name them */
+    public function absent(): array
+    {
+        return array_keys(array_filter([
+            'swoole (SWOOLE_EXTENSION)' => $this->swoole === null,
+            'frankenphp (FRANKENPHP)' => $this->frankenPhp === null,
+            'roadrunner (ROADRUNNER, ROADRUNNER_AUTOLOAD)' => $this->roadRunner === null,
+        ]));
     }
 }

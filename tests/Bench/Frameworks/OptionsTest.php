@@ -37,7 +37,8 @@ final class OptionsTest extends TestCase
     {
         $options = self::parse();
 
-        self::assertSame([null, null, null, null], [$options->swoole, $options->frankenPhp, $options->roadRunner, $options->roadRunnerAutoload]);
+        self::assertSame([null, null, null], [$options->swoole, $options->frankenPhp, $options->roadRunner]);
+        self::assertSame(['swoole (SWOOLE_EXTENSION)', 'frankenphp (FRANKENPHP)', 'roadrunner (ROADRUNNER, ROADRUNNER_AUTOLOAD)'], $options->absent());
     }
 
     public function testRoadRunnerIsABinaryAndALibrary(): void
@@ -47,7 +48,8 @@ final class OptionsTest extends TestCase
 
         $options = self::parse();
 
-        self::assertSame([PHP_BINARY, __FILE__], [$options->roadRunner, $options->roadRunnerAutoload]);
+        self::assertSame(PHP_BINARY, $options->roadRunner);
+        self::assertSame(['swoole (SWOOLE_EXTENSION)', 'frankenphp (FRANKENPHP)'], $options->absent());
     }
 
     public function testRoadRunnerWithoutItsLibraryIsRefused(): void
@@ -56,6 +58,17 @@ final class OptionsTest extends TestCase
 
         $this->expectException(BenchmarkException::class);
         $this->expectExceptionMessage('ROADRUNNER needs ROADRUNNER_AUTOLOAD');
+
+        self::parse();
+    }
+
+    public function testALibraryThatIsNotThereIsRefused(): void
+    {
+        putenv('ROADRUNNER=' . PHP_BINARY);
+        putenv('ROADRUNNER_AUTOLOAD=/nonexistent/autoload.php');
+
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage('there is no /nonexistent/autoload.php');
 
         self::parse();
     }
