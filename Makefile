@@ -253,7 +253,7 @@ state: ## count the requests of 64 users that see the state of another, in Symfo
 	@. "$${WEFT_VAR:-var}/services/env"; bench/state/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench-frameworks
-bench-frameworks: ## measure Symfony and Laravel on Weft and PHP-FPM, and where SWOOLE_EXTENSION and FRANKENPHP name them on these: ten to fifteen minutes (SHORT=1: two)
+bench-frameworks: ## measure Symfony and Laravel on Weft and PHP-FPM, and where SWOOLE_EXTENSION, FRANKENPHP and ROADRUNNER name them on these: ten to fifteen minutes (SHORT=1: two)
 	@scripts/setup demo services test bench
 	@$(MAKE) build
 	@scripts/services up

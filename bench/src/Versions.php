@@ -77,6 +77,12 @@ final class Versions
         return $binary === null ? '' : self::of(escapeshellarg($binary) . ' version') . ' (PHP ' . self::output(escapeshellarg($binary) . " php-cli -r 'echo PHP_VERSION;' 2>/dev/null") . ')';
     }
 
+    /** @param string|null $binary of RoadRunner */
+    public static function roadRunner(?string $binary): string
+    {
+        return $binary === null ? '' : self::of(escapeshellarg($binary) . ' --version');
+    }
+
     private static function output(string $command): string
     {
         return trim((string) shell_exec("$command"));

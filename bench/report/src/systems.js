@@ -12,6 +12,8 @@ const looks = [
     ['weft postgres', 'weft', 3, 'plus', '10 3'],
     ['weft-google-protobuf', 'weft', 2, 'square', '6 3'],
     ['swoole', 'peer', 9, 'asterisk', '3 3'],
+    ['roadrunner', 'peer', 7, 'square', '8 3'],
+    ['frankenphp', 'peer', 8, 'triangle', '4 4'],
     ['go', 'peer', 6, 'diamond', null],
     ['tonic', 'peer', 9, 'square', '4 2'],
     ['pure-php', 'peer', 7, 'wye', '6 3'],

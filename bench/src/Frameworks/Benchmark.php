@@ -21,7 +21,7 @@ use Weft\Bench\Versions;
 /**
  * Serves one application by several systems, one after the other, and measures requests per second, latency, memory and CPU.
  *
- * A framework is a directory of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php`, `frankenphp.php` and `warm.php`.
+ * A framework is a directory of bench/frameworks with `weft.php`, `fpm.php`, `swoole.php`, `frankenphp.php`, `roadrunner.php` and `warm.php`.
  */
 final class Benchmark
 {
@@ -74,7 +74,7 @@ final class Benchmark
         }
         ResultsFile::save($this->options->out, [
             'machine' => Machine::describe(Spread::of([DiskFlush::microseconds($this->logs)])),
-            'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'frankenphp' => Versions::frankenPhp($this->options->frankenPhp), 'nginx' => Versions::of('nginx -v')]),
+            'versions' => array_filter(['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'swoole' => Versions::swoole($this->options->swoole), 'frankenphp' => Versions::frankenPhp($this->options->frankenPhp), 'roadrunner' => Versions::roadRunner($this->options->roadRunner), 'nginx' => Versions::of('nginx -v')]),
             'memory' => $this->memory,
             'runs' => $rows,
         ]);
@@ -128,6 +128,12 @@ final class Benchmark
             $command = [$this->options->frankenPhp, 'run', '--config', "{$this->root}/bench/frameworks/Caddyfile", '--adapter', 'caddyfile'];
             foreach (array_unique([$this->memory($framework, 'frankenphp', $weft, $command)->workers, max(self::SLOTS)]) as $workers) {
                 $systems[] = ['frankenphp', $workers, $command];
+            }
+        }
+        if ($this->options->roadRunner !== null) {
+            $command = [$this->options->roadRunner, 'serve', '-c', "{$this->root}/bench/frameworks/rr.yaml"];
+            foreach (array_unique([$this->memory($framework, 'roadrunner', $weft, $command)->workers, max(self::SLOTS)]) as $workers) {
+                $systems[] = ['roadrunner', $workers, $command];
             }
         }
         if ($this->options->swoole !== null && is_file("$directory/swoole.php")) {
@@ -268,6 +274,9 @@ final class Benchmark
         if ($system === 'frankenphp') {
             // GODEBUG as in its images.
             $environment = ['ROOT' => "{$this->root}/bench/frameworks/$framework", 'SCRIPT' => "{$this->root}/bench/frameworks/$framework/frankenphp.php", 'GODEBUG' => 'cgocheck=0'] + $environment;
+        }
+        if ($system === 'roadrunner') {
+            $environment += ['COMMAND' => PHP_BINARY . " -d opcache.enable_cli=1 {$this->root}/bench/frameworks/$framework/roadrunner.php"];
         }
         $server = Server::start([...Cores::server(), ...$command], $environment, "{$this->logs}/$framework-$system-$slots.log", $port);
         try {

@@ -6,6 +6,7 @@ namespace Weft\Bench\Frameworks;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
+use Weft\Bench\RoadRunner;
 
 /** The options of the command line. */
 final class Options
@@ -22,7 +23,8 @@ final class Options
           --append      adds the rounds to those in the file for the results, with as many workers as there
           --out         file for the results, bench/out/frameworks.json
 
-        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode.
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole with all its hooks, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode,
+        ROADRUNNER=/path/rr with ROADRUNNER_AUTOLOAD=/path/vendor/autoload.php RoadRunner. bench/frameworks/README.md says where they come from.
 
         USAGE;
 
@@ -39,6 +41,7 @@ final class Options
         public readonly string $out,
         public readonly ?string $swoole,
         public readonly ?string $frankenPhp,
+        public readonly ?string $roadRunner,
         public readonly bool $appends,
     ) {}
 
@@ -70,6 +73,16 @@ final class Options
             is_file("$root/bench/frameworks/$framework/weft.php") || throw new BenchmarkException("there is no bench/frameworks/$framework");
         }
 
-        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, $line->flag('append'));
+        return new self((string) realpath($line->text('extension')), $line->positive('rounds'), $line->positive('seconds'), $line->positives('connections'), $line->names('frameworks'), $line->text('out'), $swoole, $frankenPhp, RoadRunner::fromEnvironment(), $line->flag('append'));
+    }
+
+    /** @return list<string> which peers take no part, and the variables that name them */
+    public function absent(): array
+    {
+        return array_keys(array_filter([
+            'swoole (SWOOLE_EXTENSION)' => $this->swoole === null,
+            'frankenphp (FRANKENPHP)' => $this->frankenPhp === null,
+            'roadrunner (ROADRUNNER, ROADRUNNER_AUTOLOAD)' => $this->roadRunner === null,
+        ]));
     }
 }

@@ -56,7 +56,7 @@ final class Benchmark
     private function contenders(): array
     {
         $bench = "{$this->root}/bench/http";
-        $all = Contenders::all($bench, $this->out, $this->options->extension, $this->options->swoole);
+        $all = Contenders::all($bench, $this->out, $this->options->extension, $this->options->swoole, $this->options->roadRunner, $this->options->frankenPhp);
         $selected = Contenders::select($all, $this->options->only);
         foreach ($selected as $contender) {
             $contender->unavailable = match ($contender->system) {
@@ -100,6 +100,8 @@ final class Benchmark
             'weft' => Versions::weft($this->root),
             'php' => PHP_VERSION,
             'swoole' => Versions::swoole($this->options->swoole),
+            'roadrunner' => Versions::roadRunner($this->options->roadRunner),
+            'frankenphp' => Versions::frankenPhp($this->options->frankenPhp),
             'go' => Versions::of('go version'),
             'pgx' => Versions::module("$peers/go/go.mod", 'jackc/pgx/v5'),
             'node' => Versions::of('node --version'),

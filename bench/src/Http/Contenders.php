@@ -14,10 +14,12 @@ final class Contenders
      * @param string $out the directory bench/out
      * @param string $extension path of libweft.so
      * @param string|null $swoole path of swoole.so
+     * @param string|null $roadRunner path of rr
+     * @param string|null $frankenPhp path of frankenphp
      *
      * @return list<Contender>
      */
-    public static function all(string $bench, string $out, string $extension, ?string $swoole): array
+    public static function all(string $bench, string $out, string $extension, ?string $swoole, ?string $roadRunner, ?string $frankenPhp): array
     {
         $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
         $weft = "$bench/weft/app.php";
@@ -27,6 +29,23 @@ final class Contenders
         return array_values(array_filter([
             new Contender('weft', [...$php, '-d', "extension=$extension", $weft], true, true, true, [$extension, $weft]),
             $swoole === null ? null : new Contender('swoole', [...$php, '-d', "extension=$swoole", "$bench/peers/swoole/server.php"], true, true, true, [$swoole]),
+            $roadRunner === null ? null : new Contender(
+                'roadrunner',
+                ['env', 'COMMAND=' . implode(' ', [...$php, "$bench/peers/roadrunner/worker.php"]), $roadRunner, 'serve', '-c', "$bench/peers/roadrunner/rr.yaml"],
+                true,
+                true,
+                true,
+                [$roadRunner],
+            ),
+            $frankenPhp === null ? null : new Contender(
+                'frankenphp',
+                // GODEBUG as in its images.
+                ['env', "ROOT=$bench/peers/frankenphp", 'GODEBUG=cgocheck=0', $frankenPhp, 'run', '--config', "$bench/peers/frankenphp/Caddyfile", '--adapter', 'caddyfile'],
+                true,
+                true,
+                true,
+                [$frankenPhp],
+            ),
             new Contender('go', ["$out/http-go"], true, true, true, []),
             new Contender('node', ['node', "$node/server.js"], true, false, true, []),
             new Contender('php-fpm', ["$bench/peers/php-fpm/serve"], true, false, true, []),

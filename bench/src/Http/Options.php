@@ -6,6 +6,7 @@ namespace Weft\Bench\Http;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
+use Weft\Bench\RoadRunner;
 
 /** The options of the command line. */
 final class Options
@@ -20,14 +21,15 @@ final class Options
           --connections  1,64,256
           --cases        hello,json,query,queries-5,queries-20,update,fortunes,body,static
           --protocols    http/1.1,h2
-          --only         contenders: weft swoole go node php-fpm php-builtin; all of them by default. floor-epoll and floor-io_uring
-                         answer hello without being servers: what the kernel leaves to one
+          --only         contenders: weft swoole roadrunner frankenphp go node php-fpm php-builtin; all of them by default. floor-epoll and
+                         floor-io_uring answer hello without being servers: what the kernel leaves to one
           --idle         idle connections whose memory is measured, 10000; bounded by `ulimit -n`
           --extension    libweft.so, target/release/libweft.so
           --out          where the results go, bench/out/http.json
 
         Uses DATABASE_URL, as `make services` writes it to var/services/env. Exits with 1 when a contender failed.
-        SWOOLE_EXTENSION=/path/swoole.so adds Swoole; bench/http/README.md says how to build it.
+        SWOOLE_EXTENSION=/path/swoole.so adds Swoole, FRANKENPHP=/path/frankenphp FrankenPHP in worker mode, ROADRUNNER=/path/rr with
+        ROADRUNNER_AUTOLOAD=/path/vendor/autoload.php RoadRunner; bench/http/README.md says where they come from.
 
         USAGE;
 
@@ -47,6 +49,8 @@ final class Options
         public readonly int $idle,
         public readonly string $extension,
         public readonly ?string $swoole,
+        public readonly ?string $roadRunner,
+        public readonly ?string $frankenPhp,
         public readonly string $out,
     ) {
     }
@@ -83,6 +87,8 @@ final class Options
             $line->positive('idle'),
             $line->text('extension'),
             getenv('SWOOLE_EXTENSION') ?: null,
+            RoadRunner::fromEnvironment(),
+            getenv('FRANKENPHP') ?: null,
             $line->text('out'),
         );
     }

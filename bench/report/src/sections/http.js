@@ -4,7 +4,7 @@ import { groupBy, middleRun, number, range, ratiosTo, results, spread } from '..
 
 export const id = 'http';
 
-const order = ['weft', 'swoole', 'go', 'node', 'php-fpm', 'php-builtin'];
+const order = ['weft', 'swoole', 'roadrunner', 'frankenphp', 'go', 'node', 'php-fpm', 'php-builtin'];
 const of = (wanted) => results.http.runs.filter((run) => Object.entries(wanted).every(([field, value]) => run[field] === value));
 const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 
