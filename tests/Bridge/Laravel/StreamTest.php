@@ -40,7 +40,7 @@ final class StreamTest extends TestCase
 
     public function testWhatDdDumpsIsHtmlInTheResponse(): void
     {
-        self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*17/s', $this->bodyOf($this->open('/dd?n=17')));
+        self::assertMatchesRegularExpression('/<pre class=sf-dump.*dumped.*17/s', $this->bodyOf($this->open('/dd?n=17')), $this->server->other);
         self::assertSame('', $this->server->other);
     }
 
