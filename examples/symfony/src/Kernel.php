@@ -46,6 +46,8 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
+        // Symfony 5.4 has the attribute by its old name only, and Symfony 8 by its new one only.
+        \class_exists(\Symfony\Component\Routing\Attribute\Route::class) || \class_alias('Symfony\Component\Routing\Annotation\Route', \Symfony\Component\Routing\Attribute\Route::class);
         // Symfony 7 knows only the new name of the attributes, and before 6.2 only the old one is known.
         $routes->import('../src/Controller/', self::MAJOR_VERSION < 7 ? 'annotation' : 'attribute');
         $routes->add('logout', '/logout');
