@@ -260,7 +260,7 @@ bench-frameworks: ## measure Symfony and Laravel on Weft and PHP-FPM, and where 
 	@. "$${WEFT_VAR:-var}/services/env"; bench/frameworks/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench-http
-bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and Swoole where SWOOLE_EXTENSION names it, as HTTP servers (SHORT=1: four minutes)
+bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and where SWOOLE_EXTENSION, FRANKENPHP and ROADRUNNER name them these, as HTTP servers (SHORT=1: four minutes)
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@$(SUITE) --only=http
