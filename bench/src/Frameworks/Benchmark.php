@@ -25,8 +25,6 @@ use Weft\Bench\Versions;
  */
 final class Benchmark
 {
-    private const ENDPOINTS = ['page', 'compute'];
-
     /** Requests whose answers do not depend on chance, by endpoint: all systems must give the same. */
     private const SAME = ['page' => 'page?id=17', 'compute' => 'compute'];
 
@@ -117,30 +115,35 @@ final class Benchmark
         $directory = "{$this->root}/bench/frameworks/$framework";
         $weft = [...$php, '-d', "extension={$this->options->extension}", "$directory/weft.php"];
         $systems = [];
-        foreach (self::SLOTS as $slots) {
+        foreach ($this->takesPart('weft') ? self::SLOTS : [] as $slots) {
             $systems[] = ['weft', $slots, $weft];
         }
-        if (is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
+        if ($this->takesPart('php-fpm') && is_executable(self::fpm()) && is_executable('/usr/sbin/nginx')) {
             $command = ["{$this->root}/bench/hooks/serve-fpm"];
             $systems[] = ['php-fpm', $this->memory($framework, 'php-fpm', $weft, $command)->workers, $command];
         }
-        if ($this->options->frankenPhp !== null) {
+        if ($this->takesPart('frankenphp') && $this->options->frankenPhp !== null) {
             $command = [$this->options->frankenPhp, 'run', '--config', "{$this->root}/bench/frameworks/Caddyfile", '--adapter', 'caddyfile'];
             foreach (array_unique([$this->memory($framework, 'frankenphp', $weft, $command)->workers, max(self::SLOTS)]) as $workers) {
                 $systems[] = ['frankenphp', $workers, $command];
             }
         }
-        if ($this->options->roadRunner !== null) {
+        if ($this->takesPart('roadrunner') && $this->options->roadRunner !== null) {
             $command = [$this->options->roadRunner, 'serve', '-c', "{$this->root}/bench/frameworks/rr.yaml"];
             foreach (array_unique([$this->memory($framework, 'roadrunner', $weft, $command)->workers, max(self::SLOTS)]) as $workers) {
                 $systems[] = ['roadrunner', $workers, $command];
             }
         }
-        if ($this->options->swoole !== null && is_file("$directory/swoole.php")) {
+        if ($this->takesPart('swoole') && $this->options->swoole !== null && is_file("$directory/swoole.php")) {
             $systems[] = ['swoole', max(self::SLOTS), [...$php, '-d', "extension={$this->options->swoole}", "$directory/swoole.php"]];
         }
 
         return $systems;
+    }
+
+    private function takesPart(string $system): bool
+    {
+        return \in_array($system, $this->options->only, true);
     }
 
     private static function fpm(): string
@@ -199,7 +202,7 @@ final class Benchmark
     {
         $resident = function (string $system, int $slots, array $command) use ($framework): float {
             return $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework): float {
-                foreach (self::ENDPOINTS as $endpoint) {
+                foreach (Options::ENDPOINTS as $endpoint) {
                     $this->check($framework, $endpoint, $address, $server);
                     Wrk::run("$address/$endpoint", max($this->options->connections), self::MEMORY_LOAD_SECONDS, Cores::load());
                 }
@@ -224,7 +227,7 @@ final class Benchmark
     private function race(string $framework, string $system, int $slots, array $command, array &$rows): void
     {
         $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework, $system, $slots, &$rows): void {
-            foreach (self::ENDPOINTS as $endpoint) {
+            foreach ($this->options->endpoints as $endpoint) {
                 $url = "$address/$endpoint";
                 $this->check($framework, $endpoint, $address, $server);
                 // Fills the caches and boots the instances.

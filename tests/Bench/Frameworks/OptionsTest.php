@@ -83,8 +83,23 @@ final class OptionsTest extends TestCase
         self::parse();
     }
 
-    private static function parse(): Options
+    public function testOneEndpointOfSomeSystemsCanBeMeasuredAlone(): void
     {
-        return Options::parse(['--extension=' . __FILE__], dirname(__DIR__, 3));
+        $options = self::parse('--endpoints=page', '--only=weft,roadrunner');
+
+        self::assertSame([['page'], ['weft', 'roadrunner']], [$options->endpoints, $options->only]);
+    }
+
+    public function testASystemThatDoesNotExistIsRefused(): void
+    {
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage('--only has no openswoole, there are: weft php-fpm frankenphp roadrunner swoole');
+
+        self::parse('--only=openswoole');
+    }
+
+    private static function parse(string ...$arguments): Options
+    {
+        return Options::parse(['--extension=' . __FILE__, ...array_values($arguments)], dirname(__DIR__, 3));
     }
 }

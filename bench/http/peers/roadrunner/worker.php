@@ -13,7 +13,11 @@ require __DIR__ . '/../../answer.php';
 $worker = new HttpWorker(Worker::create());
 while (($request = $worker->waitRequest()) !== null) {
     try {
-        [$status, $type, $content] = answer((string) parse_url($request->uri, PHP_URL_PATH), $request->query);
+        $path = (string) parse_url($request->uri, PHP_URL_PATH);
+        // RoadRunner runs no middleware, so not that of files either, for HTTP/2 in clear text.
+        [$status, $type, $content] = $path === '/static/file.bin'
+            ? [200, 'application/octet-stream', (string) file_get_contents(getenv('STATIC_DIRECTORY') . '/file.bin')]
+            : answer($path, $request->query);
         $worker->respond($status, $content, ['Content-Type' => [$type]]);
     } catch (Throwable $failure) {
         $worker->getWorker()->error((string) $failure);
