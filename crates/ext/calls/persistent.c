@@ -2,7 +2,7 @@
 #include "internal.h"
 #include "handle.h"
 
-/* PGSQL_CONNECT_FORCE_NEW, which is no part of the key. */
+/* PGSQL_CONNECT_FORCE_NEW. The key leaves it out. */
 #define PGSQL_FORCE_NEW 2
 
 /* As ext/pgsql makes it, in php_pgsql_do_connect(). */
