@@ -241,6 +241,7 @@ final class EloquentTest extends TestCase
             'KEY_PAIR of three' => [\PDO::FETCH_KEY_PAIR], 'INTO' => [\PDO::FETCH_INTO], 'LAZY' => [\PDO::FETCH_LAZY], 'unknown' => [99],
             'CLASS' => [\PDO::FETCH_CLASS, Fetched::class], 'CLASS with arguments' => [\PDO::FETCH_CLASS, Fetched::class, [7]],
             'CLASS late' => [\PDO::FETCH_CLASS | \PDO::FETCH_PROPS_LATE, Fetched::class, [7]], 'CLASS of nothing' => [\PDO::FETCH_CLASS],
+            'late without a CLASS' => [\PDO::FETCH_PROPS_LATE | \PDO::FETCH_NUM], 'GROUP and UNIQUE' => [\PDO::FETCH_GROUP | \PDO::FETCH_UNIQUE],
             'CLASS without a constructor' => [\PDO::FETCH_CLASS, \stdClass::class, [1]],
             'GROUP CLASS' => [\PDO::FETCH_GROUP | \PDO::FETCH_CLASS, Fetched::class], 'UNIQUE CLASS' => [\PDO::FETCH_UNIQUE | \PDO::FETCH_CLASS, Fetched::class],
             'FUNC' => [\PDO::FETCH_FUNC, static fn(mixed ...$row): array => $row], 'FUNC by name' => [\PDO::FETCH_FUNC, 'max'], 'FUNC of nothing' => [\PDO::FETCH_FUNC],

@@ -7,6 +7,8 @@ namespace Weft\Bridge\Laravel\Database;
 /**
  * The form in which a row is returned: one of PDO's fetch modes with its flags and arguments, and the errors that PDO has for them.
  *
+ * PHP 8.6 has other values for the flags (before, the bits of FETCH_UNIQUE contain those of FETCH_GROUP) and more errors.
+ *
  * @internal for {@see Statement}
  */
 final class FetchMode
@@ -80,6 +82,9 @@ final class FetchMode
         if ($parsed->kind === \PDO::FETCH_FUNC && \count($arguments) !== 1) {
             throw new \ArgumentCountError("$method() expects exactly 2 arguments for PDO::FETCH_FUNC, " . (1 + \count($arguments)) . ' given');
         }
+        if ($parsed->kind === \PDO::FETCH_INTO && \PHP_VERSION_ID >= 80600) {
+            throw new \ValueError("$method(): Argument #1 (\$mode) PDO::FETCH_INTO cannot be used with $method()");
+        }
         if ($parsed->kind === \PDO::FETCH_INTO && $arguments !== []) {
             throw new \ArgumentCountError("$method() expects exactly 1 argument for the fetch mode provided, " . (1 + \count($arguments)) . ' given');
         }
@@ -116,11 +121,14 @@ final class FetchMode
             if ($this->kind === \PDO::FETCH_KEY_PAIR) {
                 [$key, $value] = self::pair($row);
                 $all[$key] = $value;
-            } elseif (!$this->has(\PDO::FETCH_GROUP)) {
-                $all[] = $this->shape($columns, $row, 0);
-            } else {
+            } elseif ($this->has(\PDO::FETCH_UNIQUE)) {
                 [$key, $value] = $this->grouped($columns, $row);
-                $this->has(\PDO::FETCH_UNIQUE) ? $all[$key] = $value : $all[$key][] = $value;
+                $all[$key] = $value;
+            } elseif ($this->has(\PDO::FETCH_GROUP)) {
+                [$key, $value] = $this->grouped($columns, $row);
+                $all[$key][] = $value;
+            } else {
+                $all[] = $this->shape($columns, $row, 0);
             }
         }
 
@@ -139,6 +147,9 @@ final class FetchMode
         $parsed = new self($kind, $flags, $arguments);
         if ($parsed->has(\PDO::FETCH_CLASSTYPE) && $kind !== \PDO::FETCH_CLASS) {
             throw new \ValueError("$method(): Argument #1 (\$mode) must use PDO::FETCH_CLASSTYPE with PDO::FETCH_CLASS");
+        }
+        if (\PHP_VERSION_ID >= 80600 && $parsed->has(\PDO::FETCH_PROPS_LATE) && $kind !== \PDO::FETCH_CLASS) {
+            throw new \ValueError("$method(): Argument #1 (\$mode) must use PDO::FETCH_PROPS_LATE with PDO::FETCH_CLASS");
         }
         $parsed->check($method);
 
@@ -247,7 +258,12 @@ final class FetchMode
         /** @var array<array-key, mixed> $given */
         $given = $this->arguments[1] ?? [];
         if ($class->getConstructor() === null) {
-            return $given === [] ? self::fill($class->newInstance(), $columns, $row) : throw new \Error("The class {$class->getName()} has no constructor for the arguments of the fetch mode");
+            if ($given === []) {
+                return self::fill($class->newInstance(), $columns, $row);
+            }
+            $message = "The class {$class->getName()} has no constructor for the arguments of the fetch mode";
+
+            throw \PHP_VERSION_ID >= 80600 ? new \ValueError($message) : new \Error($message);
         }
         if ($this->has(\PDO::FETCH_PROPS_LATE)) {
             return self::fill($class->newInstanceArgs($given), $columns, $row);
