@@ -84,12 +84,33 @@ final class Benchmark
     private function measureAll(): array
     {
         $rows = $this->rowsBefore();
+        $systems = [];
         foreach ($this->options->frameworks as $framework) {
             $this->warm($framework);
-            $this->measure($framework, $rows);
+            $systems[$framework] = $this->systems($framework);
+            $this->checkAll($framework, $systems[$framework]);
+        }
+        foreach ($systems as $framework => $ofFramework) {
+            $this->measure($framework, $ofFramework, $rows);
         }
 
         return array_values($rows);
+    }
+
+    /**
+     * A system that cannot serve is found before a quarter of an hour of measurements.
+     *
+     * @param list<array{string, int, list<string>}> $systems
+     */
+    private function checkAll(string $framework, array $systems): void
+    {
+        foreach ($systems as [$system, $slots, $command]) {
+            $this->served($framework, $system, $slots, $command, function (Server $server, string $address) use ($framework): void {
+                foreach ($this->options->endpoints as $endpoint) {
+                    $this->check($framework, $endpoint, $address, $server);
+                }
+            });
+        }
     }
 
     private function fill(): void
@@ -169,10 +190,12 @@ final class Benchmark
         return "{$row['framework']} {$row['endpoint']} {$row['system']} {$row['slots']} {$row['connections']}";
     }
 
-    /** @param array<string, array<string, mixed>> $rows */
-    private function measure(string $framework, array &$rows): void
+    /**
+     * @param list<array{string, int, list<string>}> $systems
+     * @param array<string, array<string, mixed>> $rows
+     */
+    private function measure(string $framework, array $systems, array &$rows): void
     {
-        $systems = $this->systems($framework);
         $progress = new Progress($this->options->rounds * \count($systems));
         for ($round = 0; $round < $this->options->rounds; $round++) {
             foreach ($systems as [$system, $slots, $command]) {
