@@ -453,9 +453,10 @@ final class WorkerGroup
     /** A reload is finished when every request is answered by new code: until a replaced worker has said so, it may still accept connections. */
     private function finishReload(float $now): void
     {
-        if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && !$this->mayAccept() && $this->ready() === \count($this->slots)) {
+        $since = $this->reloadSince;
+        if ($since !== null && $this->toReplace === [] && !$this->isReplacing() && !$this->mayAccept() && $this->ready() === \count($this->slots)) {
             $this->closeUnusedListeners();
-            $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
+            $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $since, 3)]);
             $this->reloadSince = null;
             WorkerMetrics::reload('finished');
         }
