@@ -31,6 +31,8 @@ final class Workspace
         'framework-bundle' => ['Symfony/Bundle/FrameworkBundle', 'Symfony/Component/Runtime'],
         'laravel' => ['Illuminate'],
     ];
+    /** Extensions of PHP that a library needs. */
+    private const EXTENSIONS = ['messenger' => ['amqp']];
     /** A page with this need begins with an empty directory, and has a checkout of Weft in `~/weft`. */
     private const CHECKOUT = 'checkout';
     /** Where the runtimes of frameworks listen if nothing else is said. */
@@ -76,6 +78,14 @@ final class Workspace
                     return "$file is missing: scripts/setup test";
                 }
             }
+            foreach (self::EXTENSIONS[$need] ?? [] as $extension) {
+                if (!\extension_loaded($extension)) {
+                    return "PHP's extension $extension is not installed";
+                }
+            }
+        }
+        if (\PHP_VERSION_ID >= 80600 && \in_array('laravel', $needs, true) && !\str_contains((string) \file_get_contents('/usr/share/php/Illuminate/Session/FileSessionHandler.php'), 'create_sid')) {
+            return 'Laravel of this release fails with the warning that PHP 8.6 has for its session handlers';
         }
 
         return null;

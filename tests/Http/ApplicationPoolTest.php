@@ -435,6 +435,7 @@ final class ApplicationPoolTest extends HttpTestCase
             register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['directory'] . '/*')), rmdir($GLOBALS['directory'])]);
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
                 ini_set('session.save_path', $GLOBALS['directory']);
+                ini_set('session.use_strict_mode', '0');
                 return static function () {
                     session_start();
                     $_SESSION['hits'] = ($_SESSION['hits'] ?? 0) + 1;
@@ -548,6 +549,7 @@ final class ApplicationPoolTest extends HttpTestCase
                 public function write(string $id, string $data): bool { return true; }
                 public function close(): bool { return true; }
                 public function gc(int $seconds): int|false { return 0; }
+                public function create_sid(): string { return bin2hex(random_bytes(16)); }
             }
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
                 session_set_save_handler(new KeptSessions());
@@ -578,6 +580,7 @@ final class ApplicationPoolTest extends HttpTestCase
                 public function write(string $id, string $data): bool { return true; }
                 public function close(): bool { return true; }
                 public function gc(int $seconds): int|false { return 0; }
+                public function create_sid(): string { return bin2hex(random_bytes(16)); }
             }
             final class OwnSessions extends BootSessions {}
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
@@ -863,6 +866,7 @@ final class ApplicationPoolTest extends HttpTestCase
             register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
                 ini_set('session.save_path', $GLOBALS['folder']);
+                ini_set('session.use_strict_mode', '0');
                 return static function () {
                     session_start();
                     $_SESSION['hits'] = ($_SESSION['hits'] ?? 0) + 1;

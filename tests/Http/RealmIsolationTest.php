@@ -25,6 +25,8 @@ final class RealmIsolationTest extends HttpTestCase
                 public function destroy(string \$id): bool { return true; }
                 #[ReturnTypeWillChange]
                 public function gc(int \$lifetime) { return 0; }
+                public function create_sid(): string { return bin2hex(random_bytes(16)); }
+                public function validateId(string \$id): bool { return true; }
             }
             \$pool = new Weft\\Http\\ApplicationPool(static function () { session_set_save_handler(new Store(), false); return new stdClass(); }, 4);
             \$routes->fallback(static fn(Request \$request) => \$pool->serve(\$request, static function () {
@@ -154,6 +156,7 @@ final class RealmIsolationTest extends HttpTestCase
             register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
             $routes->fallback(new Weft\Http\RealmHandler(static function () {
                 ini_set('session.save_path', $GLOBALS['folder']);
+                ini_set('session.use_strict_mode', '0');
                 return static function () {
                     if (isset($_GET['stream'])) {
                         return new Response(200, [], static function (BodyWriter $writer): void {

@@ -36,6 +36,10 @@ final class Entities implements ResetInterface
         $configuration->setMiddlewares(\getenv('FRAMEWORKS_SYSTEM') === 'weft' ? [new Middleware()] : []);
         $connection = DriverManager::getConnection(['url' => (string) \getenv('DATABASE_URL')], $configuration);
         $mapping = ORMSetup::createAttributeMetadataConfiguration([__DIR__], false, "$this->cache/proxies", new PhpFilesAdapter('doctrine', 0, $this->cache));
+        // Symfony 8 has no lazy objects of its own: PHP has them since 8.4.
+        if (\PHP_VERSION_ID >= 80_400 && \method_exists($mapping, 'enableNativeLazyObjects')) {
+            $mapping->enableNativeLazyObjects(true);
+        }
         $mapping->setAutoGenerateProxyClasses(\Doctrine\ORM\Proxy\ProxyFactory::AUTOGENERATE_FILE_NOT_EXISTS);
 
         return new EntityManager($connection, $mapping);

@@ -31,7 +31,12 @@ final class Entities implements ResetInterface
             $configuration = new Configuration();
             $configuration->setMiddlewares([new Middleware()]);
             $connection = DriverManager::getConnection((new DsnParser(self::DRIVERS))->parse($this->url), $configuration);
-            $this->manager = new EntityManager($connection, ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies));
+            $mapping = ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies);
+            // Symfony 8 has no lazy objects of its own: PHP has them since 8.4.
+            if (\PHP_VERSION_ID >= 80_400 && \method_exists($mapping, 'enableNativeLazyObjects')) {
+                $mapping->enableNativeLazyObjects(true);
+            }
+            $this->manager = new EntityManager($connection, $mapping);
         }
 
         return $this->manager;

@@ -279,13 +279,25 @@ final class SymfonyHandler
         return static function () use ($factory, $made): HttpKernelInterface|\Closure {
             /** @var HttpKernelInterface|\Closure $kernel */
             $kernel = $factory();
-            if (isset($made[$kernel])) {
+            // PHP 8.6 makes a closure once if it captures nothing, and has then no state that two requests could share.
+            if (isset($made[$kernel]) && !self::isStateless($kernel)) {
                 throw new \Error('The factory of SymfonyHandler::pool() returned a kernel again: it must make a new one each time');
             }
             $made[$kernel] = true;
 
             return $kernel;
         };
+    }
+
+    private static function isStateless(HttpKernelInterface|\Closure $kernel): bool
+    {
+        if (!$kernel instanceof \Closure) {
+            return false;
+        }
+        $function = new \ReflectionFunction($kernel);
+
+        // The captured variables are among the static ones.
+        return $function->getClosureThis() === null && $function->getStaticVariables() === [];
     }
 
     private static function message(Request $request): SymfonyRequest

@@ -74,7 +74,8 @@ final class Form
         if (\strlen($encoded) > $most && \substr_count($encoded, '&') >= $most) {
             throw new PayloadTooLargeException("The $what has more than $most values (max_input_vars)");
         }
-        \parse_str($encoded, $values);
+        // A byte of zero as it is ends the text for PHP before 8.6, and later versions throw.
+        \parse_str(\str_replace("\0", '%00', $encoded), $values);
 
         return $values;
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Log\Internal;
 
+use Weft\Internal\Number;
 use Weft\Internal\Printable;
 
 /**
@@ -38,7 +39,7 @@ final class Context
     public static function plain(mixed $value): string|int|float|bool|null
     {
         return match (true) {
-            \is_float($value) && !\is_finite($value) => (string) $value,
+            \is_float($value) && !\is_finite($value) => Number::text($value),
             $value === null, \is_int($value), \is_float($value), \is_bool($value) => $value,
             \is_string($value) => Printable::cut($value, Message::VALUE_BYTES),
             $value instanceof \DateTimeInterface => $value->format(\DATE_RFC3339_EXTENDED),

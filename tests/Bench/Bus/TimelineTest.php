@@ -21,6 +21,7 @@ final class TimelineTest extends TestCase
     public function testItHasWhatTheBrokerCountedSinceItsStart(): void
     {
         $queue = 'timeline-' . bin2hex(random_bytes(4));
+        $this->awaitQuietBroker((string) getenv('RABBITMQ_PROMETHEUS_URL'));
         $timeline = new Timeline(new Counters((string) getenv('RABBITMQ_PROMETHEUS_URL')));
         $seconds = $this->tickUntilSampled($timeline, 0.0);
         $broker = Connection::connect((string) getenv('AMQP_URL'));
@@ -77,6 +78,23 @@ final class TimelineTest extends TestCase
     }
 
     /** Asks again and again, as the runner does, until there is an answer; returns the second of the run it came at. */
+    /** The counters are those of the whole broker, which may still deliver to consumers of another test that have just ended. */
+    private function awaitQuietBroker(string $url): void
+    {
+        $last = null;
+        Timing::until(static function () use ($url, &$last): bool {
+            $counters = new Counters($url);
+            Timing::until($counters->ask(...), 'the broker is asked');
+            Timing::until(static function () use ($counters, &$now): bool {
+                return ($now = $counters->answer()) !== null;
+            }, 'the broker answers');
+            [$before, $last] = [$last, $now];
+            usleep(100_000);
+
+            return $before === $now;
+        }, 'a broker that delivers nothing');
+    }
+
     private function tickUntilSampled(Timeline $timeline, float $seconds): float
     {
         $samples = (new \ReflectionProperty($timeline, 'samples'));

@@ -109,6 +109,16 @@ final class SessionTest extends TestCase
             {
                 return 0;
             }
+
+            public function create_sid(): string
+            {
+                return \bin2hex(\random_bytes(16));
+            }
+
+            public function validateId(string $id): bool
+            {
+                return true;
+            }
         };
         $storage = new Storage($handler);
         $bag = new AttributeBag();

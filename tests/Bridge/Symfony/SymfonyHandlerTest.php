@@ -500,7 +500,7 @@ final class SymfonyHandlerTest extends HttpTestCase
         if (!is_file($library) && !is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
             self::markTestSkipped('Symfony is not installed: scripts/setup test');
         }
-        $load = is_file($library) ? "require_once '$library';\n" : '';
+        $load = is_file($library) ? "require_once '$library';\nrequire_once '/usr/share/php/Symfony/Component/DependencyInjection/autoload.php';\n" : '';
         $tasks = '$routes->get("/tasks", static fn() => Response::text(implode("\n", tasks())));';
 
         return $this->serve("$load eval(" . var_export(self::KERNEL_HEAD . self::KERNEL, true) . ");\n$tasks\n\$routes->fallback($handler);", extensions: $extensions);

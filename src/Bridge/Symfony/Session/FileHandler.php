@@ -10,7 +10,7 @@ use function Weft\delay;
  * Keeps sessions in files. A session is locked from its start until it is saved, across tasks and worker processes; a request that waits
  * for the lock blocks no other task.
  */
-final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimestampHandlerInterface
+final class FileHandler implements \SessionHandlerInterface, \SessionIdInterface, \SessionUpdateTimestampHandlerInterface
 {
     /** Seconds between two attempts to lock a session. */
     private const LOCK_RETRY_INTERVAL = 0.005;
@@ -89,6 +89,12 @@ final class FileHandler implements \SessionHandlerInterface, \SessionUpdateTimes
         }
 
         return $deleted;
+    }
+
+    /** A new id that nobody can guess. PHP 8.6 warns of a handler without this method, though only its own sessions call it. */
+    public function create_sid(): string
+    {
+        return \bin2hex(\random_bytes(20));
     }
 
     public function validateId(string $id): bool
