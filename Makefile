@@ -13,7 +13,7 @@ SEED ?= 1
 TRANSPORT ?= rabbitmq
 
 # The Rust that scripts/setup installs comes before an older one of the distribution. Each is added once, also where make runs make: build
-# scripts look for PHP on the PATH, so Cargo builds the extension again where that has changed.
+# scripts look for PHP on the PATH, so Cargo builds the extension again where that has changed. scripts/match-php sees the rest.
 CARGO_BIN := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 ifeq ($(filter $(CARGO_BIN):%,$(PATH)),)
 export PATH := $(CARGO_BIN):$(PATH)
@@ -42,6 +42,7 @@ setup: ## install what the demo needs and this machine lacks (BROKER=rabbitmq: t
 
 .PHONY: build
 build: ## build the extension with optimisations: target/release/libweft.so
+	@scripts/match-php release
 	@$(if $(PROFILE),RUSTFLAGS="$${RUSTFLAGS:-} -Cprofile-use=$(PROFILE)") cargo build --locked --release --package weft-ext
 
 .PHONY: pgo
@@ -85,6 +86,7 @@ image: ## build the container image of Dockerfile as an OCI archive without a da
 
 .PHONY: build-debug
 build-debug: ## build the extension the tests use: target/debug/libweft.so
+	@scripts/match-php debug
 	@cargo build --locked --package weft-ext
 
 .PHONY: demo

@@ -29,7 +29,7 @@ final class NewCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        $directory = $input->getArgument('directory');
+        $directory = ApplicationTemplate::resolved($input->getArgument('directory'));
         $template = new ApplicationTemplate(\dirname(__DIR__, 2));
         foreach ($template->writeTo($directory) as $file) {
             $output->writeln("  $file", OutputInterface::OUTPUT_RAW);

@@ -13,6 +13,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\PrintableFormatter;
 use Weft\Exception as WeftException;
 use Weft\Internal\ErrorDocumentation;
+use Weft\Internal\LoadedExtension;
 use Weft\Internal\Printable;
 use Weft\Version;
 
@@ -71,8 +72,11 @@ final class Program extends Application
 
     protected function doRunCommand(Command $command, InputInterface $input, OutputInterface $output): int
     {
-        if (!\extension_loaded('weft') && self::needsExtension($command)) {
-            throw new ExtensionMissingException($command->getName() ?? $command::class);
+        if (self::needsExtension($command)) {
+            \extension_loaded('weft') || throw new ExtensionMissingException($command->getName() ?? $command::class);
+            // Here, so that `weft run` starts no worker that fails for it again and again.
+            $problem = LoadedExtension::ofThisProcess()->problem();
+            $problem === null || throw new ExtensionMismatchException($problem);
         }
 
         return parent::doRunCommand($command, $input, $output);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
@@ -61,12 +62,33 @@ final class NewCommandTest extends TestCase
         self::assertStringContainsString('OK (1 test', \implode("\n", $output));
     }
 
-    public function testComposerFindsTheCheckoutThatHasWrittenTheApplication(): void
+    /** A checkout in which somebody has tried the example has more files there. */
+    public function testTheApplicationHasTheFilesOfTheExampleThatGitKnows(): void
+    {
+        \exec('git -C ' . \escapeshellarg(self::root() . '/examples/starter') . ' ls-files 2>/dev/null', $known, $code);
+        if ($code !== 0) {
+            self::markTestSkipped('this is no checkout');
+        }
+        $library = "{$this->directory}/library";
+        \mkdir("{$library}/examples", recursive: true);
+        \exec(\sprintf('cp -a %s %s', \escapeshellarg(self::root() . '/examples/starter'), \escapeshellarg("{$library}/examples/")));
+        foreach (['.env', '.phpunit.result.cache', 'composer.lock', 'var/app.sqlite'] as $name) {
+            \file_put_contents("{$library}/examples/starter/{$name}", 'mine');
+        }
+
+        $written = (new ApplicationTemplate($library))->writeTo("{$this->directory}/app");
+
+        self::assertSame($known, $written);
+        \exec('cd ' . \escapeshellarg("{$this->directory}/app") . " && find . -type f -printf '%P\n' | LC_ALL=C sort", $found);
+        self::assertSame($known, $found);
+    }
+
+    public function testComposerFindsTheLibraryThatHasWrittenTheApplication(): void
     {
         Weft::run(['new', $this->directory]);
 
         $project = \json_decode((string) \file_get_contents("{$this->directory}/composer.json"), true, flags: \JSON_THROW_ON_ERROR);
-        self::assertSame([['type' => 'path', 'url' => self::root(), 'options' => ['versions' => ['weft/weft' => \explode('-', Version::LIBRARY)[0]]]]], $project['repositories']);
+        self::assertSame(['weft' => ['type' => 'path', 'url' => self::root(), 'options' => ['versions' => ['weft/weft' => \explode('-', Version::LIBRARY)[0]]]]], $project['repositories']);
         self::assertSame('^0.2', $project['require']['weft/weft']);
     }
 
@@ -103,6 +125,124 @@ final class NewCommandTest extends TestCase
         self::assertStringNotContainsString('repositories', (string) \file_get_contents("{$this->directory}/my-app/composer.json"));
     }
 
+    /**
+     * The steps of the image that install the application, in directories of this test: with a lock file that names the library on the machine of
+     * the developer, which the image lacks, and without one. The archive has no extension here, and other packages are names only.
+     *
+     * @dataProvider lockFiles
+     */
+    #[DataProvider('lockFiles')]
+    public function testTheDockerfileInstallsTheLibraryOfTheArchive(bool $locked): void
+    {
+        if (\shell_exec('command -v composer') === null) {
+            self::markTestSkipped('composer is missing: scripts/setup test');
+        }
+        $elsewhere = "{$this->directory}/elsewhere/weft";
+        $image = "{$this->directory}/image";
+        foreach ([$elsewhere, "{$image}/tmp", "{$image}/opt", "{$this->directory}/archive/weft-0-php-x", "{$this->directory}/composer"] as $directory) {
+            \mkdir($directory, recursive: true);
+        }
+        foreach ([$elsewhere, "{$this->directory}/archive/weft-0-php-x"] as $library) {
+            self::command(['cp', '-a', ...\array_map(static fn(string $name): string => self::root() . "/{$name}", ['autoload.php', 'composer.json', 'src']), $library]);
+        }
+        \mkdir("{$elsewhere}/examples");
+        self::command(['cp', '-a', self::root() . '/examples/starter', "{$elsewhere}/examples/"]);
+        \file_put_contents("{$this->directory}/archive/weft-0-php-x/install", "#!/bin/sh\n");
+        \chmod("{$this->directory}/archive/weft-0-php-x/install", 0o755);
+        $this->namePackages("{$this->directory}/composer");
+        $application = "{$image}/srv/app";
+        (new ApplicationTemplate($elsewhere))->writeTo($application);
+        if ($locked) {
+            $this->inImage('composer update --no-install', $application);
+            self::assertStringContainsString($elsewhere, (string) \file_get_contents("{$application}/composer.lock"));
+        }
+        self::command(['rm', '-rf', $elsewhere]);
+        foreach (['aarch64', 'x86_64', \php_uname('m')] as $machine) {
+            self::command(['tar', '-czf', "{$application}/weft-0-php8.4-nts-linux-{$machine}-gnu.tgz", '-C', "{$this->directory}/archive", 'weft-0-php-x']);
+        }
+        self::command(['sh', '-c', "cp {$application}/weft-*.tgz {$image}/tmp/"]);
+
+        foreach ($this->steps(['/opt/weft/install', 'composer install']) as $step) {
+            $this->inImage(\strtr($step, ['/tmp/' => "{$image}/tmp/", '/opt' => "{$image}/opt", ' && chown app var' => '']), $application);
+        }
+
+        self::assertSame([], [...(\glob("{$application}/*.tgz") ?: []), ...(\glob("{$image}/tmp/*") ?: [])]);
+        self::assertSame(\realpath("{$image}/opt/weft"), \realpath("{$application}/vendor/weft/weft"));
+        self::assertSame('1', $this->inImage('php -r \'require "vendor/autoload.php"; echo (int) (class_exists(Weft\App::class) && class_exists(App\Greet::class));\'', $application));
+    }
+
+    /** @return iterable<string, array{bool}> */
+    public static function lockFiles(): iterable
+    {
+        yield 'without a lock file' => [false];
+        yield 'with the lock file of another machine' => [true];
+    }
+
+    public function testTheDockerfileRefusesArchivesOfTwoReleases(): void
+    {
+        \mkdir($this->directory);
+        foreach (['0.2.0', '0.3.0'] as $version) {
+            \touch("{$this->directory}/weft-{$version}-php8.4-nts-linux-" . \php_uname('m') . '-gnu.tgz');
+        }
+        $step = \strtr($this->steps(['/opt/weft/install'])[0], ['/tmp/' => "{$this->directory}/", '/opt' => "{$this->directory}/opt"]);
+
+        \exec('sh -c ' . \escapeshellarg($step) . ' 2>&1', $output, $code);
+
+        self::assertSame(1, $code);
+        self::assertMatchesRegularExpression('{^keep one of these archives: \S+/weft-0\.2\.0-\S+ \S+/weft-0\.3\.0-\S+$}', \implode("\n", $output));
+    }
+
+    /**
+     * The instructions RUN of the Dockerfile that contain one of the texts.
+     *
+     * @param list<string> $texts
+     *
+     * @return list<string>
+     */
+    private function steps(array $texts): array
+    {
+        \preg_match_all('/^RUN ((?:.*\\\\\n)*.*)/m', (string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'), $found);
+        $steps = \array_filter($found[1], static fn(string $step): bool => \array_filter($texts, static fn(string $text): bool => \str_contains($step, $text)) !== []);
+        self::assertCount(\count($texts), $steps);
+
+        return \array_values($steps);
+    }
+
+    /** Composer asks no server: the packages that the library and the application need are names without files. */
+    private function namePackages(string $home): void
+    {
+        $versions = ['dragonmantank/cron-expression' => '3.3.0', 'psr/container' => '2.0.0', 'psr/log' => '3.0.0', 'symfony/console' => '6.4.0', 'phpunit/phpunit' => '10.5.0'];
+        $packages = [];
+        foreach ($versions as $name => $version) {
+            $packages[] = ['name' => $name, 'version' => $version, 'type' => 'metapackage'];
+        }
+        \file_put_contents("{$home}/config.json", \json_encode(['repositories' => ['packagist.org' => false, 'names' => ['type' => 'package', 'package' => $packages]]], \JSON_THROW_ON_ERROR));
+    }
+
+    /** With a `php` that has the extension, as after the step that installs it. */
+    private function inImage(string $command, string $directory): string
+    {
+        $programs = "{$this->directory}/programs";
+        if (!\is_dir($programs)) {
+            \mkdir($programs);
+            $options = \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg(Extension::library());
+            \file_put_contents("{$programs}/php", "#!/bin/sh\nexec {$options} \"\$@\"\n");
+            \file_put_contents("{$programs}/composer", "#!/bin/sh\nexec {$options} " . \trim((string) \shell_exec('command -v composer')) . " --no-interaction --quiet \"\$@\"\n");
+            \array_map(static fn(string $name): bool => \chmod("{$programs}/{$name}", 0o755), ['php', 'composer']);
+        }
+
+        return self::command(['env', "PATH={$programs}:" . \getenv('PATH'), "COMPOSER_HOME={$this->directory}/composer", 'COMPOSER_ALLOW_SUPERUSER=1', 'sh', '-c', 'cd "$1" && ' . $command, 'sh', $directory]);
+    }
+
+    /** @param list<string> $command */
+    private static function command(array $command): string
+    {
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), $command)) . ' 2>&1', $output, $code);
+        self::assertSame(0, $code, \implode(' ', $command) . "\n" . \implode("\n", $output));
+
+        return \implode("\n", $output);
+    }
+
     public function testTheGuideAboutContainersShowsTheDockerfile(): void
     {
         $guide = (string) \file_get_contents(self::root() . '/docs/guides/deploy-containers.md');
@@ -121,6 +261,14 @@ final class NewCommandTest extends TestCase
         self::assertSame(1, \preg_match('/new App\(grace: ([\d.]+)\)/', $application, $grace));
         self::assertLessThan(10, (int) $drain[1]);
         self::assertLessThan((int) $drain[1], (float) $grace[1]);
+    }
+
+    /** Ordering alone starts nothing: without Wants= the network need not be there when the service starts. */
+    public function testEveryUnitOfSystemdWantsTheNetworkThatItComesAfter(): void
+    {
+        foreach (['examples/starter/app.service', 'docs/tutorials/6-deploy.md', 'docs/guides/deploy-systemd.md', 'docs/reference/operations.md'] as $file) {
+            self::assertMatchesRegularExpression('/^After=network-online\.target.*\nWants=network-online\.target\n/m', (string) \file_get_contents(self::root() . "/{$file}"), $file);
+        }
     }
 
     /** A unit without it runs the application as root. */
@@ -195,6 +343,27 @@ final class NewCommandTest extends TestCase
 
         self::assertSame([$name], $output);
         self::assertStringContainsString("\ncd {$this->directory}/plain\n", Weft::run(['new', "{$this->directory}/plain"])->output);
+    }
+
+    public function testTheParentOfADirectoryThatDoesNotExistIsFollowed(): void
+    {
+        $written = Weft::run(['new', "{$this->directory}/a/missing/../app"]);
+
+        self::assertSame([0, ''], [$written->exitCode, $written->errors]);
+        self::assertStringContainsString("\ncd {$this->directory}/a/app\n", $written->output);
+        self::assertFileExists("{$this->directory}/a/app/src/Greet.php");
+        self::assertSame(['.', '..', 'app'], \scandir("{$this->directory}/a"));
+    }
+
+    public function testTheParentOfALinkIsThatOfTheDirectoryItNames(): void
+    {
+        \mkdir("{$this->directory}/deep/down", recursive: true);
+        \symlink("{$this->directory}/deep/down", "{$this->directory}/link");
+
+        $written = Weft::run(['new', "{$this->directory}/link/../app"]);
+
+        self::assertSame([0, ''], [$written->exitCode, $written->errors]);
+        self::assertFileExists("{$this->directory}/deep/app/src/Greet.php");
     }
 
     public function testADirectoryThatCannotBeMadeIsNamed(): void

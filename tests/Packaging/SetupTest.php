@@ -4,25 +4,23 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Packaging;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
-/** How `scripts/setup` calls apt. Scripts take its place on the PATH, so nothing is installed. */
+/** How `scripts/setup` calls apt, and what it says where there is none. Scripts take its place on the PATH, so nothing is installed. */
 final class SetupTest extends TestCase
 {
     private string $directory;
 
     protected function setUp(): void
     {
-        $system = @\parse_ini_file('/etc/os-release');
-        if (!\in_array($system['ID'] ?? '', ['debian', 'ubuntu'], true)) {
-            self::markTestSkipped('scripts/setup installs on Debian and Ubuntu only');
-        }
         $this->directory = \sys_get_temp_dir() . '/weft-setup-' . \bin2hex(\random_bytes(6));
         \mkdir("{$this->directory}/bin", recursive: true);
         // The programs that it needs, and no others: everything that it could install is missing.
         foreach (['bash', 'cat', 'dirname', 'env', 'grep', 'head', 'sed', 'sort', 'touch'] as $program) {
             \symlink(\trim((string) \shell_exec("command -v {$program}")), "{$this->directory}/bin/{$program}");
         }
+        $this->system('debian', '', '12');
         $this->program('sudo', 'exec "$@"');
         // They would change files of the system.
         foreach (['chmod', 'mkdir', 'rm', 'rmdir', 'systemctl'] as $program) {
@@ -80,20 +78,164 @@ final class SetupTest extends TestCase
         self::assertSame([], $this->callsOfAptGet());
     }
 
-    /** @return list<string> */
-    private function callsOfAptGet(): array
+    /**
+     * @dataProvider relatives
+     */
+    #[DataProvider('relatives')]
+    public function testASystemMadeFromDebianOrUbuntuInstallsTheirPackages(string $id, string $like, string $version): void
+    {
+        $this->system($id, $like, $version);
+
+        self::assertSame(['update', 'install'], self::subcommands($this->callsOfAptGet()));
+    }
+
+    /** @return iterable<string, array{string, string, string}> */
+    public static function relatives(): iterable
+    {
+        yield 'Ubuntu' => ['ubuntu', 'debian', '24.04'];
+        yield 'Linux Mint' => ['linuxmint', 'ubuntu debian', '22'];
+        yield 'Linux Mint from Debian' => ['linuxmint', 'debian', '6'];
+        yield 'Raspberry Pi OS' => ['raspbian', 'debian', '12'];
+        yield 'Pop!_OS' => ['pop', 'ubuntu debian', '24.04'];
+    }
+
+    public function testAReleaseWhosePhpIsTooOldIsNamed(): void
+    {
+        $this->program('apt-cache', <<<'SH'
+            case "$1 $2" in
+            'madison apt') echo 'apt | 2.4' ;;
+            'depends php-cli') echo '  Depends: php8.1-cli' ;;
+            esac
+            SH);
+
+        self::assertSame([], $this->callsOfAptGet());
+        self::assertStringContainsString('setup: the packages of this release have PHP 8.1, Weft needs 8.2.4 or newer: another source', $this->output());
+    }
+
+    /** Composer refuses the checkout otherwise, because its extension is not built yet. */
+    public function testAnotherSystemIsToldHowToGetThePhpLibraries(): void
+    {
+        $this->system('fedora', '', '42');
+
+        self::assertSame([], $this->callsOfAptGet());
+        self::assertMatchesRegularExpression('{^setup: missing: (.* )?gcc .*\(names of Debian\'s packages\)}m', $this->output());
+        if (!\is_file('/usr/share/php/Psr/Log/autoload.php') && !\is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
+            self::assertStringContainsString('composer install --ignore-platform-req=ext-weft', $this->output());
+        }
+        self::assertStringNotContainsString('found only where Debian', $this->output());
+    }
+
+    public function testTheAdviceAboutComposerNamesThePlatformRequirement(): void
+    {
+        $output = $this->function('name_missing', "missing=(gcc php-psr-log)\nphp_libraries=' php-psr-log'\ntiers=(demo)\nroot=/srv/weft\nhas_apt() { return 1; }\nfail() { echo \"\$*\"; exit 1; }");
+
+        self::assertStringContainsString("setup: missing: gcc (names of Debian's packages)", $output);
+        self::assertStringContainsString('setup: missing: php-psr-log. Run in /srv/weft: composer install --ignore-platform-req=ext-weft', $output);
+    }
+
+    /** @dataProvider oldVersions */
+    #[DataProvider('oldVersions')]
+    public function testAPhpThatIsTooOldIsRefusedBeforeAnythingIsInstalled(string $version): void
+    {
+        $this->program('php', "echo {$version}");
+
+        self::assertSame([], $this->callsOfAptGet());
+        self::assertSame("setup: PHP {$version} found on the PATH, Weft needs 8.2.4 or newer\n", $this->output());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function oldVersions(): iterable
+    {
+        yield 'of 8.1' => ['8.1.34'];
+        yield 'before the collector knew suspended fibers' => ['8.2.3'];
+    }
+
+    /** @dataProvider places */
+    #[DataProvider('places')]
+    public function testLibclangIsFoundWhereOtherSystemsHaveIt(string $program, string $script): void
+    {
+        \touch("{$this->directory}/libclang.so");
+        // Debian's place, which this machine may have.
+        $none = 'compgen() { return 1; }; unset LIBCLANG_PATH; ldconfig() { :; }';
+        self::assertSame('missing', $this->function('has_libclang', $none, 'has_libclang && echo found || echo missing'));
+
+        $this->program($program, \strtr($script, ['DIRECTORY' => $this->directory]));
+
+        $none = 'compgen() { return 1; }; unset LIBCLANG_PATH' . ($program === 'ldconfig' ? '' : '; ldconfig() { :; }');
+        self::assertSame('found', $this->function('has_libclang', $none, 'has_libclang && echo found || echo missing'));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function places(): iterable
+    {
+        yield 'Fedora and Arch: the cache of the linker' => ['ldconfig', 'printf "\tlibclang.so.19.1 (libc6,x86-64) => /usr/lib64/libclang.so.19.1\n\tlibclang.so (libc6,x86-64) => /usr/lib64/libclang.so\n"'];
+        yield 'llvm-config' => ['llvm-config', 'echo DIRECTORY'];
+        yield 'clang' => ['clang', 'echo DIRECTORY/libclang.so'];
+    }
+
+    /** @dataProvider questions */
+    #[DataProvider('questions')]
+    public function testAQuestionAboutItsUseDoesNothingElse(string $argument, int $code): void
+    {
+        // The command line of `apt-cache`, too, asks the system something.
+        $this->program('apt-cache', 'echo "$*" >>"$CALLS"');
+
+        self::assertSame([], $this->callsOfAptGet([$argument], $code));
+        self::assertStringStartsWith('usage: scripts/setup ', $this->output());
+    }
+
+    /** @return iterable<string, array{string, int}> */
+    public static function questions(): iterable
+    {
+        yield 'help' => ['--help', 0];
+        yield 'a tier that does not exist' => ['frobnicate', 2];
+    }
+
+    /**
+     * @param list<string> $arguments
+     *
+     * @return list<string>
+     */
+    private function callsOfAptGet(array $arguments = ['demo'], int $code = 1): array
     {
         $process = \proc_open(
-            ['bash', \dirname(__DIR__, 2) . '/scripts/setup', 'demo'],
+            ['bash', \dirname(__DIR__, 2) . '/scripts/setup', ...$arguments],
             [['file', '/dev/null', 'r'], ['file', "{$this->directory}/output", 'w'], ['redirect', 1]],
             $pipes,
             null,
-            ['PATH' => "{$this->directory}/bin", 'HOME' => $this->directory, 'LISTS' => "{$this->directory}/lists", 'CALLS' => "{$this->directory}/calls"],
+            [
+                'PATH' => "{$this->directory}/bin",
+                'HOME' => $this->directory,
+                'LISTS' => "{$this->directory}/lists",
+                'CALLS' => "{$this->directory}/calls",
+                'WEFT_OS_RELEASE' => "{$this->directory}/os-release",
+            ],
         );
         self::assertIsResource($process);
-        self::assertSame(1, \proc_close($process), (string) \file_get_contents("{$this->directory}/output"));
+        self::assertSame($code, \proc_close($process), $this->output());
 
         return \is_file("{$this->directory}/calls") ? \file("{$this->directory}/calls", \FILE_IGNORE_NEW_LINES) ?: [] : [];
+    }
+
+    private function output(): string
+    {
+        return (string) \file_get_contents("{$this->directory}/output");
+    }
+
+    /** What a function of the script writes, with others defined before it. */
+    private function function(string $name, string $before, string $call = ''): string
+    {
+        \preg_match("/^{$name}\\(\\) \\{\n.*?^\\}\n/ms", (string) \file_get_contents(\dirname(__DIR__, 2) . '/scripts/setup'), $function);
+        self::assertNotEmpty($function, "scripts/setup has no function {$name}");
+        $call = $call === '' ? $name : $call;
+        \exec(\sprintf('PATH=%s bash -c %s 2>&1', \escapeshellarg("{$this->directory}/bin"), \escapeshellarg("set -u\n{$before}\n{$function[0]}\n{$call}")), $output);
+
+        return \implode("\n", $output);
+    }
+
+    private function system(string $id, string $like, string $version): void
+    {
+        \file_put_contents("{$this->directory}/os-release", "ID={$id}\nID_LIKE=\"{$like}\"\nVERSION_ID=\"{$version}\"\n");
     }
 
     /**

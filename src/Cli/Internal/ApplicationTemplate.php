@@ -17,6 +17,25 @@ final class ApplicationTemplate
     /** The path of the library in its own example, which a copy must replace. */
     private const LIBRARY = "__DIR__ . '/../../autoload.php'";
 
+    /** Not everything in that directory: work on the example leaves vendor, a lock file, caches and perhaps an .env there. */
+    private const FILES = [
+        '.dockerignore',
+        '.gitignore',
+        'Dockerfile',
+        'README.md',
+        'app.php',
+        'app.service',
+        'autoload.php',
+        'bus.php',
+        'composer.json',
+        'phpunit.xml.dist',
+        'src/Greet.php',
+        'src/Greeted.php',
+        'src/Greetings.php',
+        'tests/GreetingsTest.php',
+        'var/.gitkeep',
+    ];
+
     /** @param string $library the directory of Weft */
     public function __construct(private readonly string $library)
     {
@@ -39,46 +58,60 @@ final class ApplicationTemplate
         if (\is_file($directory) || (\is_dir($directory) && \count((array) \scandir($directory)) > 2)) {
             throw new NewApplicationException("$directory exists and is not an empty directory: nothing was written");
         }
-        $files = [];
-        $found = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($source, \FilesystemIterator::SKIP_DOTS));
-        foreach ($found as $file) {
-            \assert($file instanceof \SplFileInfo);
-            $name = \substr($file->getPathname(), \strlen($source) + 1);
-            if (!\str_starts_with($name, 'var/') || $name === 'var/.gitkeep') {
-                $files[] = $name;
-            }
-        }
-        \sort($files);
-        foreach ($files as $name) {
+        foreach (self::FILES as $name) {
             self::write("$directory/$name", $this->adapted($name, (string) \file_get_contents("$source/$name")));
         }
 
-        return $files;
+        return self::FILES;
+    }
+
+    /**
+     * The path without `..`, which PHP's functions read differently where a directory before it does not exist yet. After a symbolic link, `..`
+     * is the parent of the directory to which the link leads.
+     */
+    public static function resolved(string $directory): string
+    {
+        if (!\in_array('..', \explode('/', $directory), true)) {
+            return $directory;
+        }
+        $path = \str_starts_with($directory, '/') ? '' : (string) \getcwd();
+        foreach (\explode('/', $directory) as $name) {
+            $path = match ($name) {
+                '', '.' => $path,
+                '..' => \rtrim(\dirname(\realpath($path === '' ? '/' : $path) ?: $path), '/'),
+                default => "$path/$name",
+            };
+        }
+
+        return $path === '' ? '/' : $path;
     }
 
     private function adapted(string $name, string $contents): string
     {
         return match ($name) {
             'autoload.php' => \str_replace(self::LIBRARY, \var_export("{$this->library}/autoload.php", true), $contents),
-            'composer.json' => $this->isCheckout() ? $this->withRepository($contents) : $contents,
+            'composer.json' => $this->isComposerPackage() ? $contents : $this->withRepository($contents),
             default => $contents,
         };
     }
 
-    /** Weft's repository, and not a package that Composer has installed. */
-    private function isCheckout(): bool
+    /** Composer has installed this library, so it knows where to find it. It does not know a checkout or an unpacked archive. */
+    private function isComposerPackage(): bool
     {
-        return \is_file("{$this->library}/Cargo.toml") && !\is_file("{$this->library}/../../autoload.php");
+        return \is_file("{$this->library}/../../autoload.php");
     }
 
-    /** Composer takes the package from the checkout, as the release that it becomes: Composer installs no development version unasked. */
+    /**
+     * Composer takes the package from this directory, as the release that it becomes: Composer installs no development version unasked. The
+     * Dockerfile replaces the repository of this name by the one in the image.
+     */
     private function withRepository(string $project): string
     {
         /** @var array<string, mixed> $fields */
         $fields = \json_decode($project, true, flags: \JSON_THROW_ON_ERROR);
         $repository = ['type' => 'path', 'url' => $this->library, 'options' => ['versions' => ['weft/weft' => \explode('-', Version::LIBRARY)[0]]]];
         // After name and type.
-        $changed = \array_slice($fields, 0, 2) + ['repositories' => [$repository]] + $fields;
+        $changed = \array_slice($fields, 0, 2) + ['repositories' => ['weft' => $repository]] + $fields;
 
         return \json_encode($changed, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR) . "\n";
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Internal;
 
+use Weft\Internal\LoadedExtension;
 use Weft\Native;
 use Weft\Runtime\Hook;
 use Weft\Runtime\Internal\HookCheck;
@@ -62,19 +63,15 @@ final class Diagnosis
             $ini = \php_ini_loaded_file() ?: 'php.ini';
             return Finding::fail('extension weft', 'not loaded', "Add extension=/path/to/libweft.so to $ini, or in a source checkout run `make build`.");
         }
+        $advice = LoadedExtension::ofThisProcess()->advice() . '.';
         if ($extension !== Version::LIBRARY) {
-            return Finding::fail(
-                'extension weft',
-                "$extension, but the library is " . Version::LIBRARY,
-                'Install the same version of both, such as with `pie install weft/ext-weft:' . Version::LIBRARY . '`: the native interface may differ between versions.',
-            );
+            return Finding::fail('extension weft', "$extension, but the library is " . Version::LIBRARY, $advice);
         }
-
         if (Version::extensionInterfaceHash() !== Version::INTERFACE_HASH) {
             return Finding::fail(
                 'extension weft',
                 "$extension with the interface hash " . (Version::extensionInterfaceHash() ?? 'none') . ', but the library has ' . Version::INTERFACE_HASH,
-                'Both were built from different sources: run `make build` in a source checkout, or install the same release of both.',
+                "Both were built from different sources. $advice",
             );
         }
 
@@ -165,7 +162,7 @@ final class Diagnosis
     /** @return list<Finding> */
     private function hooks(): array
     {
-        if (Version::extension() !== Version::LIBRARY || Version::extensionInterfaceHash() !== Version::INTERFACE_HASH) {
+        if (LoadedExtension::ofThisProcess()->problem() !== null) {
             return [];
         }
         try {

@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Internal;
+
+use Weft\Version;
+
+/**
+ * The extension of this process beside the library: both must have the same version and, because that does not change between releases, the
+ * same interface hash.
+ *
+ * @internal
+ */
+final class LoadedExtension
+{
+    /**
+     * @param string $root the directory of the library
+     * @param string|null $file from which PHP has loaded the extension, null if that is unknown
+     */
+    public function __construct(private readonly string $root, private readonly ?string $file)
+    {
+    }
+
+    public static function ofThisProcess(): self
+    {
+        // A file that was replaced since has the suffix " (deleted)".
+        \preg_match('{^(?:\S+\s+){5}(/.*/(?:lib)?weft\.so)(?: \(deleted\))?$}m', (string) @\file_get_contents('/proc/self/maps'), $found);
+
+        return new self(\dirname(__DIR__, 2), $found[1] ?? null);
+    }
+
+    /** Why the library refuses it and what to do; null if it does not. */
+    public function problem(): ?string
+    {
+        $loaded = Version::extension();
+
+        return match (true) {
+            $loaded === null => 'Weft needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
+            $loaded !== Version::LIBRARY => 'Weft library ' . Version::LIBRARY . " does not match the loaded extension {$loaded}. {$this->advice()}",
+            Version::extensionInterfaceHash() !== Version::INTERFACE_HASH => 'Weft library ' . Version::LIBRARY . ' with the interface hash ' . Version::INTERFACE_HASH
+                . ' does not match the loaded extension with ' . (Version::extensionInterfaceHash() ?? 'none') . ". They were built from different sources. {$this->advice()}",
+            default => null,
+        };
+    }
+
+    /** How to get an extension that matches. */
+    public function advice(): string
+    {
+        $build = "{$this->root}/target";
+
+        return match (true) {
+            \is_file("{$this->root}/install") => "Run `sudo {$this->root}/install`, which installs the extension of this archive",
+            !\is_file("{$this->root}/Cargo.toml") => 'Install the same version of both: pie install weft/ext-weft:' . Version::LIBRARY . ', or the same archive',
+            $this->file !== null && \str_starts_with($this->file, "{$build}/debug/") => "Run `make build-debug` in {$this->root}",
+            $this->file !== null && \str_starts_with($this->file, "{$build}/") => "Run `make build` in {$this->root}",
+            // Only the installed file has this name.
+            $this->file === null || \basename($this->file) === 'weft.so' => "Run `sudo make install` in {$this->root}: PHP has loaded " . ($this->file ?? 'an installed extension') . ', which `make build` does not replace',
+            default => "Run `make build` in {$this->root}, and load {$build}/release/libweft.so in place of {$this->file}",
+        };
+    }
+}
