@@ -182,7 +182,7 @@ final class ReleaseTest extends TestCase
         self::command(['dpkg', '--compare-versions', $version, $release === Version::LIBRARY ? 'eq' : 'lt', $release]);
     }
 
-    public function testAnExtensionForAnotherPhpIsRefused(): void
+    public function testAnExtensionThatDoesNotLoadIsRefusedWithTheReasonOfTheLoader(): void
     {
         $place = self::$directory . '/refused';
         \mkdir($place);
@@ -192,8 +192,44 @@ final class ReleaseTest extends TestCase
         \exec("DESTDIR=$place/root $place/install 2>&1", $output, $code);
 
         self::assertSame(1, $code);
-        self::assertStringContainsString("install: $place/weft.so was not built for PHP " . \PHP_VERSION, \implode("\n", $output));
+        $said = \implode("\n", $output);
+        self::assertStringContainsString('install: PHP ' . \PHP_VERSION . " NTS does not load $place/weft.so:", $said);
+        self::assertStringContainsString("$place/weft.so: file too short", $said);
         self::assertDirectoryDoesNotExist("$place/root");
+    }
+
+    /** As on a system whose administrator gives nobody else any rights by default. */
+    public function testWhatIsInstalledCanBeReadByEveryUserWhateverTheUmask(): void
+    {
+        $place = self::$directory . '/umask';
+        self::command(['sh', '-c', 'umask 077 && mkdir "$1" && tar -xzf "$2" --strip-components=1 -C "$1" && DESTDIR=$1/root "$1/install"', 'sh', $place, ...\glob(self::$directory . '/first/weft-[0-9]*.tgz')]);
+
+        $found = self::command(['find', "$place/root", '-mindepth', '1', '-printf', "%m %y\n"]);
+
+        self::assertSame(['644 f', '755 d'], \array_values(\array_unique(self::sorted(\explode("\n", $found)))));
+    }
+
+    public function testRemovingNamesWhatWasThere(): void
+    {
+        $place = self::$directory . '/nothing';
+        $installer = self::$root . '/packaging/install';
+        $remove = ['env', "DESTDIR=$place", $installer, '--remove'];
+        self::command(['env', "DESTDIR=$place", $installer, Extension::library()]);
+
+        self::assertMatchesRegularExpression("{^removed $place/\S+/weft\.so and $place/\S+/weft\.ini\$}m", self::command($remove));
+        self::assertMatchesRegularExpression("{^nothing to remove: there is neither $place/\S+/weft\.so nor $place/\S+/weft\.ini\$}m", self::command($remove));
+    }
+
+    /**
+     * @param list<string> $lines
+     *
+     * @return list<string>
+     */
+    private static function sorted(array $lines): array
+    {
+        \sort($lines);
+
+        return $lines;
     }
 
     /** @return list<string> */
