@@ -111,6 +111,16 @@ final class NewCommandTest extends TestCase
         self::assertSame((string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'), $shown[1]);
     }
 
+    /** Extension and library must have the same version; the directory may have archives of others. */
+    public function testTheDockerfileAsksForTheArchiveOfTheVersionThatHasWrittenIt(): void
+    {
+        Weft::run(['new', $this->directory]);
+
+        self::assertMatchesRegularExpression('/^ARG WEFT=' . \preg_quote(Version::LIBRARY) . '$/m', (string) \file_get_contents("{$this->directory}/Dockerfile"));
+        $release = \explode('-', Version::LIBRARY)[0];
+        self::assertMatchesRegularExpression('/^ARG WEFT=' . \preg_quote($release) . '$/m', (string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'));
+    }
+
     /** `docker stop` kills the container after 10 s. */
     public function testWorkersOfTheContainerEndBeforeItIsKilledAndAfterTheirGrace(): void
     {
