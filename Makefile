@@ -60,9 +60,10 @@ install: ## put the extension and its ini file beside those of the PHP on the PA
 uninstall: ## take them away again
 	@packaging/install --remove
 
-# One system for each version of PHP.
+# One system of the list for each version of PHP.
 .PHONY: release
 release: ## build archives, Debian packages, checksums and SBOM for every version of PHP, on Debian 12: var/release, which is emptied first
+	@scripts/setup demo chroots
 	@[[ -n '$(PROFILE)' ]] || $(MAKE) pgo
 	@rm -rf "$${WEFT_VAR:-var}/release"
 	@for system in $$(scripts/chroot --list | awk '!seen[$$3]++ { print $$1 }'); do scripts/release --php="$$system" || exit 1; done

@@ -112,6 +112,7 @@ final class ReleaseBuildTest extends TestCase
         \touch("{$this->directory}/var/weft.profdata");
         \touch("{$this->directory}/var/release/weft-0.1.0-php8.2-nts-linux-x86_64-gnu.tgz");
         $programs = [
+            'setup' => ':',
             'release' => "mkdir -p \"\$WEFT_VAR/release\"; touch \"\$WEFT_VAR/release/SHA256SUMS\"\n$script",
             'chroot' => 'printf "%s\n" "noble noble 8.3 Ubuntu" "trixie trixie 8.4 Debian 13" "forky forky 8.4 Debian 14"',
         ];
