@@ -58,6 +58,11 @@ final class SourceBuildTest extends TestCase
         self::assertSame(2, self::builds());
     }
 
+    public function testTheGuideSaysWhichRustItNeeds(): void
+    {
+        self::assertStringContainsString('Rust ' . self::$rust . ' or newer', (string) \file_get_contents(\dirname(__DIR__, 2) . '/docs/guides/install.md'));
+    }
+
     /** As Debian's: that of rustup is often behind it on the PATH, or not on it. */
     public function testAnOlderCargoOnThePathIsPassedOver(): void
     {
