@@ -16,12 +16,14 @@ RUN apt-get update -q \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 990 --home-dir /var/lib/weft --create-home weft
 
-COPY var/release/weft-*-php${PHP}-nts-linux-*-gnu.tgz /tmp/
+# The directory may have archives of other versions and processors: Cargo.toml says which version this is.
+COPY Cargo.toml var/release/weft-*-php${PHP}-nts-linux-*-gnu.tgz /tmp/
 RUN mkdir /opt/weft \
-    && tar -xzf "/tmp/$(cd /tmp && echo weft-*-linux-"$(uname -m)"-gnu.tgz)" --strip-components=1 -C /opt/weft \
+    && version=$(sed -n 's/^version = "\(.*\)"/\1/p' /tmp/Cargo.toml) \
+    && tar -xzf "/tmp/weft-$version-php${PHP}-nts-linux-$(uname -m)-gnu.tgz" --strip-components=1 -C /opt/weft \
     && /opt/weft/install \
     && ln -s /opt/weft/bin/weft /usr/local/bin/weft \
-    && rm /tmp/weft-*.tgz
+    && rm /tmp/weft-*.tgz /tmp/Cargo.toml
 COPY examples /opt/weft/examples
 
 WORKDIR /opt/weft

@@ -61,18 +61,19 @@ install: ## put the extension and its ini file beside those of the PHP on the PA
 uninstall: ## take them away again
 	@packaging/install --remove
 
+# One system of the list for each version of PHP.
 .PHONY: release
-release: ## build archives, Debian package, checksums and SBOM for the PHP here and in the chroots of test-matrix: var/release
+release: ## build archives, Debian packages, checksums and SBOM for every version of PHP, on Debian 12: var/release, which is emptied first
+	@scripts/setup demo chroots
 	@[[ -n '$(PROFILE)' ]] || $(MAKE) pgo
-	@scripts/release
-	@for system in $$(scripts/chroot --list | cut -d ' ' -f 1); do \
-		[[ ! -d "$${WEFT_VAR:-var}/chroots/$$system" ]] || { scripts/chroot "$$system" sh -c 'mkdir -p var && cat >var/weft.profdata && scripts/release' <"$${WEFT_VAR:-var}/weft.profdata" && cp -n "$${WEFT_VAR:-var}/chroots/$$system/weft/var/release"/* "$${WEFT_VAR:-var}/release/"; }; done
-	@cd "$${WEFT_VAR:-var}/release" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum -- >SHA256SUMS && cat SHA256SUMS
+	@rm -rf "$${WEFT_VAR:-var}/release"
+	@for system in $$(scripts/chroot --list | awk '!seen[$$3]++ { print $$1 }'); do scripts/release --php="$$system" || exit 1; done
+	@cat "$${WEFT_VAR:-var}/release/SHA256SUMS"
 
 .PHONY: release-arm64
-release-arm64: ## build archives and Debian package for 64-bit ARM with a cross compiler, QEMU runs its PHP (ROWS="bookworm trixie", needs root)
+release-arm64: ## add archives and Debian packages for 64-bit ARM, built with a cross compiler (ROWS="bookworm trixie")
 	@scripts/setup demo arm64
-	@for row in $(or $(ROWS),bookworm); do scripts/release --system="$$(scripts/chroot --bare "$$row.arm64")" || exit 1; done
+	@for row in $(or $(ROWS),bookworm); do scripts/release --no-sbom --php="$$row.arm64" || exit 1; done
 
 .PHONY: test-install
 test-install: ## install what `make release` built in bare chroots, by archive, package and `make install`, and serve a request (ROWS="trixie", needs root)

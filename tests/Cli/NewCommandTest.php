@@ -158,12 +158,12 @@ final class NewCommandTest extends TestCase
         }
         self::command(['rm', '-rf', $elsewhere]);
         foreach (['aarch64', 'x86_64', \php_uname('m')] as $machine) {
-            self::command(['tar', '-czf', "{$application}/weft-0-php8.4-nts-linux-{$machine}-gnu.tgz", '-C', "{$this->directory}/archive", 'weft-0-php-x']);
+            self::command(['tar', '-czf', "{$application}/weft-" . Version::LIBRARY . "-php8.4-nts-linux-{$machine}-gnu.tgz", '-C', "{$this->directory}/archive", 'weft-0-php-x']);
         }
         self::command(['sh', '-c', "cp {$application}/weft-*.tgz {$image}/tmp/"]);
 
         foreach ($this->steps(['/opt/weft/install', 'composer install']) as $step) {
-            $this->inImage(\strtr($step, ['/tmp/' => "{$image}/tmp/", '/opt' => "{$image}/opt", ' && chown app var' => '']), $application);
+            $this->inImage(\strtr($step, ['${WEFT}' => Version::LIBRARY, '${PHP}' => '8.4', '/tmp/' => "{$image}/tmp/", '/opt' => "{$image}/opt", ' && chown app var' => '']), $application);
         }
 
         self::assertSame([], [...(\glob("{$application}/*.tgz") ?: []), ...(\glob("{$image}/tmp/*") ?: [])]);
@@ -176,20 +176,6 @@ final class NewCommandTest extends TestCase
     {
         yield 'without a lock file' => [false];
         yield 'with the lock file of another machine' => [true];
-    }
-
-    public function testTheDockerfileRefusesArchivesOfTwoReleases(): void
-    {
-        \mkdir($this->directory);
-        foreach (['0.2.0', '0.3.0'] as $version) {
-            \touch("{$this->directory}/weft-{$version}-php8.4-nts-linux-" . \php_uname('m') . '-gnu.tgz');
-        }
-        $step = \strtr($this->steps(['/opt/weft/install'])[0], ['/tmp/' => "{$this->directory}/", '/opt' => "{$this->directory}/opt"]);
-
-        \exec('sh -c ' . \escapeshellarg($step) . ' 2>&1', $output, $code);
-
-        self::assertSame(1, $code);
-        self::assertMatchesRegularExpression('{^keep one of these archives: \S+/weft-0\.2\.0-\S+ \S+/weft-0\.3\.0-\S+$}', \implode("\n", $output));
     }
 
     /**
@@ -249,6 +235,16 @@ final class NewCommandTest extends TestCase
 
         self::assertSame(1, \preg_match('/^```dockerfile title="Dockerfile"\n(.*?)^```$/ms', $guide, $shown));
         self::assertSame((string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'), $shown[1]);
+    }
+
+    /** Extension and library must have the same version; the directory may have archives of others. */
+    public function testTheDockerfileAsksForTheArchiveOfTheVersionThatHasWrittenIt(): void
+    {
+        Weft::run(['new', $this->directory]);
+
+        self::assertMatchesRegularExpression('/^ARG WEFT=' . \preg_quote(Version::LIBRARY) . '$/m', (string) \file_get_contents("{$this->directory}/Dockerfile"));
+        $release = \explode('-', Version::LIBRARY)[0];
+        self::assertMatchesRegularExpression('/^ARG WEFT=' . \preg_quote($release) . '$/m', (string) \file_get_contents(self::root() . '/examples/starter/Dockerfile'));
     }
 
     /** `docker stop` kills the container after 10 s. */

@@ -72,6 +72,47 @@ final class DebianTest extends TestCase
         self::assertCount(1, \preg_grep("/^it stays disabled for the command line: phpenmod -v {$this->php} -s cli weft$/", $said) ?: []);
     }
 
+    /** What one of two installers writes, the other would overwrite or delete. */
+    public function testTheInstallerOfAnArchiveLeavesTheFilesOfAPackageAlone(): void
+    {
+        if (\shell_exec('command -v dpkg-deb') === null) {
+            self::markTestSkipped('dpkg-deb is missing');
+        }
+        $said = $this->said(<<<'SH'
+            extensions=$(php -n -r 'echo PHP_EXTENSION_DIR;')
+            cp -a $extensions extensions
+            mount --bind extensions $extensions
+            rm -f etc/$php/mods-available/weft.ini extensions/weft.so
+            mkdir -p package/DEBIAN package$extensions package/etc/php/$php/mods-available database/info database/updates
+            printf 'Package: php%s-weft\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: test\n' $php >package/DEBIAN/control
+            echo /etc/php/$php/mods-available/weft.ini >package/DEBIAN/conffiles
+            echo extension of the package >package$extensions/weft.so
+            echo "; of the package" >package/etc/php/$php/mods-available/weft.ini
+            dpkg-deb --root-owner-group --build package weft.deb >/dev/null
+            # An empty database of packages takes the place of the system's.
+            touch database/status
+            export DPKG_ADMINDIR=$PWD/database
+            dpkg --log=/dev/null --install weft.deb >/dev/null
+            refused() { if "$installer" "$@" 2>said; then echo accepted; else cat said; fi; }
+            refused "$extension"; refused --remove
+            cat $extensions/weft.so
+            dpkg --log=/dev/null --remove php$php-weft >/dev/null; echo removed
+            refused "$extension"; refused --remove
+            dpkg --log=/dev/null --purge php$php-weft >/dev/null; echo purged
+            "$installer" "$extension"; shown
+            SH);
+
+        $php = $this->php;
+        $library = \PHP_EXTENSION_DIR . '/weft.so';
+        $ini = "/etc/php/$php/mods-available/weft.ini";
+        $refusal = static fn(string $file): string => "install: $file belongs to the package php$php-weft, nothing was changed. To remove the package and its ini file: apt purge php$php-weft";
+        self::assertSame([
+            $refusal($library), $refusal($library), 'extension of the package',
+            'removed', $refusal($ini), $refusal($ini),
+            'purged', "installed $library and $ini", '20-weft.ini',
+        ], $said);
+    }
+
     /** @return list<string> */
     private function said(string $commands): array
     {

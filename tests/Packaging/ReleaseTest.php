@@ -127,14 +127,9 @@ final class ReleaseTest extends TestCase
         self::assertSame("release: the tag \"v$version\" is not the version \"$version\": PIE would look for php_weft-v{$version}_… and find no archive", self::refusal(["--tag=v$version"]));
     }
 
-    public function testAnotherSystemIsBuiltForOnlyWithACompilerAndHeadersForItsProcessor(): void
+    public function testASystemThatIsNotThereIsRefused(): void
     {
-        if (\posix_geteuid() !== 0 || \php_uname('m') === 'aarch64') {
-            self::markTestSkipped('only root enters another system, and a compiler for 64-bit ARM is no cross compiler on it');
-        }
-        $machine = \php_uname('m');
-
-        self::assertSame("release: the system at / is for $machine: only aarch64 is built for another system", self::refusal(['--system=/', '--extension=' . Extension::library(), self::$directory . '/other']));
+        self::assertStringContainsString('chroot: there is no system "warty"; there are: bookworm ', self::refusal(['--php=warty', '--extension=' . Extension::library(), self::$directory . '/other']));
     }
 
     public function testAnUnpackedArchiveServesARequestAndIsInstalledAndRemoved(): void
@@ -163,6 +158,32 @@ final class ReleaseTest extends TestCase
         self::assertFileDoesNotExist($extension);
     }
 
+    public function testTheGuideInstallsAnArchive(): void
+    {
+        $guide = (string) \file_get_contents(self::$root . '/docs/guides/install.md');
+        self::assertSame(1, \preg_match('/^## From an archive.*?^```sh\n(tar -xzf (\S+).*?)^php app\.php\ncurl/ms', $guide, $block));
+        $place = self::$directory . '/guide';
+        \mkdir("$place/programs", recursive: true);
+        \mkdir("$place/ini");
+        \copy((\glob(self::$directory . '/first/weft-[0-9]*.tgz') ?: [])[0] ?? self::fail('no archive'), "$place/$block[2]");
+        // Nothing of the system changes.
+        \file_put_contents("$place/programs/sudo", "#!/bin/sh\nDESTDIR=$place/root exec \"$@\"\n");
+        \file_put_contents("$place/programs/apt", "#!/bin/sh\necho \"$@\" >$place/apt\n");
+        \file_put_contents("$place/ini/weft.ini", 'extension=' . Extension::library() . "\n");
+        \array_map(static fn(string $program): bool => \chmod($program, 0o755), \glob("$place/programs/*") ?: []);
+
+        self::command([
+            'env', "PATH=$place/programs:" . \getenv('PATH'), "PHP_INI_SCAN_DIR=:$place/ini",
+            'bash', '-euc', "cd $place\n" . \str_replace('/tmp/my-app', "$place/my-app", $block[1]) . "test \"\$PWD\" = $place/my-app",
+        ]);
+
+        self::assertFileExists("$place/my-app/app.php");
+        self::assertFileExists("$place/root" . \PHP_EXTENSION_DIR . '/weft.so');
+        // The libraries with which `make test-install` serves a request.
+        self::assertSame(1, \preg_match('/^libraries="(.+)"$/m', (string) \file_get_contents(self::$root . '/scripts/test-install'), $libraries));
+        self::assertSame("install $libraries[1]\n", (string) \file_get_contents("$place/apt"));
+    }
+
     public function testADebianPackageHasTheExtensionAndItsIniFile(): void
     {
         $packages = \glob(self::$directory . '/first/*.deb') ?: [];
@@ -182,7 +203,7 @@ final class ReleaseTest extends TestCase
         self::command(['dpkg', '--compare-versions', $version, $release === Version::LIBRARY ? 'eq' : 'lt', $release]);
     }
 
-    public function testAnExtensionForAnotherPhpIsRefused(): void
+    public function testAnExtensionThatDoesNotLoadIsRefusedWithTheReasonOfTheLoader(): void
     {
         $place = self::$directory . '/refused';
         \mkdir($place);
@@ -192,8 +213,44 @@ final class ReleaseTest extends TestCase
         \exec("DESTDIR=$place/root $place/install 2>&1", $output, $code);
 
         self::assertSame(1, $code);
-        self::assertStringContainsString("install: $place/weft.so was not built for PHP " . \PHP_VERSION, \implode("\n", $output));
+        $said = \implode("\n", $output);
+        self::assertStringContainsString('install: PHP ' . \PHP_VERSION . " NTS does not load $place/weft.so:", $said);
+        self::assertStringContainsString("$place/weft.so: file too short", $said);
         self::assertDirectoryDoesNotExist("$place/root");
+    }
+
+    /** As on a system whose administrator gives nobody else any rights by default. */
+    public function testWhatIsInstalledCanBeReadByEveryUserWhateverTheUmask(): void
+    {
+        $place = self::$directory . '/umask';
+        self::command(['sh', '-c', 'umask 077 && mkdir "$1" && tar -xzf "$2" --strip-components=1 -C "$1" && DESTDIR=$1/root "$1/install"', 'sh', $place, ...\glob(self::$directory . '/first/weft-[0-9]*.tgz')]);
+
+        $found = self::command(['find', "$place/root", '-mindepth', '1', '-printf', "%m %y\n"]);
+
+        self::assertSame(['644 f', '755 d'], \array_values(\array_unique(self::sorted(\explode("\n", $found)))));
+    }
+
+    public function testRemovingNamesWhatWasThere(): void
+    {
+        $place = self::$directory . '/nothing';
+        $installer = self::$root . '/packaging/install';
+        $remove = ['env', "DESTDIR=$place", $installer, '--remove'];
+        self::command(['env', "DESTDIR=$place", $installer, Extension::library()]);
+
+        self::assertMatchesRegularExpression("{^removed $place/\S+/weft\.so and $place/\S+/weft\.ini\$}m", self::command($remove));
+        self::assertMatchesRegularExpression("{^nothing to remove: there is neither $place/\S+/weft\.so nor $place/\S+/weft\.ini\$}m", self::command($remove));
+    }
+
+    /**
+     * @param list<string> $lines
+     *
+     * @return list<string>
+     */
+    private static function sorted(array $lines): array
+    {
+        \sort($lines);
+
+        return $lines;
     }
 
     /** @return list<string> */

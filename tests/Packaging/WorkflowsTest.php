@@ -25,7 +25,7 @@ final class WorkflowsTest extends TestCase
             }
         }
 
-        self::assertSame([], \array_diff(['check', 'test-matrix', 'test-install', '.ci/run', 'scripts/release'], $called));
+        self::assertSame([], \array_diff(['check', 'test-matrix', 'test-install', '.ci/run', 'scripts/release', 'scripts/publish'], $called));
     }
 
     public function testHelpListsEveryTargetThatIsDocumented(): void
@@ -46,6 +46,20 @@ final class WorkflowsTest extends TestCase
         \exec(self::root() . '/scripts/chroot --list', $systems);
 
         self::assertSame(\array_map(static fn(string $system): string => \explode(' ', $system)[0], $systems), \explode(', ', $rows[1]));
+    }
+
+    public function testAReleaseHasEveryVersionOfPhp(): void
+    {
+        self::assertSame(1, \preg_match('/^ +php: \[(.+)\]$/m', (string) \file_get_contents(self::root() . '/.github/workflows/release.yml'), $rows));
+
+        \exec(self::root() . '/scripts/chroot --list', $systems);
+        $names = [];
+        foreach ($systems as $system) {
+            [$name, , $php] = \explode(' ', $system);
+            $names[$php] ??= $name;
+        }
+
+        self::assertSame(\array_values($names), \explode(', ', $rows[1]));
     }
 
     private static function root(): string

@@ -90,6 +90,8 @@ final class ApplicationTemplate
     {
         return match ($name) {
             'autoload.php' => \str_replace(self::LIBRARY, \var_export("{$this->library}/autoload.php", true), $contents),
+            // The archive must have the version of the library.
+            'Dockerfile' => (string) \preg_replace('/^ARG WEFT=.*$/m', 'ARG WEFT=' . Version::LIBRARY, $contents),
             'composer.json' => $this->isComposerPackage() ? $contents : $this->withRepository($contents),
             default => $contents,
         };
