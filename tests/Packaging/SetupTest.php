@@ -20,7 +20,7 @@ final class SetupTest extends TestCase
         $this->directory = \sys_get_temp_dir() . '/weft-setup-' . \bin2hex(\random_bytes(6));
         \mkdir("{$this->directory}/bin", recursive: true);
         // The programs that it needs, and no others: everything that it could install is missing.
-        foreach (['bash', 'cat', 'dirname', 'env', 'grep', 'head', 'sed', 'sort', 'touch'] as $program) {
+        foreach (['bash', 'cat', 'cut', 'dirname', 'env', 'grep', 'head', 'sed', 'sort', 'tail', 'touch'] as $program) {
             \symlink(\trim((string) \shell_exec("command -v {$program}")), "{$this->directory}/bin/{$program}");
         }
         $this->program('sudo', 'exec "$@"');
@@ -36,6 +36,7 @@ final class SetupTest extends TestCase
             'policy apt '* | 'policy gcc old' | 'policy '*' new') echo '  Candidate: 1.0' ;;
             'madison apt '?*) echo 'apt | 2.6.1 | http://deb.debian.org/debian bookworm/main amd64 Packages' ;;
             'depends php-cli '?*) echo '  Depends: php8.4-cli' ;;
+            'search --names-only '?*) echo 'mysql-client-core-8.0 - of an older release'; echo 'mysql-client-core-8.4 - MySQL database core client binaries' ;;
             esac
             SH);
         // The installation fails: what follows it is not the subject.
@@ -80,15 +81,38 @@ final class SetupTest extends TestCase
         self::assertSame([], $this->callsOfAptGet());
     }
 
-    /** @return list<string> */
-    private function callsOfAptGet(): array
+    /** Ubuntu's packages of MySQL have the version in their names. */
+    public function testMysqlIsInstalledInsteadOfMariaDbWhereItIsAskedFor(): void
+    {
+        \file_put_contents("{$this->directory}/lists", 'new');
+
+        $install = $this->callsOfAptGet(['WEFT_MYSQL' => 'mysql'], 'services')[1];
+        self::assertStringContainsString(' mysql-client-core-8.4 ', $install);
+        self::assertStringNotContainsString('mariadb', $install);
+        self::assertStringNotContainsString('mysql', $this->callsOfAptGet(['WEFT_MYSQL' => 'mariadb'], 'services')[3]);
+    }
+
+    public function testAnotherDatabaseThanMysqlAndMariaDbIsRefused(): void
+    {
+        \file_put_contents("{$this->directory}/lists", 'new');
+
+        self::assertSame([], $this->callsOfAptGet(['WEFT_MYSQL' => 'percona'], 'services'));
+        self::assertStringContainsString('WEFT_MYSQL is "percona", neither mariadb nor mysql', (string) \file_get_contents("{$this->directory}/output"));
+    }
+
+    /**
+     * @param array<string, string> $environment
+     *
+     * @return list<string> of all set-ups so far
+     */
+    private function callsOfAptGet(array $environment = [], string $tier = 'demo'): array
     {
         $process = \proc_open(
-            ['bash', \dirname(__DIR__, 2) . '/scripts/setup', 'demo'],
+            ['bash', \dirname(__DIR__, 2) . '/scripts/setup', $tier],
             [['file', '/dev/null', 'r'], ['file', "{$this->directory}/output", 'w'], ['redirect', 1]],
             $pipes,
             null,
-            ['PATH' => "{$this->directory}/bin", 'HOME' => $this->directory, 'LISTS' => "{$this->directory}/lists", 'CALLS' => "{$this->directory}/calls"],
+            $environment + ['PATH' => "{$this->directory}/bin", 'HOME' => $this->directory, 'LISTS' => "{$this->directory}/lists", 'CALLS' => "{$this->directory}/calls"],
         );
         self::assertIsResource($process);
         self::assertSame(1, \proc_close($process), (string) \file_get_contents("{$this->directory}/output"));
