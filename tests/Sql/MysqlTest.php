@@ -746,6 +746,21 @@ class MysqlTest extends ServerConformance
         }
     }
 
+    public function testAnExpiredPasswordIsAFailureToAuthenticate(): void
+    {
+        if (self::isMariaDb()) {
+            self::markTestSkipped('MariaDB lets such a user in by default, for a new password');
+        }
+        $user = 'weft_expired_' . \bin2hex(\random_bytes(4));
+        $this->db->execute("CREATE USER {$user}@'%' IDENTIFIED BY 'weft' PASSWORD EXPIRE");
+        try {
+            $error = self::thrown(AuthenticationException::class, static fn () => Database::connect(\str_replace('//weft:', "//{$user}:", self::tlsServer()))->execute('SELECT 1'));
+            self::assertStringContainsString('(error 1862)', $error->getMessage());
+        } finally {
+            $this->db->execute("DROP USER {$user}@'%'");
+        }
+    }
+
     public function testASocketWorksLikeAPort(): void
     {
         $socket = (string) \getenv('WEFT_MYSQL_SOCKET');
