@@ -81,7 +81,7 @@ final class SetupTest extends TestCase
         self::assertSame([], $this->callsOfAptGet());
     }
 
-    /** Ubuntu's packages of MySQL have the version in their names. */
+    /** Packages of Ubuntu 24.04 have the version of MySQL in their names. */
     public function testMysqlIsInstalledInsteadOfMariaDbWhereItIsAskedFor(): void
     {
         \file_put_contents("{$this->directory}/lists", 'new');

@@ -187,8 +187,15 @@ class MysqlTest extends ServerConformance
         $this->db->execute('CREATE TABLE box (held JSON)');
         $this->db->execute("INSERT INTO box VALUES ('[123456789012345678901234567890, 18446744073709551615]')");
 
-        $expected = self::isMariaDb() ? ['123456789012345678901234567890', '18446744073709551615'] : [123456789012345678901234567890.0, '18446744073709551615'];
-        self::assertSame($expected, $this->db->execute('SELECT held FROM box')->value());
+        [$number, $unsigned] = $this->db->execute('SELECT held FROM box')->value();
+        self::assertSame('18446744073709551615', $unsigned);
+        if (self::isMariaDb()) {
+            self::assertSame('123456789012345678901234567890', $number);
+        } else {
+            // The last digit depends on the version.
+            self::assertIsFloat($number);
+            self::assertEqualsWithDelta(123456789012345678901234567890.0, $number, 1e15);
+        }
     }
 
     /** MySQL cuts white space off the end of a name. */
