@@ -100,7 +100,7 @@ check-broker:
 	@[[ '$(BROKER)' == sqlite || '$(BROKER)' == rabbitmq ]] || { echo "BROKER is '$(BROKER)': it must be sqlite or rabbitmq" >&2; exit 2; }
 
 .PHONY: services
-services: ## start RabbitMQ, PostgreSQL and MariaDB as processes of this checkout, on ports of their own
+services: ## start RabbitMQ, PostgreSQL and MariaDB (or MySQL, where only that is installed) as processes of this checkout, on ports of their own
 	@scripts/setup demo services
 	@scripts/services up
 	@scripts/services status

@@ -87,7 +87,7 @@ final class BatchTest extends BusTestCase
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
-        yield 'memory and MariaDB' => ['mariadb'];
+        yield 'memory and MariaDB or MySQL' => ['mariadb'];
         yield 'one PostgreSQL database' => ['postgres'];
     }
 
@@ -96,7 +96,7 @@ final class BatchTest extends BusTestCase
     {
         yield 'memory and SQLite' => ['memory'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
-        yield 'memory and MariaDB' => ['mariadb'];
+        yield 'memory and MariaDB or MySQL' => ['mariadb'];
         yield 'one PostgreSQL database' => ['postgres'];
     }
 

@@ -88,7 +88,7 @@ final class ClaimCheckTest extends BusTestCase
         yield 'a directory' => ['directory'];
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     /** @dataProvider stores */

@@ -492,7 +492,7 @@ final class FlowTest extends BusTestCase
     {
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     public function testASharedRateGoesOnAfterItsClockWasSetBack(): void

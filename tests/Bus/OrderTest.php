@@ -101,7 +101,7 @@ final class OrderTest extends BusTestCase
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
-        yield 'memory and MariaDB' => ['mariadb'];
+        yield 'memory and MariaDB or MySQL' => ['mariadb'];
         yield 'one PostgreSQL database' => ['postgres'];
     }
 

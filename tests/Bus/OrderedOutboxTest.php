@@ -193,7 +193,7 @@ final class OrderedOutboxTest extends BusTestCase
     {
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     private function bus(object ...$more): Bus

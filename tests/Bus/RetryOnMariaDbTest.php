@@ -11,6 +11,6 @@ final class RetryOnMariaDbTest extends RetryTest
 
     public static function buses(): iterable
     {
-        yield 'RabbitMQ and MariaDB' => [\iterator_to_array(parent::buses())['RabbitMQ and PostgreSQL'][0]];
+        yield 'RabbitMQ and MariaDB or MySQL' => [\iterator_to_array(parent::buses())['RabbitMQ and PostgreSQL'][0]];
     }
 }

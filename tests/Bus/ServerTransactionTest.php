@@ -23,7 +23,7 @@ final class ServerTransactionTest extends BusTestCase
     public static function servers(): iterable
     {
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     /** @dataProvider servers */

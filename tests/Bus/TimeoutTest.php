@@ -118,7 +118,7 @@ final class TimeoutTest extends BusTestCase
     public static function databases(): iterable
     {
         yield 'PostgreSQL' => ['postgres', 'SELECT pg_sleep(60)', "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()"];
-        yield 'MariaDB' => ['mariadb', 'SELECT sleep(59.9)', "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(59.9)%' AND id <> connection_id()"];
+        yield 'MariaDB or MySQL' => ['mariadb', 'SELECT sleep(59.9)', "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(59.9)%' AND id <> connection_id()"];
     }
 
     public function testTheTimeoutOfTheBusIsForHandlersWithoutOneAndATimeoutOfTheHandlersOwnIsItsFailure(): void

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Harness;
 
-/** One set of RabbitMQ, PostgreSQL and MariaDB, run by `scripts/services`. */
+/** One set of RabbitMQ, PostgreSQL and MariaDB or MySQL, run by `scripts/services`. */
 final class Servers
 {
-    private const PIDS = ['RabbitMQ' => 'RABBITMQ_PID', 'PostgreSQL' => 'POSTGRES_PID', 'MariaDB' => 'WEFT_MYSQL_PID'];
+    private const PIDS = ['RabbitMQ' => 'RABBITMQ_PID', 'PostgreSQL' => 'POSTGRES_PID', 'MariaDB or MySQL' => 'WEFT_MYSQL_PID'];
 
     /** @var array<string, int> by the name of the server */
     private array $pids = [];

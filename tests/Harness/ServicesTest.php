@@ -76,7 +76,7 @@ final class ServicesTest extends TestCase
     /** @return array<string, array{string, string}> */
     public static function servers(): array
     {
-        return ['RabbitMQ' => ['rabbitmq', 'AMQP_PORT'], 'PostgreSQL' => ['postgres', 'POSTGRES_PORT'], 'MariaDB' => ['mariadb', 'MARIADB_PORT']];
+        return ['RabbitMQ' => ['rabbitmq', 'AMQP_PORT'], 'PostgreSQL' => ['postgres', 'POSTGRES_PORT'], 'MariaDB or MySQL' => ['mariadb', 'MARIADB_PORT']];
     }
 
     /** @return array<string, int> */

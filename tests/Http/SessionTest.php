@@ -293,7 +293,7 @@ final class SessionTest extends HttpTestCase
         yield 'files' => ['file'];
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
         yield 'Redis by phpredis' => ['phpredis'];
         yield 'Redis by Predis' => ['predis'];
         yield 'Redis by a client of the application' => ['redis'];

@@ -17,7 +17,7 @@ final class SetupTest extends TestCase
         $this->directory = \sys_get_temp_dir() . '/weft-setup-' . \bin2hex(\random_bytes(6));
         \mkdir("{$this->directory}/bin", recursive: true);
         // The programs that it needs, and no others: everything that it could install is missing.
-        foreach (['bash', 'cat', 'dirname', 'env', 'grep', 'head', 'sed', 'sort', 'touch'] as $program) {
+        foreach (['bash', 'cat', 'cut', 'dirname', 'env', 'grep', 'head', 'sed', 'sort', 'tail', 'touch'] as $program) {
             \symlink(\trim((string) \shell_exec("command -v {$program}")), "{$this->directory}/bin/{$program}");
         }
         $this->system('debian', '', '12');
@@ -34,6 +34,7 @@ final class SetupTest extends TestCase
             'policy apt '* | 'policy gcc old' | 'policy '*' new') echo '  Candidate: 1.0' ;;
             'madison apt '?*) echo 'apt | 2.6.1 | http://deb.debian.org/debian bookworm/main amd64 Packages' ;;
             'depends php-cli '?*) echo '  Depends: php8.4-cli' ;;
+            'search --names-only '?*) echo 'mysql-client-core-8.0 - of an older release'; echo 'mysql-client-core-8.4 - MySQL database core client binaries' ;;
             esac
             SH);
         // The installation fails: what follows it is not the subject.
@@ -191,19 +192,39 @@ final class SetupTest extends TestCase
         yield 'a tier that does not exist' => ['frobnicate', 2];
     }
 
+    /** Packages of Ubuntu 24.04 have the version of MySQL in their names. */
+    public function testMysqlIsInstalledInsteadOfMariaDbWhereItIsAskedFor(): void
+    {
+        \file_put_contents("{$this->directory}/lists", 'new');
+
+        $install = $this->callsOfAptGet(['services'], environment: ['WEFT_MYSQL' => 'mysql'])[1];
+        self::assertStringContainsString(' mysql-client-core-8.4 ', $install);
+        self::assertStringNotContainsString('mariadb', $install);
+        self::assertStringNotContainsString('mysql', $this->callsOfAptGet(['services'], environment: ['WEFT_MYSQL' => 'mariadb'])[3]);
+    }
+
+    public function testAnotherDatabaseThanMysqlAndMariaDbIsRefused(): void
+    {
+        \file_put_contents("{$this->directory}/lists", 'new');
+
+        self::assertSame([], $this->callsOfAptGet(['services'], environment: ['WEFT_MYSQL' => 'percona']));
+        self::assertStringContainsString('WEFT_MYSQL is "percona", neither mariadb nor mysql', $this->output());
+    }
+
     /**
      * @param list<string> $arguments
+     * @param array<string, string> $environment
      *
-     * @return list<string>
+     * @return list<string> of all set-ups so far
      */
-    private function callsOfAptGet(array $arguments = ['demo'], int $code = 1): array
+    private function callsOfAptGet(array $arguments = ['demo'], int $code = 1, array $environment = []): array
     {
         $process = \proc_open(
             ['bash', \dirname(__DIR__, 2) . '/scripts/setup', ...$arguments],
             [['file', '/dev/null', 'r'], ['file', "{$this->directory}/output", 'w'], ['redirect', 1]],
             $pipes,
             null,
-            [
+            $environment + [
                 'PATH' => "{$this->directory}/bin",
                 'HOME' => $this->directory,
                 'LISTS' => "{$this->directory}/lists",

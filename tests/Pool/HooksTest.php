@@ -14,6 +14,7 @@ use Weft\Sql\Session;
 use Weft\UsageError;
 use Weft\Tests\Pool\Support\PoolTestCase;
 use Weft\Tests\Pool\Support\Server;
+use Weft\Tests\Sql\Support\MysqlProduct;
 
 use function Weft\all;
 use function Weft\delay;
@@ -290,8 +291,11 @@ final class HooksTest extends PoolTestCase
     /** @return array{string, string} how a setting is made, and how it is seen */
     private static function setting(Server $server): array
     {
-        return $server->sessionSql === 'SELECT CONNECTION_ID()'
-            ? ['SET SESSION lock_wait_timeout = %d', "SELECT VARIABLE_VALUE FROM information_schema.session_variables WHERE VARIABLE_NAME = 'LOCK_WAIT_TIMEOUT'"]
-            : ['SET lock_timeout = %d', "SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'"];
+        if ($server->sessionSql !== 'SELECT CONNECTION_ID()') {
+            return ['SET lock_timeout = %d', "SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'"];
+        }
+        $schema = MysqlProduct::ofServer() === MysqlProduct::MariaDb ? 'information_schema' : 'performance_schema';
+
+        return ['SET SESSION lock_wait_timeout = %d', "SELECT variable_value FROM {$schema}.session_variables WHERE variable_name = 'lock_wait_timeout'"];
     }
 }

@@ -40,7 +40,7 @@ final class ClockTest extends TestCase
     }
 
     /** A statement that waited for a lock must not use the time before it waited. */
-    public function testTheClockOfMariaDbGoesOnWhileAStatementWaits(): void
+    public function testTheClockOfMariaDbAndMySqlGoesOnWhileAStatementWaits(): void
     {
         run(function (): void {
             $seconds = Clock::seconds(Driver::Mysql);
@@ -51,7 +51,7 @@ final class ClockTest extends TestCase
         });
     }
 
-    public function testTheClockOfMariaDbDoesNotDependOnTheZoneOfTheSession(): void
+    public function testTheClockOfMariaDbAndMySqlDoesNotDependOnTheZoneOfTheSession(): void
     {
         run(function (): void {
             $database = $this->database('mariadb');
@@ -69,7 +69,7 @@ final class ClockTest extends TestCase
     }
 
     /** `SET timestamp` moves the start of the statement, as if the zone's offset had changed since. */
-    public function testAChangeOfTheOffsetWhileAStatementRunsDoesNotMoveTheClockOfMariaDb(): void
+    public function testAChangeOfTheOffsetWhileAStatementRunsDoesNotMoveTheClockOfMariaDbAndMySql(): void
     {
         run(function (): void {
             $database = $this->database('mariadb');
@@ -89,9 +89,8 @@ final class ClockTest extends TestCase
     }
 
     /** With a server of its own, because the test's server knows no zone that changes its offset and its SYSDATE() cannot be set. */
-    public function testTheClockOfMariaDbDoesNotJumpWhenSummerTimeEnds(): void
+    public function testTheClockOfMariaDbAndMySqlDoesNotJumpWhenSummerTimeEnds(): void
     {
-        \is_executable('/usr/sbin/mariadbd') || self::markTestSkipped('MariaDB is not installed');
         $directory = \sys_get_temp_dir() . '/weft-clock-' . \bin2hex(\random_bytes(6));
         \mkdir($directory, 0700);
         try {
@@ -112,18 +111,20 @@ final class ClockTest extends TestCase
      */
     private static function bootstrapped(string $directory, array $selects): array
     {
+        // One statement a line, as MySQL reads it.
         $sql = '';
         foreach ($selects as $at => $select) {
             $sql .= "{$select} INTO OUTFILE '{$directory}/row{$at}';\n";
         }
-        $command = ['/usr/sbin/mariadbd', '--no-defaults', '--bootstrap', "--datadir={$directory}", "--tmpdir={$directory}", '--sysdate-is-now', '--secure-file-priv=', '--skip-grant-tables'];
-        if (\posix_geteuid() === 0) {
-            $command[] = '--user=root';
-        }
-        $process = \proc_open($command, [['pipe', 'r'], ['file', "{$directory}/log", 'w'], ['redirect', 1]], $pipes, null, ['TZ' => 'Europe/Berlin'] + \getenv());
+        \file_put_contents("{$directory}/statements.sql", $sql);
+        $command = match (true) {
+            \is_executable('/usr/sbin/mariadbd') => ['/usr/sbin/mariadbd', '--no-defaults', '--bootstrap', '--skip-grant-tables', "--datadir={$directory}", "--tmpdir={$directory}"],
+            \is_executable('/usr/sbin/mysqld') => ['/usr/sbin/mysqld', '--no-defaults', '--initialize-insecure', "--init-file={$directory}/statements.sql", "--datadir={$directory}/data"],
+            default => self::markTestSkipped('neither MariaDB nor MySQL is installed'),
+        };
+        \array_push($command, '--sysdate-is-now', '--secure-file-priv=', ...\posix_geteuid() === 0 ? ['--user=root'] : []);
+        $process = \proc_open($command, [['file', "{$directory}/statements.sql", 'r'], ['file', "{$directory}/log", 'w'], ['redirect', 1]], $pipes, null, ['TZ' => 'Europe/Berlin'] + \getenv());
         self::assertIsResource($process);
-        \fwrite($pipes[0], $sql);
-        \fclose($pipes[0]);
         self::assertSame(0, \proc_close($process), (string) \file_get_contents("{$directory}/log"));
 
         return \array_map(static fn(int $at): string => \trim((string) \file_get_contents("{$directory}/row{$at}")), \array_keys($selects));

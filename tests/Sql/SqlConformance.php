@@ -43,6 +43,12 @@ abstract class SqlConformance extends TestCase
     /** A query of `$rows` rows, `n` counting from 1 and `pad` of 200 bytes. */
     abstract protected function series(int $rows): string;
 
+    /** Whether a statement that changes rows can return them. */
+    protected function hasReturning(): bool
+    {
+        return true;
+    }
+
     protected function setUp(): void
     {
         $this->db = $this->connect();

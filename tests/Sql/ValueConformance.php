@@ -224,7 +224,9 @@ trait ValueConformance
         self::assertSame(3, $this->db->execute('INSERT INTO t VALUES (1), (2), (3)')->affected());
         self::assertSame(2, $this->db->execute('UPDATE t SET a = a + 10 WHERE a > ?', [1])->affected());
         self::assertSame(0, $this->db->execute('DELETE FROM t WHERE a = 99')->affected());
-        self::assertSame([11 + 1, 13], $this->db->execute('DELETE FROM t WHERE a > 9 RETURNING a')->column());
+        if ($this->hasReturning()) {
+            self::assertSame([11 + 1, 13], $this->db->execute('DELETE FROM t WHERE a > 9 RETURNING a')->column());
+        }
         self::assertSame(0, $this->db->execute('CREATE TABLE other (a BIGINT)')->affected());
     }
 

@@ -662,7 +662,7 @@ final class DriverTest extends TestCase
     public static function servers(): iterable
     {
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     private function connect(Database $database): Connection

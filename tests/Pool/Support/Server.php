@@ -7,6 +7,7 @@ namespace Weft\Tests\Pool\Support;
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
+use Weft\Tests\Sql\Support\MysqlProduct;
 use Weft\Tests\Sql\Support\Proxy;
 
 /** A database server as these tests need it: what they ask of it in its own words, and its end. */
@@ -42,14 +43,14 @@ final class Server
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weft-pool-test'",
             "SELECT current_setting('data_directory') || '/postmaster.pid'",
         )];
-        yield 'MariaDB' => [new self(
+        yield 'MariaDB or MySQL' => [new self(
             'mariadb',
             'WEFT_MYSQL_DSN',
             'SELECT CONNECTION_ID()',
             'SELECT SLEEP(?)',
             'KILL %d',
             'SELECT count(*) FROM information_schema.processlist WHERE id IN (%s)',
-            "SELECT count(*) FROM information_schema.processlist WHERE user = 'weft_ed25519'",
+            "SELECT count(*) FROM information_schema.processlist WHERE user IN ('weft_ed25519', 'weft_tls')",
             'SELECT @@pid_file',
         )];
     }
@@ -59,7 +60,13 @@ final class Server
     {
         $dsn = \getenv($this->variable) ?: throw new \RuntimeException("{$this->variable} is not set: run `make services`");
 
-        return $this->service === 'postgres' ? "$dsn?application_name=weft-pool-test&connect_timeout=60" : \str_replace('//weft:', '//weft_ed25519:', $dsn) . '?connect_timeout=60';
+        if ($this->service === 'postgres') {
+            return "$dsn?application_name=weft-pool-test&connect_timeout=60";
+        }
+        $user = MysqlProduct::ofServer() === MysqlProduct::MariaDb ? 'weft_ed25519' : 'weft_tls';
+
+        // MySQL that has just started asks for the password itself.
+        return \str_replace('//weft:', "//{$user}:", $dsn) . '?connect_timeout=60&allow_unverified_server=on';
     }
 
     public function connect(PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks()): Database

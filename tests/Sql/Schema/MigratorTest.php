@@ -103,7 +103,7 @@ final class MigratorTest extends TestCase
         $admin = $this->database('mariadb');
         $user = 'weft_test_' . \bin2hex(\random_bytes(4));
         $admin->execute("CREATE USER {$user}@'%' IDENTIFIED BY 'secret'");
-        $database = Database::connect((string) \preg_replace('~//[^@]*@~', "//{$user}:secret@", $this->databaseDsn('mariadb')));
+        $database = Database::connect((string) \preg_replace('~//[^@]*@~', "//{$user}:secret@", $this->databaseDsn('mariadb')) . '?allow_unverified_server=on');
         try {
             $admin->execute('GRANT SELECT, INSERT, UPDATE, DELETE ON ' . $admin->execute('SELECT DATABASE()')->value() . ".* TO {$user}@'%'");
             (new Migrator($database))->ensure(self::bus($database));

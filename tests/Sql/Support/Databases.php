@@ -22,7 +22,7 @@ trait Databases
     {
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
-        yield 'MariaDB' => ['mariadb'];
+        yield 'MariaDB or MySQL' => ['mariadb'];
     }
 
     /** @after */

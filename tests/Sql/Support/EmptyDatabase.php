@@ -6,7 +6,7 @@ namespace Weft\Tests\Sql\Support;
 
 use Weft\Sql\Database;
 
-/** An empty database: a file of SQLite, a schema of PostgreSQL or a database of MariaDB. */
+/** An empty database: a file of SQLite, a schema of PostgreSQL or a database of MariaDB or MySQL. */
 final class EmptyDatabase
 {
     private const VARIABLES = ['postgres' => 'DATABASE_URL', 'mariadb' => 'WEFT_MYSQL_DSN'];

@@ -34,9 +34,11 @@ final class Redeliveries
     {
         // One statement: in MariaDB, transactions that look for a missing row before they insert it deadlock on the gap.
         return $this->database->transaction(function (Transaction $transaction) use ($id, $consumer): int {
+            $now = (new Dialect($this->database))->seconds();
+            // MySQL warns of VALUES(updated_at), and MariaDB does not know the form that replaces it.
             $transaction->execute(
-                'INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ' . (new Dialect($this->database))->seconds() . ') ' . ($this->database->driver() === Driver::Mysql
-                    ? 'ON DUPLICATE KEY UPDATE redeliveries = redeliveries + 1, updated_at = VALUES(updated_at)'
+                "INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, {$now}) " . ($this->database->driver() === Driver::Mysql
+                    ? "ON DUPLICATE KEY UPDATE redeliveries = redeliveries + 1, updated_at = {$now}"
                     : 'ON CONFLICT (message_id, consumer) DO UPDATE SET redeliveries = weft_redeliveries.redeliveries + 1, updated_at = excluded.updated_at'),
                 [$id, $consumer],
             );

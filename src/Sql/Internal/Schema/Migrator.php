@@ -35,6 +35,9 @@ final class Migrator
     /** Seconds a process waits for another one that upgrades. */
     private const TURN_TIMEOUT = 3600;
 
+    /** The name of the lock in MySQL, of at most 64 characters. The hash is one that all versions have: MySQL 9.6 and newer have no MD5(). */
+    private const SERVER_LOCK = "CONCAT('weft_schema.', LEFT(SHA2(DATABASE(), 256), 32))";
+
     private const MAX_ATTEMPTS = 100;
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 3.0;
@@ -460,11 +463,11 @@ final class Migrator
     {
         $lock = $this->database->begin();
         try {
-            if ($lock->execute("SELECT GET_LOCK(CONCAT('weft_schema.', MD5(DATABASE())), ?)", [self::TURN_TIMEOUT])->value() !== 1) {
+            if ($lock->execute('SELECT GET_LOCK(' . self::SERVER_LOCK . ', ?)', [self::TURN_TIMEOUT])->value() !== 1) {
                 throw new SchemaException("Another process has upgraded the tables in database \"{$this->database->name()}\" for more than " . self::TURN_TIMEOUT . ' s');
             }
             $work();
-            $lock->execute("SELECT RELEASE_LOCK(CONCAT('weft_schema.', MD5(DATABASE())))")->value();
+            $lock->execute('SELECT RELEASE_LOCK(' . self::SERVER_LOCK . ')')->value();
         } finally {
             $lock->rollback();
         }

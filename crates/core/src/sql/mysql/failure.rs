@@ -76,8 +76,8 @@ impl ServerFailure {
     pub(super) fn into_connect_error(self, target: &str) -> Error {
         let failure = match self.code {
             1049 => ConnectFailure::Database,
-            // Unknown user, incorrect password or plugin, no access to the database, locked account.
-            1044 | 1045 | 1130 | 1251 | 1524 | 1698 | 3118 | 3159 | 3955 | 4151 => {
+            // Unknown user, incorrect password or plugin, no access to the database, expired password, locked account.
+            1044 | 1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 3118 | 3159 | 3955 | 4151 => {
                 ConnectFailure::Authentication
             }
             _ => ConnectFailure::Protocol,
@@ -103,7 +103,8 @@ fn state(code: u16, message: &str) -> &'static str {
         1048 | 1263 | 1364 => "23502",
         3819 | 4025 => "23514",
         1213 | 1614 => "40P01",
-        1020 => "40001",
+        // 3101: a member of a replication group has changed the same rows; the transaction is rolled back.
+        1020 | 3101 => "40001",
         1205 | 3572 => "55P03",
         1051 | 1109 | 1146 => "42P01",
         1054 => "42703",
@@ -217,6 +218,25 @@ mod tests {
         ] {
             assert_eq!(error(code, message).sqlstate, state, "{message}");
         }
+    }
+
+    #[test]
+    fn a_conflict_between_members_of_a_replication_group_can_be_retried() {
+        let message = "Plugin instructed the server to rollback the current transaction.";
+        assert_eq!(error(3101, message).sqlstate, "40001");
+    }
+
+    #[test]
+    fn an_expired_password_fails_the_authentication() {
+        let failure = ServerFailure {
+            code: 1862,
+            sqlstate: "HY000".to_owned(),
+            message: "Your password has expired.".to_owned(),
+        };
+        let Error::Connect { failure, .. } = failure.into_connect_error("db") else {
+            panic!("no failure to connect");
+        };
+        assert!(matches!(failure, ConnectFailure::Authentication));
     }
 
     #[test]

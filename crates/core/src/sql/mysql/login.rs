@@ -255,7 +255,7 @@ impl Connector {
         let is_clear = matches!(plugin, AuthPlugin::MysqlClearPassword);
         let obstacle = match login.channel {
             _ if login.password.is_empty() => return Ok(()),
-            Channel::Proven => return Ok(()),
+            Channel::Socket | Channel::Proven => return Ok(()),
             Channel::Key(_) | Channel::Plain if is_clear => {
                 "the connection has no TLS. Use sslmode=verify-full or a Unix socket"
             }
@@ -284,7 +284,7 @@ impl Connector {
     fn channel(&self, stream: &Stream) -> Result<Channel, Error> {
         let key = self.config.server_public_key.as_deref();
         Ok(match (stream, key) {
-            (Stream::Unix(_), _) => Channel::Proven,
+            (Stream::Unix(_), _) => Channel::Socket,
             (Stream::Tls(_), _) if self.config.connect.proves_server() => Channel::Proven,
             (Stream::Tls(_), _) => Channel::UnprovenTls,
             (Stream::Tcp(_), Some(file)) => Channel::Key(self.read_key(file)?),
@@ -405,7 +405,9 @@ impl Wire {
 
 /// The identity of the peer that receives the password.
 enum Channel {
-    /// A Unix socket, or TLS with a verified certificate.
+    /// Only this machine's processes are on the other side.
+    Socket,
+    /// TLS with a verified certificate.
     Proven,
     UnprovenTls,
     /// No TLS, but a configured public key of the server (PEM).
@@ -425,11 +427,12 @@ impl Context for &Login<'_> {
         self.password.as_bytes()
     }
 
+    /// Whether `caching_sha2_password` sends the password in the clear. By `sha256_password` the server wants it encrypted on a socket, too.
     fn is_ipc_transport(&self) -> bool {
-        self.is_tls_transport()
+        matches!(self.channel, Channel::Socket)
     }
 
-    /// Whether the plugin sends the password in the clear.
+    /// Whether each plugin sends the password in the clear.
     fn is_tls_transport(&self) -> bool {
         matches!(self.channel, Channel::Proven | Channel::UnprovenTls)
     }
