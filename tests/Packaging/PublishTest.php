@@ -67,7 +67,7 @@ final class PublishTest extends TestCase
         $before = $this->git('ext-weft', 'rev-parse', 'main');
         $this->source('of a second build');
 
-        [$code, $output] = $this->attempt(Version::LIBRARY, "{$this->directory}/packages");
+        [$code, $output] = $this->tryToRun(Version::LIBRARY, "{$this->directory}/packages");
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString("publish: {$this->directory}/packages/ext-weft.git has the tag " . Version::LIBRARY . ' with other files', $output);
@@ -92,7 +92,7 @@ final class PublishTest extends TestCase
     {
         \exec('rm -rf ' . \escapeshellarg("{$this->directory}/packages/symfony.git"));
 
-        [$code, $output] = $this->attempt(Version::LIBRARY, "{$this->directory}/packages");
+        [$code, $output] = $this->tryToRun(Version::LIBRARY, "{$this->directory}/packages");
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString("publish: {$this->directory}/packages/symfony.git cannot be cloned", $output);
@@ -101,7 +101,7 @@ final class PublishTest extends TestCase
 
     public function testATagThatIsNotTheVersionIsRefused(): void
     {
-        [$code, $output] = $this->attempt('99.0.0', "{$this->directory}/packages");
+        [$code, $output] = $this->tryToRun('99.0.0', "{$this->directory}/packages");
 
         self::assertSame([1, 'publish: the tag "99.0.0" is not the version "' . Version::LIBRARY . '" of this commit'], [$code, $output]);
     }
@@ -146,12 +146,12 @@ final class PublishTest extends TestCase
 
     private function publish(?string $url = null): void
     {
-        [$code, $output] = $this->attempt(Version::LIBRARY, $url ?? "{$this->directory}/packages");
+        [$code, $output] = $this->tryToRun(Version::LIBRARY, $url ?? "{$this->directory}/packages");
         self::assertSame(0, $code, $output);
     }
 
     /** @return array{int, string} */
-    private function attempt(string $tag, string $url): array
+    private function tryToRun(string $tag, string $url): array
     {
         return self::execute([
             'env', "PATH={$this->directory}/bin:" . \getenv('PATH'),

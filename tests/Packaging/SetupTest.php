@@ -110,7 +110,7 @@ final class SetupTest extends TestCase
             SH);
 
         self::assertSame([], $this->callsOfAptGet());
-        self::assertStringContainsString('setup: the packages of this release have PHP 8.1, Weft needs 8.2.4 or newer: another source', $this->output());
+        self::assertStringContainsString('setup: the packages of this release have PHP 8.1, Weft needs 8.2.4 or newer: another source', $this->printed());
     }
 
     /** Composer refuses the checkout otherwise, because its extension is not built yet. */
@@ -119,11 +119,11 @@ final class SetupTest extends TestCase
         $this->system('fedora', '', '42');
 
         self::assertSame([], $this->callsOfAptGet());
-        self::assertMatchesRegularExpression('{^setup: missing: (.* )?gcc .*\(names of Debian\'s packages\)}m', $this->output());
+        self::assertMatchesRegularExpression('{^setup: missing: (.* )?gcc .*\(names of Debian\'s packages\)}m', $this->printed());
         if (!\is_file('/usr/share/php/Psr/Log/autoload.php') && !\is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
-            self::assertStringContainsString('composer install --ignore-platform-req=ext-weft', $this->output());
+            self::assertStringContainsString('composer install --ignore-platform-req=ext-weft', $this->printed());
         }
-        self::assertStringNotContainsString('found only where Debian', $this->output());
+        self::assertStringNotContainsString('found only where Debian', $this->printed());
     }
 
     public function testTheAdviceAboutComposerNamesThePlatformRequirement(): void
@@ -141,7 +141,7 @@ final class SetupTest extends TestCase
         $this->program('php', "echo {$version}");
 
         self::assertSame([], $this->callsOfAptGet());
-        self::assertSame("setup: PHP {$version} found on the PATH, Weft needs 8.2.4 or newer\n", $this->output());
+        self::assertSame("setup: PHP {$version} found on the PATH, Weft needs 8.2.4 or newer\n", $this->printed());
     }
 
     /** @return iterable<string, array{string}> */
@@ -182,7 +182,7 @@ final class SetupTest extends TestCase
         $this->program('apt-cache', 'echo "$*" >>"$CALLS"');
 
         self::assertSame([], $this->callsOfAptGet([$argument], $code));
-        self::assertStringStartsWith('usage: scripts/setup ', $this->output());
+        self::assertStringStartsWith('usage: scripts/setup ', $this->printed());
     }
 
     /** @return iterable<string, array{string, int}> */
@@ -208,7 +208,7 @@ final class SetupTest extends TestCase
         \file_put_contents("{$this->directory}/lists", 'new');
 
         self::assertSame([], $this->callsOfAptGet(['services'], environment: ['WEFT_MYSQL' => 'percona']));
-        self::assertStringContainsString('WEFT_MYSQL is "percona", neither mariadb nor mysql', $this->output());
+        self::assertStringContainsString('WEFT_MYSQL is "percona", neither mariadb nor mysql', $this->printed());
     }
 
     /**
@@ -233,12 +233,12 @@ final class SetupTest extends TestCase
             ],
         );
         self::assertIsResource($process);
-        self::assertSame($code, \proc_close($process), $this->output());
+        self::assertSame($code, \proc_close($process), $this->printed());
 
         return \is_file("{$this->directory}/calls") ? \file("{$this->directory}/calls", \FILE_IGNORE_NEW_LINES) ?: [] : [];
     }
 
-    private function output(): string
+    private function printed(): string
     {
         return (string) \file_get_contents("{$this->directory}/output");
     }
