@@ -45,7 +45,7 @@ final class VersionsTest extends TestCase
     {
         return [
             'Dockerfile' => ['Dockerfile', ['PHP' => '8.4']],
-            'examples/starter/Dockerfile' => ['examples/starter/Dockerfile', ['WEFT' => Version::LIBRARY]],
+            'examples/starter/Dockerfile' => ['examples/starter/Dockerfile', ['WEFT' => Version::LIBRARY, 'PHP' => '8.4']],
         ];
     }
 
