@@ -91,7 +91,7 @@ final class FileHandler implements \SessionHandlerInterface, \SessionIdInterface
         return $deleted;
     }
 
-    /** A new id that nobody can guess. PHP 8.6 warns of a handler without this method, though only its own sessions call it. */
+    /** A new random id. PHP 8.6 warns of a handler without this method, though only its own sessions call it. */
     public function create_sid(): string
     {
         return \bin2hex(\random_bytes(20));
