@@ -41,7 +41,7 @@ final class MatchPhpTest extends TestCase
 
     /** @dataProvider goals */
     #[DataProvider('goals')]
-    public function testAnExtensionForThisPhpStaysForCargoToJudge(string $goal, string $directory): void
+    public function testAnExtensionForThisPhpStaysForCargoToJudge(string $goal, string $directory, string ...$_): void
     {
         $this->extension($directory, '8.4');
 
