@@ -75,7 +75,7 @@ final class Program extends Application
         if (self::needsExtension($command)) {
             \extension_loaded('weft') || throw new ExtensionMissingException($command->getName() ?? $command::class);
             // Here, so that `weft run` starts no worker that fails for it again and again.
-            $problem = LoadedExtension::ofThisProcess()->problem();
+            $problem = LoadedExtension::problem();
             $problem === null || throw new ExtensionMismatchException($problem);
         }
 

@@ -30,16 +30,16 @@ final class LoadedExtension
         return new self(\dirname(__DIR__, 2), $found[1] ?? null);
     }
 
-    /** Why the library refuses it and what to do; null if it does not. */
-    public function problem(): ?string
+    /** Why the library refuses the extension of this process and what to do; null if it does not. Only then is its file looked for: every start asks. */
+    public static function problem(): ?string
     {
         $loaded = Version::extension();
 
         return match (true) {
             $loaded === null => 'Weft needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
-            $loaded !== Version::LIBRARY => 'Weft library ' . Version::LIBRARY . " does not match the loaded extension {$loaded}. {$this->advice()}",
+            $loaded !== Version::LIBRARY => 'Weft library ' . Version::LIBRARY . " does not match the loaded extension {$loaded}. " . self::ofThisProcess()->advice(),
             Version::extensionInterfaceHash() !== Version::INTERFACE_HASH => 'Weft library ' . Version::LIBRARY . ' with the interface hash ' . Version::INTERFACE_HASH
-                . ' does not match the loaded extension with ' . (Version::extensionInterfaceHash() ?? 'none') . ". They were built from different sources. {$this->advice()}",
+                . ' does not match the loaded extension with ' . (Version::extensionInterfaceHash() ?? 'none') . '. They were built from different sources. ' . self::ofThisProcess()->advice(),
             default => null,
         };
     }

@@ -41,14 +41,14 @@ final class MatchPhpTest extends TestCase
 
     /** @dataProvider goals */
     #[DataProvider('goals')]
-    public function testAnExtensionForThisPhpStaysForCargoToJudge(string $goal, string $directory, string ...$_): void
+    public function testAnExtensionForThisPhpStaysForCargoToJudge(string $goal, string $directory, string $profile): void
     {
         $this->extension($directory, '8.4');
 
         [$code, $output] = $this->make($goal);
 
         self::assertSame([0, ''], [$code, $output]);
-        self::assertSame(['build'], $this->calls());
+        self::assertSame(['build'], $this->calls(), $profile);
     }
 
     public function testTheFirstBuildRemovesNothing(): void

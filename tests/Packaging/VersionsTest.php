@@ -33,9 +33,9 @@ final class VersionsTest extends TestCase
             \touch("{$this->directory}/release/weft-$version-php8.2-nts-linux-" . \php_uname('m') . '-gnu.tgz');
         }
 
-        self::assertSame("test-install: there is no archive of Weft " . Version::LIBRARY . " in {$this->directory}/release: make release", $this->refusal('test-install'));
+        self::assertSame("test-install: {$this->directory}/release has no archive of Weft " . Version::LIBRARY . ": make release", $this->refusal('test-install'));
         self::assertSame(
-            'test-install: there is no archive of Weft ' . Version::LIBRARY . ' for PHP 8.2 on ' . \php_uname('m') . " in {$this->directory}/release: make release, or release-arm64",
+            'test-install: the archive of Weft ' . Version::LIBRARY . ' for PHP 8.2 on ' . \php_uname('m') . " is missing in {$this->directory}/release: make release, or release-arm64",
             $this->refusal('test-install', 'bookworm'),
         );
     }

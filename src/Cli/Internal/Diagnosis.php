@@ -63,15 +63,14 @@ final class Diagnosis
             $ini = \php_ini_loaded_file() ?: 'php.ini';
             return Finding::fail('extension weft', 'not loaded', "Add extension=/path/to/libweft.so to $ini, or in a source checkout run `make build`.");
         }
-        $advice = LoadedExtension::ofThisProcess()->advice() . '.';
         if ($extension !== Version::LIBRARY) {
-            return Finding::fail('extension weft', "$extension, but the library is " . Version::LIBRARY, $advice);
+            return Finding::fail('extension weft', "$extension, but the library is " . Version::LIBRARY, LoadedExtension::ofThisProcess()->advice() . '.');
         }
         if (Version::extensionInterfaceHash() !== Version::INTERFACE_HASH) {
             return Finding::fail(
                 'extension weft',
                 "$extension with the interface hash " . (Version::extensionInterfaceHash() ?? 'none') . ', but the library has ' . Version::INTERFACE_HASH,
-                "Both were built from different sources. $advice",
+                'Both were built from different sources. ' . LoadedExtension::ofThisProcess()->advice() . '.',
             );
         }
 
@@ -162,7 +161,7 @@ final class Diagnosis
     /** @return list<Finding> */
     private function hooks(): array
     {
-        if (LoadedExtension::ofThisProcess()->problem() !== null) {
+        if (LoadedExtension::problem() !== null) {
             return [];
         }
         try {
