@@ -14,7 +14,7 @@ final class MatrixTest extends TestCase
         #!/bin/sh
         case $* in
             --list) echo 'left left 8.3 mariadb Other 1'; echo 'right right 8.4 mysql Debian 13 (testing)'; echo 'long long 8.5 mysql Other 2' ;;
-            *dpkg-query*) echo 'ii  php-guzzlehttp-guzzle 7.9.2-1'; echo 'ii  postgresql-17 17.6-0+deb13u1'; echo 'ii  mysql-server-core-8.4 8.4.10-0ubuntu1'; echo 'rc  phpunit 9.6.7-1' ;;
+            *dpkg-query*) echo 'ii  php-guzzlehttp-guzzle 7.9.2-1'; echo 'ii  postgresql-17 17.6-0+deb13u1'; echo 'ii  mysql-server-core-8.4 8.4.10-0ubuntu1'; echo 'ii  redis-server 5:8.0.2-3'; echo 'rc  phpunit 9.6.7-1' ;;
             *PHP_VERSION*) echo 8.4.16 ;;
             left*) echo 'make: *** [Makefile:92: test] Error 2' ;;
             right*) cat output; exit 1 ;;
@@ -57,8 +57,8 @@ final class MatrixTest extends TestCase
 
         $row = \json_decode((string) \file_get_contents("{$this->folder}/docs/matrix.json"), true, flags: \JSON_THROW_ON_ERROR)['rows'][0];
         self::assertSame(
-            ['8.4.16', '17.6', null, '8.4.10', null, '7.9.2'],
-            \array_map(static fn(string $name): ?string => $row['versions'][$name], ['PHP', 'PostgreSQL', 'MariaDB', 'MySQL', 'PHPUnit', 'Guzzle']),
+            ['8.4.16', '17.6', null, '8.4.10', null, '8.0.2', null, '7.9.2'],
+            \array_map(static fn(string $name): ?string => $row['versions'][$name], ['PHP', 'PostgreSQL', 'MariaDB', 'MySQL', 'PgBouncer', 'Redis', 'PHPUnit', 'Guzzle']),
         );
         self::assertSame([40, 2], [$row['passed'], $row['failed']]);
         self::assertSame(['curl is missing' => 1, 'needs Symfony 7: 6.4 is installed' => 2], $row['skipped']);
@@ -72,7 +72,7 @@ final class MatrixTest extends TestCase
         self::assertFileDoesNotExist("{$this->folder}/docs/matrix.json");
     }
 
-    public function testWhoeverEndsItEndsTheSuite(): void
+    public function testEndingItEndsTheSuite(): void
     {
         $process = \proc_open([\PHP_BINARY, '-n', 'scripts/test-matrix', 'long'], [1 => ['file', '/dev/null', 'w']], $pipes, $this->folder, ['WEFT_VAR' => "{$this->folder}/var"] + \getenv());
         Timing::until(fn(): bool => \is_file("{$this->folder}/begun"), 'the suite to begin');
