@@ -52,6 +52,14 @@ function isCollecting(): bool
 }
 
 /**
+ * Whether the running code is in a fiber that it may suspend now: not where PHP blocks switches, nor while PHP destroys the fiber, nor in the callback
+ * of an output buffer that others print into.
+ */
+function maySuspend(): bool
+{
+}
+
+/**
  * Outcome: null, after `$delay` seconds; negative ones count as 0.
  */
 function sleep(float $delay): int
@@ -79,5 +87,17 @@ function panic(bool $in_operation): int
  * negative number switches that off.
  */
 function separateOutput(int $base): void
+{
+}
+
+/**
+ * Opens an output buffer that calls `$receive` for each piece of output. What it throws is thrown by the code that has printed, and all buffers stay as they
+ * are: PHP disables a callback of `ob_start()` that throws, and those of the buffers below with it.
+ *
+ * @param \Closure(string): string $receive returns what goes to the buffer below
+ *
+ * @return bool false where PHP refuses the buffer
+ */
+function receiveOutput(\Closure $receive): bool
 {
 }

@@ -75,6 +75,14 @@ class Program
         return (int) $found[1];
     }
 
+    /** The most memory that it has had, in kibibytes. */
+    public function peak(): int
+    {
+        preg_match('/^VmHWM:\s+(\d+)/m', (string) file_get_contents("/proc/{$this->pid()}/status"), $found);
+
+        return (int) $found[1];
+    }
+
     /** Seconds it has computed. */
     public function cpu(): float
     {

@@ -36,18 +36,22 @@ final class BodyWriter
     }
 
     /**
-     * Sends a chunk without waiting, however much is buffered for the client: a task cannot wait inside an output buffer.
+     * Sends a chunk without waiting, however much is buffered for the client.
      *
      * @internal
      *
+     * @return bool whether `write()` would have returned at once
+     *
      * @throws ClientDisconnectedException
      */
-    public function writeWithoutWaiting(string $chunk): void
+    public function writeWithoutWaiting(string $chunk): bool
     {
         $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
         if ($op !== 0) {
             \Weft\Native\cancel($op);
         }
+
+        return $op === 0;
     }
 
     /** @internal Whether the client has disconnected. */

@@ -3,6 +3,7 @@
 #include "state.h"
 #include "calls/calls.h"
 #include "fibers/fiber.h"
+#include "realms/realm.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <php_output.h>
 #include <zend_fibers.h>
 
 /* What the hooks keep with a fiber. */
@@ -92,8 +92,7 @@ weft_mode weft_mode_here(weft_group group)
 		|| weft_collections != 0
 		|| CG(in_compilation)
 		|| CG(unclean_shutdown)
-		/* In the callback of an output buffer no task may print. */
-		|| OG(running) != NULL
+		|| !weft_buffers_may_wait()
 		|| WEFT_IS_AUTOLOADING()
 		|| !weft_call_may_suspend();
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;

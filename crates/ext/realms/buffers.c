@@ -5,12 +5,17 @@
  * ob_get_length() and ob_clean() are PHP's own: they reach the innermost buffer only, which has nothing but the output of this request.
  */
 #include "switch.h"
+#include "realm.h"
 #include "functions/functions.h"
+#include "hooks/state.h"
 
 #include <main/php_output.h>
+#include <zend_fibers.h>
 
 /* Buffers that all fibers share: crates/ext/src/output.rs. */
 static int shared;
+/* Whether those above are of the fibers that have opened them. */
+static bool are_separate;
 
 static int hidden_here(void)
 {
@@ -157,7 +162,111 @@ void weft_buffers_close(int level, bool are_flushed)
 void weft_buffers_share(int level)
 {
 	shared = level > 0 ? level : 0;
+	are_separate = level >= 0;
 }
+
+/* These print while the scanner of PHP, of which there is one, is in the middle of a file. */
+static bool is_highlighting(void)
+{
+	for (const zend_execute_data *frame = EG(current_execute_data); frame != NULL; frame = frame->prev_execute_data) {
+		const zend_function *function = frame->func;
+		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->common.scope == NULL && function->common.function_name != NULL
+			&& (zend_string_equals_literal(function->common.function_name, "highlight_string")
+				|| zend_string_equals_literal(function->common.function_name, "highlight_file")
+				|| zend_string_equals_literal(function->common.function_name, "show_source"))) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Since the callback has been called, its buffer and those below it are where they were: what a fiber opens above the shared ones leaves and returns with
+ * it. PHP goes through the stack by level after the callback has returned.
+ */
+static ZEND_COLD bool may_wait_in(const php_output_handler *running)
+{
+	return are_separate && running->level >= shared && !CG(in_compilation) && !is_highlighting();
+}
+
+bool weft_buffers_may_wait(void)
+{
+	const php_output_handler *running = OG(running);
+	return EXPECTED(running == NULL) || may_wait_in(running);
+}
+
+/*
+ * Fiber::suspend() as the scheduler calls it, which is the one place that suspends tasks: it throws as PHP does where it blocks switches, and
+ * Weft\Runtime\Internal\Blocking knows the message. Fibers that programs make themselves are theirs to suspend.
+ */
+static zif_handler original_suspend;
+
+static bool is_called_by_scheduler(const zend_execute_data *call)
+{
+	const zend_execute_data *caller = call->prev_execute_data;
+	return caller != NULL && caller->func != NULL && caller->func->common.scope != NULL
+		&& zend_string_equals_literal(caller->func->common.scope->name, "Weft\\Runtime\\Internal\\Scheduler");
+}
+
+static ZEND_NAMED_FUNCTION(own_suspend)
+{
+	if (EXPECTED(weft_buffers_may_wait()) || !is_called_by_scheduler(execute_data)) {
+		original_suspend(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		return;
+	}
+	zend_throw_error(zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("fibererror")), "Cannot switch fibers in the callback of an output buffer");
+}
+
+/* --- buffers of the library --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * An exception in a callback of ob_start() makes PHP pass the text on to the buffers below, without calling their callbacks, and disable them all for
+ * good, also those that fibers share. Here it reaches the code that has printed, and does nothing else; and where one of a buffer above is on its way,
+ * the text still arrives.
+ */
+static int receive(void **receiver, php_output_context *context)
+{
+	if (context->in.used == 0 || (EG(exception) != NULL && zend_is_unwind_exit(EG(exception)))) {
+		return SUCCESS;
+	}
+	weft_pending_exception pending = weft_exception_save();
+	zval text, rest;
+	ZVAL_STRINGL(&text, context->in.data, context->in.used);
+	ZVAL_UNDEF(&rest);
+	call_user_function(NULL, NULL, (zval *) *receiver, &rest, 1, &text);
+	zval_ptr_dtor(&text);
+	if (Z_TYPE(rest) == IS_STRING && Z_STRLEN(rest) != 0) {
+		context->out.data = estrndup(Z_STRVAL(rest), Z_STRLEN(rest));
+		context->out.used = Z_STRLEN(rest);
+		context->out.free = 1;
+	}
+	zval_ptr_dtor(&rest);
+	weft_exception_restore(&pending);
+	return SUCCESS;
+}
+
+static void release_receiver(void *receiver)
+{
+	zval_ptr_dtor(receiver);
+	efree(receiver);
+}
+
+bool weft_buffers_receive(const zval *receiver)
+{
+	static const char name[] = "Weft";
+	/* Of one byte: the receiver is called for each piece. */
+	php_output_handler *handler = php_output_handler_create_internal(name, sizeof(name) - 1, receive, 1, PHP_OUTPUT_HANDLER_STDFLAGS);
+	zval *kept = emalloc(sizeof(zval));
+	ZVAL_COPY(kept, receiver);
+	php_output_handler_set_context(handler, kept, release_receiver);
+	if (php_output_handler_start(handler) == SUCCESS) {
+		return true;
+	}
+	php_output_handler_free(&handler);
+	return false;
+}
+
+/* --- the functions of PHP ----------------------------------------------------------------------------------------------------------- */
 
 void weft_buffers_replace_functions(void)
 {
@@ -169,4 +278,9 @@ void weft_buffers_replace_functions(void)
 	weft_replace_function("ob_flush", own_ob_flush, &original_ob_flush);
 	weft_replace_function("ob_list_handlers", own_ob_list_handlers, &original_ob_list_handlers);
 	weft_replace_function("ob_get_status", own_ob_get_status, &original_ob_get_status);
+	zend_function *suspend = zend_hash_str_find_ptr(&zend_ce_fiber->function_table, ZEND_STRL("suspend"));
+	if (suspend != NULL && original_suspend == NULL) {
+		original_suspend = suspend->internal_function.handler;
+		suspend->internal_function.handler = own_suspend;
+	}
 }

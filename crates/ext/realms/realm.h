@@ -152,8 +152,15 @@ typedef struct weft_realm {
 
 /* Called when the module starts. */
 bool weft_realms_startup(void);
-/* This many output buffers are shared by all fibers, and no code in them sees or closes these; 0 or less: none are. */
+/* This many output buffers are shared by all fibers, and no code in them sees or closes these; less than 0: all are, and every fiber sees them. */
 void weft_buffers_share(int level);
+/*
+ * Whether the running fiber may wait, as far as output buffers are concerned: not while the callback of a shared one runs. Others print into that as
+ * well, and PHP would lose it.
+ */
+bool weft_buffers_may_wait(void);
+/* Opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
+bool weft_buffers_receive(const zval *receiver);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
 void weft_realms_request_shutdown(void);
 

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use ext_php_rs::types::Zval;
+
 unsafe extern "C" {
     pub safe fn weft_hooks_startup() -> bool;
     pub safe fn weft_hooks_forked();
@@ -22,8 +24,11 @@ unsafe extern "C" {
     pub safe fn weft_realms_startup() -> bool;
     pub safe fn weft_realms_request_shutdown();
     pub safe fn weft_buffers_share(level: c_int);
+    pub safe fn weft_buffers_may_wait() -> bool;
+    pub safe fn weft_fiber_may_suspend() -> bool;
     pub safe fn weft_collector_runs() -> bool;
 
+    fn weft_buffers_receive(receiver: *const Zval) -> bool;
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(
         visit: extern "C" fn(
@@ -36,6 +41,12 @@ unsafe extern "C" {
     );
     static weft_replacements: [Replacement; 0];
     static weft_replacement_count: usize;
+}
+
+/// Opens an output buffer that calls a closure for each piece of output.
+pub fn receive_output(receiver: &Zval) -> bool {
+    // SAFETY: it copies the value.
+    unsafe { weft_buffers_receive(receiver) }
 }
 
 /// `weft_work` of hooks.h; only its address is used here.

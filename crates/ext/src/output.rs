@@ -6,22 +6,30 @@
 //!
 //! The fibers of tasks are resumed by the event loop, and by nothing else. A fiber that code of a task makes itself is resumed by that task:
 //! it writes into the buffers of the task, as without Weft.
+//!
+//! A fiber may be left while the callback of one of its buffers runs, such as that of a streamed response whose client is slow. PHP notes for the process
+//! which callback runs, and forbids all code to use buffers meanwhile: the note leaves with the fiber too. The callback of a buffer that fibers share
+//! cannot wait (crates/ext/realms/buffers.c).
+//!
+//! PHP destroys a suspended fiber from wherever its last reference goes. The fiber unwinds with its own buffers, and with those below them, or stand-ins
+//! for them: functions in C that it was left in are in the middle of the stack.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
 
 use ext_php_rs::prelude::*;
+use ext_php_rs::types::Zval;
 
 use crate::c;
 use crate::failure::Failure;
-use crate::zend::{self, Context, Handler, OutputStack};
+use crate::zend::{self, Context, Handlers, OutputStack};
 
 thread_local! {
     /// Buffers below this level are shared by all fibers; negative while no requests are served.
     static BASE: Cell<c_int> = const { Cell::new(-1) };
-    /// Buffers of fibers that are suspended, innermost last, by the address of their context.
-    static KEPT: RefCell<HashMap<usize, Vec<Handler>>> = RefCell::default();
+    /// Buffers of fibers that are suspended, by the address of their context.
+    static KEPT: RefCell<HashMap<usize, Handlers>> = RefCell::default();
     static ARE_KEPT: Cell<bool> = const { Cell::new(false) };
     /// The address of the context that the event loop runs in; zero until its first switch to another.
     static EVENT_LOOP: Cell<usize> = const { Cell::new(0) };
@@ -35,31 +43,48 @@ pub fn observe_fibers() {
 extern "C" fn switched(from: Context, to: Context) {
     let base = BASE.get();
     if base < 0 {
+        if ARE_KEPT.get() {
+            unwind(0, from as usize, to as usize);
+        }
         return;
     }
     if EVENT_LOOP.get() == 0 {
         EVENT_LOOP.set(from as usize);
     }
-    let stack = OutputStack::current();
-    if stack.level() <= base && !ARE_KEPT.get() || stack.is_running() {
+    if OutputStack::current().level() <= base && !ARE_KEPT.get() {
         return;
     }
-    exchange(stack, base, from as usize, to as usize);
+    exchange(base, from as usize, to as usize);
 }
 
 #[cold]
-fn exchange(mut stack: OutputStack, base: c_int, from: usize, to: usize) {
+fn exchange(base: c_int, from: usize, to: usize) {
     let event_loop = EVENT_LOOP.get();
     if from != event_loop && to != event_loop {
+        unwind(base, from, to);
         return;
     }
     KEPT.with_borrow_mut(|kept| {
-        let own = stack.take_above(base);
+        let own = OutputStack::current().take_above(base);
         if !own.is_empty() {
             kept.insert(from, own);
         }
-        stack.put(kept.remove(&to).unwrap_or_default());
+        if let Some(next) = kept.remove(&to) {
+            OutputStack::put(&next);
+        }
         ARE_KEPT.set(!kept.is_empty());
+    });
+}
+
+/// The fiber of a task that is not resumed by the event loop is destroyed: the buffers of the code that does that, of which there may be none, are kept
+/// until it has unwound.
+#[cold]
+fn unwind(base: c_int, from: usize, to: usize) {
+    KEPT.with_borrow_mut(|kept| {
+        if let Some(next) = kept.remove(&to) {
+            kept.insert(from, OutputStack::current().take_above(base));
+            OutputStack::put(&next);
+        }
     });
 }
 
@@ -88,15 +113,24 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
     Ok(())
 }
 
+/// In place of `ob_start()`, whose callbacks take other buffers with them when they throw.
+#[php_function]
+#[php(name = "Weft\\Native\\receiveOutput")]
+pub fn receive_output(receiver: &Zval) -> bool {
+    c::receive_output(receiver)
+}
+
 /// PHP is about to free every buffer there is.
 pub fn reset() {
     BASE.set(-1);
     EVENT_LOOP.set(0);
-    c::weft_buffers_share(0);
+    c::weft_buffers_share(-1);
     KEPT.take();
     ARE_KEPT.set(false);
 }
 
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {
-    module.function(wrap_function!(separate_output))
+    module
+        .function(wrap_function!(separate_output))
+        .function(wrap_function!(receive_output))
 }

@@ -131,6 +131,14 @@ pub fn is_collecting() -> bool {
     c::weft_collector_runs()
 }
 
+/// Whether the running code is in a fiber that it may suspend now: not where PHP blocks switches, nor while PHP destroys the fiber, nor in the callback of an
+/// output buffer that others print into.
+#[php_function]
+#[php(name = "Weft\\Native\\maySuspend")]
+pub fn may_suspend() -> bool {
+    c::weft_fiber_may_suspend()
+}
+
 #[php_function]
 #[php(name = "Weft\\Native\\sleep")]
 pub fn sleep(delay: f64) -> PhpResult<i64> {
@@ -191,6 +199,7 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .function(wrap_function!(cancel))
         .function(wrap_function!(running))
         .function(wrap_function!(is_collecting))
+        .function(wrap_function!(may_suspend))
         .function(wrap_function!(sleep))
         .function(wrap_function!(signal));
     #[cfg(debug_assertions)]

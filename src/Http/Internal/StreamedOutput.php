@@ -14,6 +14,9 @@ use Weft\Runtime\Internal\Scheduler;
  * The output of code as the chunks of a body. A chunk is sent when it is large enough, and before that once the task waits: nothing leaves while
  * PHP computes, and small pieces without a wait between them become one chunk.
  *
+ * Printing waits while the client is behind, as `echo` does under PHP-FPM. Where PHP cannot suspend the task, such as in a destructor before PHP 8.4 or in a
+ * Fiber of the application, what is printed is queued, and the next output that can wait does.
+ *
  * @internal
  */
 final class StreamedOutput
@@ -29,6 +32,12 @@ final class StreamedOutput
     /** Set when the client had gone while the task waited: printing more fails with it. */
     private ?ClientDisconnectedException $disconnected = null;
 
+    /** More is queued for the client than a writer may leave behind without waiting. */
+    private bool $isBehind = false;
+
+    /** False once the code has failed, was cancelled or has called exit(): what is left does not wait for the client. */
+    private bool $mayWait = true;
+
     private function __construct(private readonly BodyWriter $writer)
     {
     }
@@ -37,17 +46,23 @@ final class StreamedOutput
     public static function copy(\Closure $print, BodyWriter $writer): void
     {
         $output = new self($writer);
-        // A buffer of one byte: it calls the function for each piece.
         $level = \ob_get_level();
-        \ob_start($output->printed(...), 1);
+        Native\receiveOutput($output->printed(...));
         Realm::hideBuffers(true);
+        $hasEnded = false;
         try {
             $print();
+            Realm::closeBuffers($level, true);
+            $output->send();
+            $hasEnded = true;
         } finally {
-            try {
-                Realm::closeBuffers($level, true);
-            } finally {
-                $output->send();
+            if (!$hasEnded) {
+                $output->mayWait = false;
+                try {
+                    Realm::closeBuffers($level, true);
+                } finally {
+                    $output->send();
+                }
             }
         }
     }
@@ -58,7 +73,7 @@ final class StreamedOutput
             throw $this->disconnected;
         }
         $this->pending .= $text;
-        if (\strlen($this->pending) >= self::CHUNK) {
+        if ($this->isBehind || \strlen($this->pending) >= self::CHUNK) {
             $this->send();
         } elseif ($this->pending !== '' && $this->timer === null && Scheduler::$current !== null) {
             $this->timer = Native\sleep(0.0);
@@ -66,7 +81,7 @@ final class StreamedOutput
                 Native\take($op);
                 $this->timer = null;
                 try {
-                    $this->send();
+                    $this->queue();
                 } catch (ClientDisconnectedException $disconnected) {
                     $this->disconnected = $disconnected;
                 }
@@ -82,10 +97,22 @@ final class StreamedOutput
             Scheduler::$current?->unwatch($this->timer);
             $this->timer = null;
         }
+        if ($this->mayWait && Scheduler::canYield() && Native\maySuspend()) {
+            $chunk = $this->pending;
+            $this->pending = '';
+            $this->isBehind = false;
+            $this->writer->write($chunk);
+        } else {
+            $this->queue();
+        }
+    }
+
+    private function queue(): void
+    {
         if ($this->pending !== '') {
             $chunk = $this->pending;
             $this->pending = '';
-            $this->writer->writeWithoutWaiting($chunk);
+            $this->isBehind = !$this->writer->writeWithoutWaiting($chunk);
         }
     }
 }

@@ -77,6 +77,14 @@ final class Blocking
             return null;
         }
 
+        if (\str_ends_with($refused->getMessage(), 'in the callback of an output buffer')) {
+            return new \Error(
+                'This code cannot wait: it is called by an output buffer that other tasks print into, or by one of its own task in the middle of highlight_string(), '
+                    . 'highlight_file() or the compilation of a file. Wait before the output, or open the buffer in a task of a server, where each task has its own.',
+                previous: $refused,
+            );
+        }
+
         return new \Error(
             \PHP_VERSION_ID < 80400
                 ? 'This code cannot wait: before PHP 8.4 a task cannot be suspended inside a destructor. Close the object before its last reference goes away. '

@@ -30,8 +30,8 @@ final class CallSites
     /**
      * The subject of a task's wait, and the line of user code that waits.
      *
-     * The subject is the object that {@see WaitsFor} names, or else the function of Weft or of a library that user code has called. Where no
-     * user code is on the stack, it is the subject of the function of Weft that waits.
+     * The subject is what {@see WaitsFor} says of an object, or of a function that user code has not called itself, or else the function of Weft or
+     * of a library that user code has called. Where no user code is on the stack, it is the subject of the function of Weft that waits.
      *
      * @return array{string, string} subject and `file:line`
      */
@@ -42,9 +42,12 @@ final class CallSites
         }
         $trace = (new \ReflectionFiber($task->fiber))->getTrace(\DEBUG_BACKTRACE_IGNORE_ARGS | \DEBUG_BACKTRACE_PROVIDE_OBJECT);
         [$call, $place] = self::firstOutside($trace);
-        [$subject, $isNamed] = self::subjectIn($trace);
+        [$subject, $waitsFor] = self::subjectIn($trace);
+        // Otherwise PHP has called a function that user code does not know: `echo` and `ob_flush()` call the one that sends a streamed response.
+        $isOfInterface = $call === null || \str_starts_with($call, 'Weft\\') && !\str_contains($call, '\\Internal\\');
+        $isReason = $waitsFor !== null && ($waitsFor->isNamed() || !$isOfInterface);
 
-        return [$isNamed ? $subject : $call ?? $subject, $place];
+        return [$isReason ? $subject : $call ?? $subject, $place];
     }
 
     /** @return array{?string, string} the innermost call of user code that is running, and its line */
@@ -84,7 +87,7 @@ final class CallSites
      *
      * @param array<array-key, mixed> $trace
      *
-     * @return array{string, bool} the subject, and whether it names an object
+     * @return array{string, ?WaitsFor} the subject, and where it is from
      */
     private static function subjectIn(array $trace): array
     {
@@ -97,7 +100,7 @@ final class CallSites
             }
             $waitsFor = self::attributeOf($class, $frame['function']);
             if ($waitsFor !== null) {
-                return [$waitsFor->describe($frame['object'] ?? null), $waitsFor->isNamed()];
+                return [$waitsFor->describe($frame['object'] ?? null), $waitsFor];
             }
             $innermost ??= ($class === null ? '' : "$class::") . $frame['function'] . '()';
             if (isset($frame['file']) && !self::isOfLibrary($frame['file'])) {
@@ -105,7 +108,7 @@ final class CallSites
             }
         }
 
-        return [$innermost ?? 'an operation of the extension', false];
+        return [$innermost ?? 'an operation of the extension', null];
     }
 
     private static function attributeOf(?string $class, string $function): ?WaitsFor

@@ -21,7 +21,7 @@ final class Output
     public static function watch(): void
     {
         if (self::$base === null) {
-            \ob_start(self::heard(...), 1);
+            Native\receiveOutput(self::heard(...));
             self::$base = \ob_get_level();
             Native\separateOutput(self::$base);
         }

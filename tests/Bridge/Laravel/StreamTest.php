@@ -31,6 +31,28 @@ final class StreamTest extends TestCase
         self::assertStringContainsString('end', self::readUntil($stream, 'end'));
     }
 
+    public function testAnExportWaitsForASlowClientAndTheMemoryOfTheWorkerStaysFlat(): void
+    {
+        self::assertSame(131_072, \substr_count($this->bodyOf($this->open('/export?pieces=2')), 'X'));
+        $before = (int) $this->bodyOf($this->open('/peak'));
+        $client = $this->open('/export?pieces=1024');
+        self::readUntil($client, 'X');
+
+        // The client reads nothing while others are answered.
+        foreach ([1, 2, 3] as $number) {
+            self::assertSame(65_536, \substr_count($this->bodyOf($this->open('/export?pieces=1')), 'X'));
+            self::assertSame("printed $number, returned", $this->bodyOf($this->open("/prints?n=$number")));
+        }
+        $rest = 0;
+        for ($turn = 0; ($text = (string) \fread($client, 262_144)) !== ''; $turn++) {
+            $rest += \substr_count($text, 'X');
+            $turn % 64 === 0 && \usleep(10_000);
+        }
+        self::assertGreaterThan(67_108_864 - 65_536, $rest);
+        self::assertLessThan(16_384, (int) $this->bodyOf($this->open('/peak')) - $before, 'KiB beyond the start');
+        self::assertSame('', $this->server->other);
+    }
+
     public function testWhatIsPrintedBesideTheResponseStaysWithItsRequest(): void
     {
         $first = $this->open('/prints?n=1');

@@ -403,6 +403,63 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertStringContainsString('end', self::readUntil($socket, 'end'));
     }
 
+    /** @dataProvider waysToPrint */
+    #[DataProvider('waysToPrint')]
+    public function testAStreamWaitsForSlowClientsAndTheMemoryOfTheWorkerStaysFlat(string $print): void
+    {
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn($request) => new Symfony\Component\HttpFoundation\StreamedResponse(static function () use ($request) {
+            $piece = str_repeat($request->query->get("letter"), 65536);
+            $count = $request->query->getInt("pieces");
+            ' . $print . '
+        }), size: 4)');
+        // Code is compiled and buffers have their size.
+        self::assertSame(131_072, substr_count($server->get('/?letter=Z&pieces=2'), 'Z'));
+        $before = $server->peak();
+        $clients = [];
+        foreach (['X', 'Y'] as $letter) {
+            $clients[$letter] = $client = $server->connect();
+            fwrite($client, "GET /?letter=$letter&pieces=1024 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+        Timing::until(static fn(): bool => substr_count($server->get('/tasks'), 'an HTTP client to read the response') === 2, 'both streams wait');
+
+        // Others are answered meanwhile.
+        self::assertSame(65_536, substr_count($server->get('/?letter=Z&pieces=1'), 'Z'));
+        self::assertSame(['X' => [67_108_864, 0], 'Y' => [0, 67_108_864]], self::readSlowly($clients));
+        self::assertLessThan(16_384, $server->peak() - $before, 'KiB beyond the start');
+        self::assertSame('', $server->log());
+    }
+
+    /** Pieces in capital letters. */
+    public static function waysToPrint(): iterable
+    {
+        yield 'echo' => ['for ($n = 0; $n < $count; $n++) { echo $piece; }'];
+        yield 'small pieces with waits between them' => ['for ($n = 0; $n < $count * 32; $n++) { echo substr($piece, 0, 2_048); $n % 16 === 0 && usleep(1); }'];
+        yield 'a buffer with a callback around the output' => ['ob_start(static fn(string $text): string => strtoupper($text), 8_192); for ($n = 0; $n < $count; $n++) { echo strtolower($piece); } ob_end_flush();'];
+        yield 'a buffer that is flushed' => ['ob_start(); for ($n = 0; $n < $count; $n++) { echo $piece; ob_flush(); flush(); } ob_end_clean();'];
+        yield 'templates' => ['for ($n = 0; $n < $count; $n++) { ob_start(); echo strtolower($piece); echo strtoupper(ob_get_clean()); }'];
+        yield 'in a callback that others call' => ['array_map(static function () use ($piece): void { ob_start(); print($piece); ob_end_flush(); }, range(1, $count));'];
+    }
+
+    public function testAStreamWhoseClientLeavesWhileItWaitsEndsWithAnException(): void
+    {
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
+            try {
+                while (true) { echo str_repeat("x", 65536); }
+            } catch (Throwable $thrown) {
+                error_log("ended by " . $thrown::class . " at level " . ob_get_level());
+                throw $thrown;
+            }
+        }), size: 1)');
+        for ($round = 1; $round <= 2; $round++) {
+            $client = $server->connect();
+            fwrite($client, "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
+            Timing::until(static fn(): bool => str_contains($server->get('/tasks'), 'an HTTP client to read the response'), 'the stream waits');
+            fclose($client);
+            Timing::until(static fn(): bool => substr_count($server->log(), 'ended by Weft\Http\ClientDisconnectedException at level 0') === $round, 'the stream ends');
+        }
+        self::assertStringNotContainsString('xxx', $server->log());
+    }
+
     public function testAStreamThatClosesAllOutputBuffersStaysApartFromOtherRequests(): void
     {
         $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn($request) => $request->query->has("plain")
@@ -476,6 +533,33 @@ final class SymfonyHandlerTest extends HttpTestCase
                 self::assertStringContainsString($named, $error->getMessage());
             }
         }
+    }
+
+    /**
+     * Reads from clients in turn, with pauses, until the server has closed all.
+     *
+     * @param array<string, resource> $clients
+     *
+     * @return array<string, list<int>> of each client: how often it has got each of their letters
+     */
+    private static function readSlowly(array $clients): array
+    {
+        $read = array_map(static fn(): array => array_fill(0, count($clients), 0), $clients);
+        for ($open = $clients, $turn = 0; $open !== []; $turn++) {
+            foreach ($open as $letter => $client) {
+                stream_set_timeout($client, (int) Timing::DEADLINE);
+                $text = (string) fread($client, 262_144);
+                foreach (array_keys($clients) as $place => $counted) {
+                    $read[$letter][$place] += substr_count($text, $counted);
+                }
+                if ($text === '' || feof($client)) {
+                    unset($open[$letter]);
+                }
+            }
+            $turn % 64 === 0 && usleep(10_000);
+        }
+
+        return $read;
     }
 
     /** @param resource $socket */

@@ -23,5 +23,5 @@ pub use fiber::can_switch_fibers;
 pub use frames::{Frame, Frames, globals_address};
 pub use held::Held;
 pub use object_store::leak_inherited_objects;
-pub use output_stack::{Context, Handler, OutputStack, observe_fibers};
+pub use output_stack::{Context, Handlers, OutputStack, observe_fibers};
 pub use strings::is_constant;

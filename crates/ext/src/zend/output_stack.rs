@@ -36,6 +36,7 @@ unsafe extern "C" {
     fn zend_stack_top(stack: *const Stack) -> *mut c_void;
     safe fn php_output_get_level() -> c_int;
     safe fn php_output_get_active_handler() -> *mut c_void;
+    safe fn php_output_start_devnull() -> c_int;
 }
 
 /// Has PHP call the functions before it switches from a fiber to another, and when it destroys one.
@@ -47,8 +48,25 @@ pub fn observe_fibers(
     zend_observer_fiber_destroy_register(destroyed);
 }
 
-/// An output buffer that was taken from the stack. PHP frees it at the end of the request, wherever it is.
-pub struct Handler(*mut c_void);
+/// Output buffers that were taken from the stack. PHP frees them at the end of the request, wherever they are.
+///
+/// PHP may be in the middle of an operation on them: the callback of one runs, and functions in C go through the stack by index below it. So they are
+/// put back at the level that they were taken from, with what `php_output_globals` said of them.
+pub struct Handlers {
+    level: c_int,
+    /// The innermost last.
+    stack: Vec<*mut c_void>,
+    /// The last of them, as a rule. While `ob_flush()` writes to the buffer below, it is the one that is flushed, which is off the stack meanwhile.
+    active: *mut c_void,
+    /// The one whose callback runs, or null.
+    running: *mut c_void,
+}
+
+impl Handlers {
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+}
 
 /// The stack of output buffers, on the thread of PHP.
 pub struct OutputStack(&'static mut OutputGlobals);
@@ -65,32 +83,44 @@ impl OutputStack {
         self.0.handlers.top
     }
 
-    /// Whether the callback of a buffer is running.
-    pub fn is_running(&self) -> bool {
-        !self.0.running.is_null()
-    }
-
-    /// Takes the buffers above a level, the innermost last.
-    pub fn take_above(&mut self, level: c_int) -> Vec<Handler> {
-        let mut taken = Vec::new();
+    /// Takes the buffers above a level. What runs in them stops with them: others find no callback in progress.
+    pub fn take_above(&mut self, level: c_int) -> Handlers {
+        let active = self.0.active;
+        let mut stack = Vec::new();
         while self.0.handlers.top > level {
-            taken.push(Handler(self.top()));
+            stack.push(self.top());
             // SAFETY: the stack is not empty.
             unsafe { zend_stack_del_top(&raw mut self.0.handlers) };
         }
-        taken.reverse();
-        self.0.active = self.top();
-        taken
-    }
-
-    /// Puts buffers on top, the innermost last.
-    pub fn put(&mut self, handlers: Vec<Handler>) {
-        for Handler(handler) in handlers {
-            let element = ptr::addr_of!(handler).cast();
-            // SAFETY: PHP copies the element, a pointer, whose size it was told when the stack was made.
-            unsafe { zend_stack_push(&raw mut self.0.handlers, element) };
+        stack.reverse();
+        let mut running = ptr::null_mut();
+        if stack.contains(&self.0.running) {
+            running = self.0.running;
+            self.0.running = ptr::null_mut();
         }
         self.0.active = self.top();
+        Handlers {
+            level,
+            stack,
+            active,
+            running,
+        }
+    }
+
+    /// Puts buffers on top. Where some that were below are closed, ones that discard their output stand in for them.
+    pub fn put(handlers: &Handlers) {
+        if handlers.is_empty() {
+            return;
+        }
+        while Self::current().level() < handlers.level && php_output_start_devnull() == 0 {}
+        let globals = Self::current().0;
+        for handler in &handlers.stack {
+            let element = ptr::from_ref(handler).cast();
+            // SAFETY: PHP copies the element, a pointer, whose size it was told when the stack was made.
+            unsafe { zend_stack_push(&raw mut globals.handlers, element) };
+        }
+        globals.active = handlers.active;
+        globals.running = handlers.running;
     }
 
     fn top(&self) -> *mut c_void {

@@ -26,6 +26,18 @@ $app->booted(static function (): void {
         }
         echo 'end';
     }, 200, ['Content-Type' => 'text/event-stream']));
+    Route::get('/export', static fn() => response()->stream(static function (): void {
+        for ($n = (int) $_GET['pieces']; $n > 0; $n--) {
+            echo str_repeat('X', 65_536);
+            ob_get_level() > 0 && ob_flush();
+            flush();
+        }
+    }));
+    Route::get('/peak', static function (): string {
+        preg_match('/VmHWM:\s+(\d+)/', (string) file_get_contents('/proc/self/status'), $peak);
+
+        return $peak[1];
+    });
     Route::get('/prints', static function (): string {
         while (ob_get_level() > 0) {
             ob_end_clean();

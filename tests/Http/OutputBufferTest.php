@@ -1,0 +1,257 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Tests\Runtime\Subprocess;
+
+/** Tasks that wait in the callback of an output buffer of theirs. */
+final class OutputBufferTest extends HttpTestCase
+{
+    /** `/wait/{name}` waits in the callback of a buffer for the gate of that name, and answers with what it has printed. */
+    private const WAITS = <<<'PHP'
+        $routes->get("/wait/{name}", static function (string $name) {
+            ob_start();
+            ob_start(static function (string $text) use ($name): string { fwrite(STDERR, "in $name\n"); gate($name); return strtoupper($text); });
+            echo "<$name ";
+            ob_start();
+            echo "inner";
+            ob_end_flush();
+            echo " $name>";
+            ob_end_flush();
+            return Response::text(ob_get_clean() . ob_get_level());
+        });
+        $routes->get("/page", static function () { ob_start(); echo "page"; ob_start(static fn(string $text): string => "[$text]"); echo "part"; ob_end_flush(); return Response::text(ob_get_clean()); });
+        $routes->get("/loud", static function () { echo "beside"; return Response::text("answer"); });
+        PHP;
+
+    public function testCallbacksWaitAtTheSameTimeWhileOthersPrint(): void
+    {
+        $server = $this->serve(self::WAITS);
+        $sockets = [];
+        foreach (['a', 'b', 'c'] as $name) {
+            $sockets[$name] = self::send($server, "/wait/$name");
+            self::assertTrue($server->awaitLog("in $name"));
+        }
+
+        self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+        foreach (['b', 'a', 'c'] as $name) {
+            $server->open($name);
+            $upper = strtoupper($name);
+            self::assertSame("<$upper INNER $upper>0", self::bodyOf(ServerProcess::readAll($sockets[$name])));
+            self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+        }
+        self::assertSame("in a\nin b\nin c\n", $server->log());
+    }
+
+    public function testEachOperationOfABufferGoesOnAfterTheWait(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get("/{name}", static function (string $name) {
+                $pass = static function (string $text, int $phase) use ($name): string { delay($name === "a" ? 0.003 : 0.001); return $text === "" ? "" : "[$text]"; };
+                ob_start();
+                // The lower one is called while ob_flush() holds the upper one off the stack, and for each piece that the upper one lets through.
+                ob_start($pass, 1);
+                ob_start($pass, 4);
+                foreach (["1", "23", "456", "7890"] as $piece) {
+                    echo "$name$piece";
+                    ob_flush();
+                }
+                echo "end";
+                $status = array_column(ob_get_status(true), "level");
+                ob_clean();
+                echo "last";
+                ob_end_flush();
+                echo ob_get_level();
+                ob_end_clean();
+                echo json_encode($status);
+                return Response::text(ob_get_clean() . ob_get_level());
+            });
+            PHP);
+        $expected = static fn(string $name): string => "[[{$name}1]][[{$name}23]][[{$name}456]][[{$name}7890]][[last]][2][0,1,2]0";
+        $sockets = [];
+        foreach (['a', 'b', 'c', 'd'] as $name) {
+            $sockets[$name] = self::send($server, "/$name");
+        }
+
+        foreach ($sockets as $name => $socket) {
+            self::assertSame($expected($name), self::bodyOf(ServerProcess::readAll($socket)));
+        }
+        self::assertSame('', $server->log());
+    }
+
+    public function testACancellationInACallbackIsThrownByTheOutputAndOtherBuffersStayAsTheyAre(): void
+    {
+        $server = $this->serve(self::WAITS . <<<'PHP'
+            $routes->get("/late", static function () {
+                ob_start();
+                ob_start(static function (string $text): string { delay(600); return $text; }, 1);
+                try {
+                    Weft\timeout(0.01, static function () { echo "never"; return ""; });
+                } catch (Throwable $late) {
+                    return Response::text($late::class);
+                }
+            });
+            $routes->get("/lost", static function () {
+                ob_start(static function (string $text): string { delay(0.001); throw new LogicException("in a callback"); }, 1);
+                echo "lost";
+            });
+            PHP);
+        $waiting = self::send($server, '/wait/a');
+        self::assertTrue($server->awaitLog('in a'));
+
+        self::assertSame('Weft\Runtime\TimeoutException', self::bodyOf($server->get('/late')));
+        self::assertStatus(500, $server->get('/lost'));
+        self::assertTrue($server->awaitLog('LogicException: in a callback'), $server->log());
+
+        $server->open('a');
+        self::assertSame('<A INNER A>0', self::bodyOf(ServerProcess::readAll($waiting)));
+        self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+        self::assertSame('answer', self::bodyOf($server->get('/loud')));
+        self::assertTrue($server->awaitLog(': beside'), $server->log());
+    }
+
+    /** @dataProvider exits */
+    #[DataProvider('exits')]
+    public function testExitInACallbackAfterAWaitEndsTheRequestAlone(string $exit): void
+    {
+        $server = $this->serve(self::WAITS . <<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 2);
+            $routes->get("/exits", static fn(Request $request) => $pool->serve($request, static function (): void {
+            PHP . $exit . '}));');
+        $waiting = self::send($server, '/wait/a');
+        self::assertTrue($server->awaitLog('in a'));
+
+        self::assertSame('before text', self::bodyOf($server->get('/exits')), $server->log());
+        self::assertSame('before text', self::bodyOf($server->get('/exits')), $server->log());
+        $server->open('a');
+        self::assertSame('<A INNER A>0', self::bodyOf(ServerProcess::readAll($waiting)));
+        self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+    }
+
+    public static function exits(): iterable
+    {
+        yield 'of one buffer' => ['echo "before "; ob_start(static function (string $text): string { delay(0.001); exit; }); echo "text"; ob_end_flush(); echo "after";'];
+        yield 'of one below another' => ['echo "before "; ob_start(static function (string $text): string { delay(0.001); exit; }, 1); ob_start(); echo "text"; ob_end_flush(); echo "after";'];
+    }
+
+    public function testExitOfTheProcessInACallbackLetsOthersFinish(): void
+    {
+        $server = $this->serve(self::WAITS . '$routes->get("/exits", static function () { ob_start(static function (string $text): string { delay(0.001); exit(3); }); echo "x"; ob_end_flush(); });');
+        $waiting = self::send($server, '/wait/a');
+        self::assertTrue($server->awaitLog('in a'));
+
+        self::assertStatus(500, $server->get('/exits'));
+        $server->open('a');
+
+        self::assertStringEndsWith('<A INNER A>0', ServerProcess::readAll($waiting));
+        self::assertSame(3, $server->end()[0]);
+    }
+
+    public function testAFatalErrorInACallbackEndsTheProcessAsElsewhere(): void
+    {
+        $server = $this->serve(self::WAITS . '$routes->get("/fatal", static function () { ob_start(static function (string $text): string { delay(0.001); ini_set("memory_limit", "40M"); return str_repeat("x", 1 << 30); }); echo "x"; ob_end_flush(); });');
+        $waiting = self::send($server, '/wait/a');
+        self::assertTrue($server->awaitLog('in a'));
+
+        $server->get('/fatal');
+
+        self::assertStringNotContainsString('<A', ServerProcess::readAll($waiting));
+        self::assertTrue($server->awaitLog('Allowed memory size'), $server->log());
+        self::assertSame(255, $server->end()[0]);
+    }
+
+    public function testATaskThatIsLeftInACallbackUnwindsWithItsOwnBuffers(): void
+    {
+        $server = $this->serve(self::WAITS . <<<'PHP'
+            $routes->get("/stays", static function () {
+                ob_start();
+                echo "outer";
+                ob_start(static function (string $text): string {
+                    try {
+                        fwrite(STDERR, "stays\n");
+                        while (true) {
+                            try { (new Weft\Runtime\Channel(1))->receive(); } catch (Throwable) {}
+                        }
+                    } finally {
+                        fwrite(STDERR, "unwound in a callback\n");
+                    }
+                });
+                ob_start();
+                echo "inner";
+                try {
+                    ob_end_flush();
+                    ob_end_flush();
+                } finally {
+                    fwrite(STDERR, "the buffer below has " . ob_get_contents() . "\n");
+                }
+            });
+            PHP, app: 'grace: 0.05');
+        $client = self::send($server, '/stays');
+        self::assertTrue($server->awaitLog('stays'));
+
+        $server->signal();
+
+        self::assertTrue($server->awaitLog("unwound in a callback\n"), $server->log());
+        self::assertTrue($server->awaitLog("the buffer below has outerinner\n"), $server->log());
+        self::assertSame('', ServerProcess::readAll($client));
+        self::assertTrue($server->awaitLog('DeadlockException'), $server->log());
+        self::assertSame(255, $server->stop()[0]);
+    }
+
+    public function testAWaitInACallbackThatOthersPrintIntoIsAnError(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                ob_start(function (string $text) { try { delay(0.001); } catch (Error $refused) { return $refused->getMessage(); } });
+                echo 'text';
+                async(function () { echo 'of another'; });
+                delay(0.001);
+                ob_end_flush();
+            });
+            PHP);
+
+        self::assertStringStartsWith('This code cannot wait: it is called by an output buffer that other tasks print into', $program->output, $program->errors);
+        self::assertSame(0, $program->exitCode);
+    }
+
+    /** @dataProvider placesThatCannotWait */
+    #[DataProvider('placesThatCannotWait')]
+    public function testAStreamIsWholeWhereItsOutputCannotWait(string $print, int $expected): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Weft\Http\Internal\StreamedOutput;
+            final class PrintsAtItsEnd { public function __construct(private string $text) {} public function __destruct() { foreach (str_split($this->text, 65_536) as $piece) { echo $piece; } } }
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 2);
+            $routes->get("/stream", static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], static function (BodyWriter $writer): void {
+                StreamedOutput::copy(static function (): void {
+            PHP . $print . ' }, $writer); })));');
+        $clients = [self::send($server, '/stream'), self::send($server, '/stream')];
+
+        foreach ($clients as $client) {
+            $body = ServerProcess::readAll($client);
+            self::assertSame($expected, substr_count($body, 'X'));
+            self::assertStringContainsString('end', $body);
+        }
+    }
+
+    public static function placesThatCannotWait(): iterable
+    {
+        $end = ' echo "end";';
+        yield 'a destructor' => ['new PrintsAtItsEnd(str_repeat("X", 1 << 24));' . $end, 1 << 24];
+        yield 'a Fiber of the application' => ['(new Fiber(static function (): void { for ($n = 0; $n < 256; $n++) { echo str_repeat("X", 65_536); } }))->start();' . $end, 1 << 24];
+        // PHP prints it character by character.
+        yield 'code that is highlighted' => ['highlight_string(str_repeat("<?php X() ?>" . str_repeat("X", 1023), 256));' . $end, 1 << 18];
+    }
+
+    /** @return resource */
+    private static function send(ServerProcess $server, string $path)
+    {
+        $socket = $server->connect();
+        fwrite($socket, "GET $path HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        return $socket;
+    }
+}
