@@ -1,4 +1,4 @@
-/* What realm.c and switch.c share. */
+/* What the files of this folder share. */
 #ifndef WEFT_REALM_SWITCH_H
 #define WEFT_REALM_SWITCH_H
 
@@ -88,6 +88,21 @@ static inline zval *weft_save_handlers(php_ps_globals *session)
 }
 weft_mbstring weft_mbstring_state(void);
 void weft_put_mbstring(const weft_mbstring *state);
+
+/* state.c: a realm begins with what is in force outside of realms. */
+void weft_state_begin(weft_realm_state *state);
+void weft_state_end(weft_realm_state *state);
+
+/* statics.c. The name is Class::property; on FAILURE an error has been thrown. */
+zend_result weft_statics_isolate(zend_string *name, bool is_inherited);
+void weft_statics_forget(void);
+
+/* request.c, for the realm that is in place. Before the first request, the shutdown functions that are registered are those of the boot. */
+void weft_request_set_boot_functions_aside(weft_realm *realm);
+/* $_GET, $_POST, $_COOKIE, $_SERVER, $_FILES and $_REQUEST, with the settings of the boot; throws where there is no memory for the body. */
+void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploads, zend_string *body);
+/* Forgets the headers of the response before. */
+void weft_request_begin_headers(int status);
 
 /* settings.c */
 void weft_settings_keep(weft_settings *settings);
