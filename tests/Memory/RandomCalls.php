@@ -49,7 +49,8 @@ final class RandomCalls
         });
         $random->objects = [];
         gc_collect_cycles();
-        echo "$random->calls calls, $random->thrown thrown\n";
+        // echo would go to what receives output.
+        fwrite(STDOUT, "$random->calls calls, $random->thrown thrown\n");
     }
 
     /** @return list<\ReflectionFunctionAbstract> */
@@ -118,7 +119,7 @@ final class RandomCalls
         } catch (\Throwable $thrown) {
             $this->thrown++;
             if (str_contains($thrown->getMessage(), 'Rust panic')) {
-                echo $callable->name, ': ', $thrown->getMessage(), "\n";
+                fwrite(STDOUT, "$callable->name: {$thrown->getMessage()}\n");
             }
         }
     }

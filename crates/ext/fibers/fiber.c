@@ -1,6 +1,5 @@
 /* The lifetime of what Weft keeps with a fiber. */
 #include "fiber.h"
-#include "realms/realm.h"
 
 #include <zend_extensions.h>
 #include <zend_observer.h>
@@ -50,13 +49,6 @@ bool weft_fiber_startup(void)
 		}
 	}
 	return weft_slot >= 0;
-}
-
-/* For Weft\Native\maySuspend(). */
-bool weft_fiber_may_suspend(void)
-{
-	const zend_fiber *fiber = EG(active_fiber);
-	return fiber != NULL && !(fiber->flags & ZEND_FIBER_FLAG_DESTROYED) && !zend_fiber_switch_blocked() && weft_buffers_may_wait();
 }
 
 /* For Weft\Native\isCollecting(). */

@@ -71,9 +71,6 @@ static zend_always_inline weft_fiber *weft_fiber_of(zend_fiber_context *context)
 	return EXPECTED(fiber != NULL) ? fiber : weft_fiber_begin(context);
 }
 
-/* Whether the running code is in a fiber that it may suspend now. */
-bool weft_fiber_may_suspend(void);
-
 /* What belongs to the code that runs, also in a destructor that the collector calls. */
 static inline weft_fiber *weft_fiber_here(void)
 {

@@ -73,6 +73,19 @@ bool weft_is_forked(void)
 	return hooks.is_forked;
 }
 
+/* For Weft\Native\maySuspend(), too. */
+bool weft_may_suspend(void)
+{
+	return EG(active_fiber) != NULL
+		&& !(EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED)
+		&& !zend_fiber_switch_blocked()
+		&& weft_collections == 0
+		&& !CG(in_compilation)
+		&& !CG(unclean_shutdown)
+		&& weft_buffers_may_wait()
+		&& !WEFT_IS_AUTOLOADING();
+}
+
 weft_mode weft_mode_here(weft_group group)
 {
 	if (!weft_hooks_apply()) {
@@ -87,13 +100,7 @@ weft_mode weft_mode_here(weft_group group)
 	}
 	bool is_refused = (EG(exception) != NULL && weft_is_exit(EG(exception)))
 		|| (hooks.groups & group) == 0
-		|| EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED
-		|| zend_fiber_switch_blocked()
-		|| weft_collections != 0
-		|| CG(in_compilation)
-		|| CG(unclean_shutdown)
-		|| !weft_buffers_may_wait()
-		|| WEFT_IS_AUTOLOADING()
+		|| !weft_may_suspend()
 		|| !weft_call_may_suspend();
 	return is_refused ? WEFT_BLOCK : WEFT_SUSPEND;
 }

@@ -16,6 +16,8 @@
 static int shared;
 /* Whether those above are of the fibers that have opened them. */
 static bool are_separate;
+/* While code runs that must not wait, because an operation on buffers has called it. As it does not, no other fiber sees this. */
+static bool waits_are_refused;
 
 static int hidden_here(void)
 {
@@ -146,34 +148,54 @@ void weft_buffers_hide(bool is_hidden)
 	}
 }
 
-/* A buffer that ob_start() was told not to remove has no effect on where the next output goes. */
+/*
+ * A buffer that ob_start() was told not to remove has no effect on where the next output goes. The callbacks of buffers that are discarded cannot wait: the
+ * task or request that has left them open has ended.
+ */
 void weft_buffers_close(int level, bool are_flushed)
 {
 	weft_buffers_hide(false);
-	int remaining = level + hidden_here();
+	bool were_refused = waits_are_refused;
+	waits_are_refused = were_refused || !are_flushed;
+	int remaining = MAX(level, 0) + hidden_here();
 	while (php_output_get_level() > remaining) {
 		php_output_get_active_handler()->flags |= PHP_OUTPUT_HANDLER_STDFLAGS;
 		if ((are_flushed ? php_output_end() : php_output_discard()) == FAILURE) {
-			return;
+			break;
 		}
 	}
+	waits_are_refused = were_refused;
 }
 
 void weft_buffers_share(int level)
 {
 	shared = level > 0 ? level : 0;
 	are_separate = level >= 0;
+	/* A fatal error leaves the operation. */
+	waits_are_refused = false;
 }
 
-/* These print while the scanner of PHP, of which there is one, is in the middle of a file. */
-static bool is_highlighting(void)
+static bool is_one_of(const zend_function *function, const char *const *names)
 {
+	if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION || function->common.function_name == NULL) {
+		return false;
+	}
+	for (; *names != NULL; names++) {
+		if (zend_string_equals_cstr(function->common.function_name, *names, strlen(*names))) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Functions that print in the middle of something that the process has once: the scanner, or marks on values that others would take for recursion. */
+static bool is_in_a_function_that_must_end(void)
+{
+	static const char *const names[] = {
+		"highlight_string", "highlight_file", "show_source", "token_get_all", "var_dump", "debug_zval_refcount", "debug_zval_dump", "phpinfo", NULL,
+	};
 	for (const zend_execute_data *frame = EG(current_execute_data); frame != NULL; frame = frame->prev_execute_data) {
-		const zend_function *function = frame->func;
-		if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION && function->common.scope == NULL && function->common.function_name != NULL
-			&& (zend_string_equals_literal(function->common.function_name, "highlight_string")
-				|| zend_string_equals_literal(function->common.function_name, "highlight_file")
-				|| zend_string_equals_literal(function->common.function_name, "show_source"))) {
+		if (is_one_of(frame->func, names)) {
 			return true;
 		}
 	}
@@ -186,13 +208,13 @@ static bool is_highlighting(void)
  */
 static ZEND_COLD bool may_wait_in(const php_output_handler *running)
 {
-	return are_separate && running->level >= shared && !CG(in_compilation) && !is_highlighting();
+	return are_separate && running->level >= shared && !CG(in_compilation) && !is_in_a_function_that_must_end();
 }
 
 bool weft_buffers_may_wait(void)
 {
 	const php_output_handler *running = OG(running);
-	return EXPECTED(running == NULL) || may_wait_in(running);
+	return !waits_are_refused && (EXPECTED(running == NULL) || may_wait_in(running));
 }
 
 /*
@@ -219,21 +241,50 @@ static ZEND_NAMED_FUNCTION(own_suspend)
 
 /* --- buffers of the library --------------------------------------------------------------------------------------------------------- */
 
+typedef struct {
+	zval closure;
+	/* What it has thrown last, while that is on its way; only compared with. */
+	const zend_object *thrown;
+} weft_receiver;
+
+/*
+ * Whether what prints can wait. Code of PHP can: echo. Of functions, these are known to: many others print, also the warnings that are displayed, while
+ * they hold what the process has once.
+ */
+static bool may_wait_where_it_is_printed(void)
+{
+	static const char *const names[] = {
+		"ob_flush", "ob_end_flush", "ob_get_flush", "flush", "closeBuffers", "printf", "vprintf", "print_r", "var_export",
+		"fpassthru", "readfile", "readgzfile", "gzpassthru", "fwrite", "fputs", "fprintf", "vfprintf", "fputcsv", "fflush", "fclose", "file_put_contents",
+		"stream_copy_to_stream", "copy", "curl_exec", NULL,
+	};
+	const zend_execute_data *frame = EG(current_execute_data);
+	return frame != NULL && frame->func != NULL && (ZEND_USER_CODE(frame->func->type) || is_one_of(frame->func, names));
+}
+
 /*
  * An exception in a callback of ob_start() makes PHP pass the text on to the buffers below, without calling their callbacks, and disable them all for
  * good, also those that fibers share. Here it reaches the code that has printed, and does nothing else; and where one of a buffer above is on its way,
  * the text still arrives.
+ *
+ * Functions such as fpassthru() print in a loop that does not look at exceptions. What follows an exception of the receiver is dropped, as PHP-FPM drops
+ * what a script prints for a client that has left; after another one it is received without a wait.
  */
-static int receive(void **receiver, php_output_context *context)
+static int receive(void **context_of_handler, php_output_context *context)
 {
-	if (context->in.used == 0 || (EG(exception) != NULL && zend_is_unwind_exit(EG(exception)))) {
+	weft_receiver *receiver = *context_of_handler;
+	const zend_object *before = EG(exception);
+	if (context->in.used == 0 || (before != NULL && (before == receiver->thrown || weft_is_exit(before)))) {
 		return SUCCESS;
 	}
+	bool were_refused = waits_are_refused;
 	weft_pending_exception pending = weft_exception_save();
 	zval text, rest;
 	ZVAL_STRINGL(&text, context->in.data, context->in.used);
 	ZVAL_UNDEF(&rest);
-	call_user_function(NULL, NULL, (zval *) *receiver, &rest, 1, &text);
+	waits_are_refused = were_refused || before != NULL || !may_wait_where_it_is_printed();
+	call_user_function(NULL, NULL, &receiver->closure, &rest, 1, &text);
+	waits_are_refused = were_refused;
 	zval_ptr_dtor(&text);
 	if (Z_TYPE(rest) == IS_STRING && Z_STRLEN(rest) != 0) {
 		context->out.data = estrndup(Z_STRVAL(rest), Z_STRLEN(rest));
@@ -242,23 +293,25 @@ static int receive(void **receiver, php_output_context *context)
 	}
 	zval_ptr_dtor(&rest);
 	weft_exception_restore(&pending);
+	receiver->thrown = EG(exception) != before ? EG(exception) : NULL;
 	return SUCCESS;
 }
 
 static void release_receiver(void *receiver)
 {
-	zval_ptr_dtor(receiver);
+	zval_ptr_dtor(&((weft_receiver *) receiver)->closure);
 	efree(receiver);
 }
 
-bool weft_buffers_receive(const zval *receiver)
+bool weft_buffers_receive(const zval *closure)
 {
 	static const char name[] = "Weft";
 	/* Of one byte: the receiver is called for each piece. */
 	php_output_handler *handler = php_output_handler_create_internal(name, sizeof(name) - 1, receive, 1, PHP_OUTPUT_HANDLER_STDFLAGS);
-	zval *kept = emalloc(sizeof(zval));
-	ZVAL_COPY(kept, receiver);
-	php_output_handler_set_context(handler, kept, release_receiver);
+	weft_receiver *receiver = emalloc(sizeof(weft_receiver));
+	ZVAL_COPY(&receiver->closure, closure);
+	receiver->thrown = NULL;
+	php_output_handler_set_context(handler, receiver, release_receiver);
 	if (php_output_handler_start(handler) == SUCCESS) {
 		return true;
 	}

@@ -160,7 +160,7 @@ void weft_buffers_share(int level);
  */
 bool weft_buffers_may_wait(void);
 /* Opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
-bool weft_buffers_receive(const zval *receiver);
+bool weft_buffers_receive(const zval *closure);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
 void weft_realms_request_shutdown(void);
 

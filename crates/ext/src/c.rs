@@ -25,10 +25,10 @@ unsafe extern "C" {
     pub safe fn weft_realms_request_shutdown();
     pub safe fn weft_buffers_share(level: c_int);
     pub safe fn weft_buffers_may_wait() -> bool;
-    pub safe fn weft_fiber_may_suspend() -> bool;
+    pub safe fn weft_may_suspend() -> bool;
     pub safe fn weft_collector_runs() -> bool;
 
-    fn weft_buffers_receive(receiver: *const Zval) -> bool;
+    fn weft_buffers_receive(closure: *const Zval) -> bool;
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(
         visit: extern "C" fn(
@@ -44,9 +44,9 @@ unsafe extern "C" {
 }
 
 /// Opens an output buffer that calls a closure for each piece of output.
-pub fn receive_output(receiver: &Zval) -> bool {
+pub fn receive_output(closure: &Zval) -> bool {
     // SAFETY: it copies the value.
-    unsafe { weft_buffers_receive(receiver) }
+    unsafe { weft_buffers_receive(closure) }
 }
 
 /// `weft_work` of hooks.h; only its address is used here.

@@ -116,8 +116,11 @@ pub fn separate_output(base: i64) -> PhpResult<()> {
 /// In place of `ob_start()`, whose callbacks take other buffers with them when they throw.
 #[php_function]
 #[php(name = "Weft\\Native\\receiveOutput")]
-pub fn receive_output(receiver: &Zval) -> bool {
-    c::receive_output(receiver)
+pub fn receive_output(receive: &Zval) -> PhpResult<bool> {
+    if !receive.is_callable() {
+        return Err(Failure::new("runtime", "output can be received by a closure only").into());
+    }
+    Ok(c::receive_output(receive))
 }
 
 /// PHP is about to free every buffer there is.

@@ -136,7 +136,7 @@ pub fn is_collecting() -> bool {
 #[php_function]
 #[php(name = "Weft\\Native\\maySuspend")]
 pub fn may_suspend() -> bool {
-    c::weft_fiber_may_suspend()
+    c::weft_may_suspend()
 }
 
 #[php_function]

@@ -79,8 +79,8 @@ final class Blocking
 
         if (\str_ends_with($refused->getMessage(), 'in the callback of an output buffer')) {
             return new \Error(
-                'This code cannot wait: it is called by an output buffer that other tasks print into, or by one of its own task in the middle of highlight_string(), '
-                    . 'highlight_file() or the compilation of a file. Wait before the output, or open the buffer in a task of a server, where each task has its own.',
+                'This code cannot wait: it is called by an output buffer that other tasks print into, that its task has left open, or that gets the output of var_dump(), '
+                    . 'highlight_string() or the compilation of a file. Wait before the output, or open the buffer in a task of a server, where each task has its own.',
                 previous: $refused,
             );
         }
