@@ -10,6 +10,7 @@ use Weft\Http\Internal\Form;
 use Weft\Http\Internal\InstanceMemory;
 use Weft\Http\Internal\RealmBody;
 use Weft\Http\Internal\RealmRequest;
+use Weft\Http\Internal\SlowClients;
 use Weft\Http\Internal\State\StateWatch;
 use Weft\Internal\Number;
 use Weft\Log\Internal\ExceptionReport;
@@ -79,6 +80,9 @@ final class ApplicationPool
 
     private int $size;
 
+    /** @internal */
+    public readonly SlowClients $slowClients;
+
     /** @var array{booted: int, served: int, exhausted: int, failed: int, exited: int, spent: int} */
     private array $counts = ['booted' => 0, 'served' => 0, 'exhausted' => 0, 'failed' => 0, 'exited' => 0, 'spent' => 0];
 
@@ -116,6 +120,7 @@ final class ApplicationPool
         require_once __DIR__ . '/Internal/sapi.php';
         $this->memory = new InstanceMemory($size);
         $this->size = $this->memory->size();
+        $this->slowClients = new SlowClients($this->size);
         $this->logger = GuardedLogger::around($logger);
         $this->watch = new StateWatch($name, $this->logger);
         $this->environment = ['GATEWAY_INTERFACE' => 'CGI/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + RealmRequest::environment() + self::SERVING;
@@ -384,6 +389,7 @@ final class ApplicationPool
         $size = $this->memory->size((int) $pool['in_use'] + (int) $pool['idle'] + 1);
         if ($size !== $this->size) {
             $this->size = $size;
+            $this->slowClients->instances = $size;
             $this->instances->resize($size);
         }
 

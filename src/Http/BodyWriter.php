@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\SlowClients;
 use Weft\Native\HttpEncoder;
 use Weft\Native\HttpStream;
 use Weft\Runtime\Internal\Scheduler;
@@ -15,6 +16,9 @@ final class BodyWriter
     /** @var array<string, string|list<string>> */
     private array $trailers = [];
     private ?HttpEncoder $encoder = null;
+
+    /** @internal Null where the response holds no instance of an application. */
+    public ?SlowClients $slowClients = null;
 
     /** @internal */
     public function __construct(private readonly HttpStream $stream)

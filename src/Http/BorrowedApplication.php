@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\ApplicationInstance;
+use Weft\Http\Internal\SlowClients;
 use Weft\Native;
 use Weft\Pool\Lease;
 use Weft\Pool\Pool;
@@ -73,6 +74,12 @@ final class BorrowedApplication
             throw $thrown;
         }
         $replaced === null ? $this->pool->return($this->lease) : $this->drop($replaced);
+    }
+
+    /** @internal */
+    public function slowClients(): SlowClients
+    {
+        return $this->applications->slowClients;
     }
 
     /** Drops the instance, whose state is unknown after an exception; the pool boots another when it needs one. */

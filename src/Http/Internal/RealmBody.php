@@ -56,7 +56,10 @@ final class RealmBody implements Body
      */
     private function untilExit(iterable|\Closure $body, bool &$hasExited): \Closure
     {
-        return static function (BodyWriter $writer) use ($body, &$hasExited): void {
+        $slowClients = $this->borrowed->slowClients();
+
+        return static function (BodyWriter $writer) use ($body, $slowClients, &$hasExited): void {
+            $writer->slowClients = $slowClients;
             $hasExited = Realm::untilExit(static fn() => StreamedBody::copy($body, $writer));
         };
     }

@@ -15,7 +15,7 @@ use Weft\Runtime\Internal\Scheduler;
  * PHP computes, and small pieces without a wait between them become one chunk.
  *
  * Printing waits while the client is behind, as `echo` does under PHP-FPM. Where PHP cannot suspend the task, such as in a destructor before PHP 8.4 or in a
- * Fiber of the application, what is printed is queued, and the next output that can wait does.
+ * Fiber of the application, what is printed is queued, and the next output that can wait does. So it is where {@see SlowClients} hold their share.
  *
  * @internal
  */
@@ -97,11 +97,16 @@ final class StreamedOutput
             Scheduler::$current?->unwatch($this->timer);
             $this->timer = null;
         }
-        if ($this->mayWait && Scheduler::canYield() && Native\maySuspend()) {
+        $others = $this->writer->slowClients;
+        if ($this->mayWait && Scheduler::canYield() && Native\maySuspend() && ($others === null || $others->begin())) {
             $chunk = $this->pending;
             $this->pending = '';
             $this->isBehind = false;
-            $this->writer->write($chunk);
+            try {
+                $this->writer->write($chunk);
+            } finally {
+                $others?->end();
+            }
         } else {
             $this->queue();
         }

@@ -440,6 +440,25 @@ final class SymfonyHandlerTest extends HttpTestCase
         yield 'in a callback that others call' => ['array_map(static function () use ($piece): void { ob_start(); print($piece); ob_end_flush(); }, range(1, $count));'];
     }
 
+    public function testSlowClientsOfStreamsHoldHalfOfTheKernels(): void
+    {
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn($request) => new Symfony\Component\HttpFoundation\StreamedResponse(static function () use ($request) {
+            for ($n = $request->query->getInt("pieces"); $n > 0; $n--) { echo str_repeat("X", 65536); }
+            error_log("has printed");
+        }), size: 4)');
+        $clients = [];
+        for ($number = 0; $number < 6; $number++) {
+            $clients[] = $client = $server->connect();
+            fwrite($client, "GET /?pieces=256 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+
+        // Nobody reads, and four have ended.
+        Timing::until(static fn(): bool => substr_count($server->log(), 'has printed') === 4, 'streams are queued');
+        self::assertSame(2, substr_count($server->get('/tasks'), 'an HTTP client to read the response'));
+        self::assertSame(65_536, substr_count($server->get('/?pieces=1'), 'X'));
+        self::assertSame(array_fill(0, 6, 16_777_216), array_map(static fn($client): int => substr_count(ServerProcess::readAll($client), 'X'), $clients));
+    }
+
     public function testAStreamWhoseClientLeavesWhileItWaitsEndsWithAnException(): void
     {
         $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
