@@ -110,6 +110,7 @@ final class SessionTest extends TestCase
                 return 0;
             }
 
+            // phpcs:ignore PSR1.Methods.CamelCapsMethodName -- PHP calls it by this name.
             public function create_sid(): string
             {
                 return \bin2hex(\random_bytes(16));
