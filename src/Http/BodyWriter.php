@@ -33,9 +33,9 @@ final class BodyWriter
     #[WaitsFor('an HTTP client to read the response')]
     public function write(string $chunk): void
     {
-        $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
+        $op = $this->begin($chunk);
         if ($op !== 0) {
-            Scheduler::await($op);
+            $this->waitFor($op);
         }
     }
 
@@ -44,25 +44,28 @@ final class BodyWriter
      *
      * @internal
      *
-     * @return bool whether `write()` would have returned at once
+     * @return int 0, or the operation that `write()` would wait for
      *
      * @throws ClientDisconnectedException
      */
-    public function writeWithoutWaiting(string $chunk): bool
+    public function begin(string $chunk): int
     {
-        $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
-        if ($op !== 0) {
-            \Weft\Native\cancel($op);
-        }
+        return $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
+    }
 
-        return $op === 0;
+    /** @internal */
+    #[WaitsFor('an HTTP client to read the response')]
+    public function waitFor(int $op): void
+    {
+        Scheduler::await($op);
     }
 
     /** @internal Whether the client has disconnected. */
     public function isDisconnected(): bool
     {
         try {
-            $this->writeWithoutWaiting('');
+            $op = $this->begin('');
+            $op === 0 || \Weft\Native\cancel($op);
 
             return false;
         } catch (ClientDisconnectedException) {

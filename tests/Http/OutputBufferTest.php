@@ -289,6 +289,34 @@ final class OutputBufferTest extends HttpTestCase
         ];
     }
 
+    public function testSmallPiecesThatCannotWaitAreSentTogether(): void
+    {
+        $server = $this->serve(self::stream('echo str_repeat("X", 1 << 20); var_dump(range(1, 10_000));'));
+
+        $response = ServerProcess::readAll(self::send($server, '/stream'));
+
+        self::assertStringContainsString('[9999]=>', $response);
+        self::assertLessThan(500, substr_count($response, "\r\n"), 'ends of chunks');
+    }
+
+    /** An exception may get the address of one that was caught and freed. */
+    public function testTheTextOfACallbackThatThrowsArrivesAfterACaughtTimeout(): void
+    {
+        $server = $this->serve('final class AppError extends LogicException { public $own = 1; }' . self::stream(<<<'PHP'
+            try { Weft\timeout(0.01, static function (): void { while (true) { echo str_repeat("X", 65_536); } }); } catch (Throwable $late) {}
+            unset($late);
+            ob_start(static fn(string $text) => throw new AppError("of a callback"));
+            echo "TEXT";
+            try { ob_end_flush(); } catch (AppError) {}
+            echo "LATER";
+            PHP));
+        $client = self::send($server, '/stream');
+
+        usleep(50_000);
+
+        self::assertStringContainsString('TEXTLATER', substr(self::bodyOf(ServerProcess::readAll($client)), -100));
+    }
+
     /** The task has ended: what its callback calls makes the process wait. */
     public function testTheCallbackOfABufferThatATaskHasLeftOpenWorks(): void
     {

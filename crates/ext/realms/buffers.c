@@ -243,9 +243,18 @@ static ZEND_NAMED_FUNCTION(own_suspend)
 
 typedef struct {
 	zval closure;
-	/* What it has thrown last, while that is on its way; only compared with. */
-	const zend_object *thrown;
+	/* What it has thrown last, until it is called again: another exception must not have its address. */
+	zend_object *thrown;
 } weft_receiver;
+
+static void forget_thrown(weft_receiver *receiver)
+{
+	zend_object *thrown = receiver->thrown;
+	receiver->thrown = NULL;
+	if (thrown != NULL) {
+		OBJ_RELEASE(thrown);
+	}
+}
 
 /*
  * Whether what prints can wait. Code of PHP can: echo. Of functions, these are known to: many others print, also the warnings that are displayed, while
@@ -279,6 +288,7 @@ static int receive(void **context_of_handler, php_output_context *context)
 	}
 	bool were_refused = waits_are_refused;
 	weft_pending_exception pending = weft_exception_save();
+	forget_thrown(receiver);
 	zval text, rest;
 	ZVAL_STRINGL(&text, context->in.data, context->in.used);
 	ZVAL_UNDEF(&rest);
@@ -293,12 +303,16 @@ static int receive(void **context_of_handler, php_output_context *context)
 	}
 	zval_ptr_dtor(&rest);
 	weft_exception_restore(&pending);
-	receiver->thrown = EG(exception) != before ? EG(exception) : NULL;
+	if (EG(exception) != before && EG(exception) != NULL) {
+		receiver->thrown = EG(exception);
+		GC_ADDREF(receiver->thrown);
+	}
 	return SUCCESS;
 }
 
 static void release_receiver(void *receiver)
 {
+	forget_thrown(receiver);
 	zval_ptr_dtor(&((weft_receiver *) receiver)->closure);
 	efree(receiver);
 }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 /**
- * Streams that hold an instance of an application while they wait for their client: at most half of the instances, so that clients that read slowly do
- * not take all. What further ones print is queued, and their instance becomes free.
+ * Streams of printed output that hold an instance of an application while they wait for their client: at most half of the instances, so that clients that
+ * read slowly do not take all. What further ones print is queued up to a limit, and their instance becomes free.
  *
  * @internal
  */

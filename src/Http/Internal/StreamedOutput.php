@@ -24,6 +24,9 @@ final class StreamedOutput
     /** Bytes of a chunk that does not wait for more. */
     private const CHUNK = 4_096;
 
+    /** Bytes that a stream queues instead of taking more than the share of slow clients. */
+    private const QUEUED = 8 << 20;
+
     private string $pending = '';
 
     /** The operation after which what is pending is sent. */
@@ -32,8 +35,8 @@ final class StreamedOutput
     /** Set when the client had gone while the task waited: printing more fails with it. */
     private ?ClientDisconnectedException $disconnected = null;
 
-    /** More is queued for the client than a writer may leave behind without waiting. */
-    private bool $isBehind = false;
+    /** Bytes that were queued since the client was behind, because the stream could not wait. */
+    private int $queued = 0;
 
     /** False once the code has failed, was cancelled or has called exit(): what is left does not wait for the client. */
     private bool $mayWait = true;
@@ -73,7 +76,7 @@ final class StreamedOutput
             throw $this->disconnected;
         }
         $this->pending .= $text;
-        if ($this->isBehind || \strlen($this->pending) >= self::CHUNK) {
+        if (\strlen($this->pending) >= self::CHUNK) {
             $this->send();
         } elseif ($this->pending !== '' && $this->timer === null && Scheduler::$current !== null) {
             $this->timer = Native\sleep(0.0);
@@ -97,18 +100,34 @@ final class StreamedOutput
             Scheduler::$current?->unwatch($this->timer);
             $this->timer = null;
         }
+        if (!$this->mayWait || !Scheduler::canYield() || !Native\maySuspend()) {
+            $this->queue();
+
+            return;
+        }
+        $chunk = $this->pending;
+        $this->pending = '';
+        $op = $this->writer->begin($chunk);
+        if ($op === 0) {
+            $this->queued = 0;
+
+            return;
+        }
         $others = $this->writer->slowClients;
-        if ($this->mayWait && Scheduler::canYield() && Native\maySuspend() && ($others === null || $others->begin())) {
-            $chunk = $this->pending;
-            $this->pending = '';
-            $this->isBehind = false;
+        if ($others === null || $others->begin()) {
             try {
-                $this->writer->write($chunk);
+                $this->writer->waitFor($op);
             } finally {
                 $others?->end();
             }
+            $this->queued = 0;
+        } elseif (($this->queued += \strlen($chunk)) > self::QUEUED) {
+            $this->writer->waitFor($op);
+            $this->queued = 0;
         } else {
-            $this->queue();
+            Native\cancel($op);
+            // A client that reads catches up meanwhile, and others are served.
+            Scheduler::await(Native\sleep(0.0));
         }
     }
 
@@ -117,7 +136,8 @@ final class StreamedOutput
         if ($this->pending !== '') {
             $chunk = $this->pending;
             $this->pending = '';
-            $this->isBehind = !$this->writer->writeWithoutWaiting($chunk);
+            $op = $this->writer->begin($chunk);
+            $op === 0 || Native\cancel($op);
         }
     }
 }
