@@ -9,6 +9,7 @@ use Weft\Http\ClientDisconnectedException;
 use Weft\Native;
 use Weft\Native\Realm;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * The output of code as the chunks of a body. A chunk is sent when it is large enough, and before that once the task waits: nothing leaves while
@@ -94,6 +95,7 @@ final class StreamedOutput
         return '';
     }
 
+    #[WaitsFor('an HTTP client to read the response')]
     private function send(): void
     {
         if ($this->timer !== null) {
