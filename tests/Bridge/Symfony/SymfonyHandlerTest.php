@@ -453,7 +453,7 @@ final class SymfonyHandlerTest extends HttpTestCase
             fwrite($client, "GET /?pieces=96 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         }
 
-        // Nobody reads, and four have ended.
+        // No client reads, and four streams have ended.
         Timing::until(static fn(): bool => substr_count($server->log(), 'has printed') === 4, 'streams are queued');
         self::assertSame(2, substr_count($server->get('/tasks'), 'an HTTP client to read the response'));
         self::assertSame(65_536, substr_count($server->get('/?pieces=1'), 'X'));
