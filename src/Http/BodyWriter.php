@@ -53,7 +53,11 @@ final class BodyWriter
         return $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
     }
 
-    /** @internal */
+    /**
+     * @internal Waits for an operation of {@see begin()}; a cancellation of the task gives it up, and the chunk is sent nevertheless.
+     *
+     * @throws ClientDisconnectedException
+     */
     #[WaitsFor('an HTTP client to read the response')]
     public function waitFor(int $op): void
     {

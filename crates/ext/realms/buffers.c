@@ -5,12 +5,10 @@
  * ob_get_length() and ob_clean() are PHP's own: they reach the innermost buffer only, which has nothing but the output of this request.
  */
 #include "switch.h"
-#include "realm.h"
 #include "functions/functions.h"
 #include "hooks/state.h"
 
 #include <main/php_output.h>
-#include <zend_fibers.h>
 
 /* Buffers that all fibers share: crates/ext/src/output.rs. */
 static int shared;

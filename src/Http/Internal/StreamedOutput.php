@@ -16,7 +16,8 @@ use Weft\Runtime\Internal\WaitsFor;
  * PHP computes, and small pieces without a wait between them become one chunk.
  *
  * Printing waits while the client is behind, as `echo` does under PHP-FPM. Where PHP cannot suspend the task, such as in a destructor before PHP 8.4 or in a
- * Fiber of the application, what is printed is queued, and the next output that can wait does. So it is where {@see SlowClients} hold their share.
+ * Fiber of the application, what is printed is queued, and the next output that can wait does. Where
+ * {@see SlowClients} have their share, up to 8 MiB are queued.
  *
  * @internal
  */
@@ -115,12 +116,12 @@ final class StreamedOutput
 
             return;
         }
-        $others = $this->writer->slowClients;
-        if ($others === null || $others->begin()) {
+        $slowClients = $this->writer->slowClients;
+        if ($slowClients === null || $slowClients->begin()) {
             try {
                 $this->writer->waitFor($op);
             } finally {
-                $others?->end();
+                $slowClients?->end();
             }
             $this->queued = 0;
         } elseif (($this->queued += \strlen($chunk)) > self::QUEUED) {

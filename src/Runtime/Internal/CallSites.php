@@ -43,7 +43,7 @@ final class CallSites
         $trace = (new \ReflectionFiber($task->fiber))->getTrace(\DEBUG_BACKTRACE_IGNORE_ARGS | \DEBUG_BACKTRACE_PROVIDE_OBJECT);
         [$call, $place] = self::firstOutside($trace);
         [$subject, $waitsFor] = self::subjectIn($trace);
-        // Otherwise PHP has called a function that user code does not know: `echo` and `ob_flush()` call the one that sends a streamed response.
+        // User code does not know a function that PHP calls: `echo` and `ob_flush()` call the one that sends a streamed response.
         $isOfInterface = $call === null || \str_starts_with($call, 'Weft\\') && !\str_contains($call, '\\Internal\\');
         $isReason = $waitsFor !== null && ($waitsFor->isNamed() || !$isOfInterface);
 
