@@ -73,6 +73,19 @@ final class ServicesTest extends TestCase
         }
     }
 
+    public function testRabbitMqStartsAfterItsFirstStartWasInterrupted(): void
+    {
+        $tables = "{$this->directory}/interrupted/services/rabbitmq/mnesia/node";
+        \mkdir($tables, recursive: true);
+        \file_put_contents("$tables/schema.DAT", 'half');
+        try {
+            $this->services('interrupted', 'start rabbitmq');
+            self::assertNotSame('half', \file_get_contents("$tables/schema.DAT"));
+        } finally {
+            $this->services('interrupted', 'purge');
+        }
+    }
+
     /** @return array<string, array{string, string}> */
     public static function servers(): array
     {
