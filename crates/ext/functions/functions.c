@@ -58,3 +58,16 @@ void weft_when_functions_are_registered(void (*replace)(void))
 		zend_post_startup_cb = post_startup;
 	}
 }
+
+bool weft_function_is_one_of(const zend_function *function, const char *const *names)
+{
+	if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION || function->common.function_name == NULL) {
+		return false;
+	}
+	for (; *names != NULL; names++) {
+		if (zend_string_equals_cstr(function->common.function_name, *names, strlen(*names))) {
+			return true;
+		}
+	}
+	return false;
+}

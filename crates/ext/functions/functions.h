@@ -25,4 +25,7 @@ void weft_when_functions_are_registered(void (*replace)(void));
  */
 void weft_replace_function(const char *name, zif_handler handler, zif_handler *before);
 
+/* Whether it is a function or method of PHP or an extension with one of the names, the last of which is NULL. NULL is none. */
+bool weft_function_is_one_of(const zend_function *function, const char *const *names);
+
 #endif

@@ -159,8 +159,8 @@ void weft_buffers_share(int level);
  * well, and PHP would lose it.
  */
 bool weft_buffers_may_wait(void);
-/* Opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
-bool weft_buffers_receive(const zval *closure);
+/* receiver.c: opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
+bool weft_receive_output(const zval *closure);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
 void weft_realms_request_shutdown(void);
 

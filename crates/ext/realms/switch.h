@@ -118,6 +118,8 @@ void weft_handlers_free(weft_handlers *handlers);
 void weft_buffers_hide(bool is_hidden);
 /* Shows them again and closes those of this fiber above the level that ob_get_level() has returned. */
 void weft_buffers_close(int level, bool are_flushed);
+/* While it is true, weft_buffers_may_wait() is false. Returns what it was before. */
+bool weft_buffers_refuse_waits(bool are_refused);
 
 void weft_buffers_replace_functions(void);
 

@@ -28,7 +28,7 @@ unsafe extern "C" {
     pub safe fn weft_may_suspend() -> bool;
     pub safe fn weft_collector_runs() -> bool;
 
-    fn weft_buffers_receive(closure: *const Zval) -> bool;
+    fn weft_receive_output(closure: *const Zval) -> bool;
     fn weft_release(work: *mut RawWork);
     fn weft_each_extension(
         visit: extern "C" fn(
@@ -46,7 +46,7 @@ unsafe extern "C" {
 /// Opens an output buffer that calls a closure for each piece of output.
 pub fn receive_output(closure: &Zval) -> bool {
     // SAFETY: it copies the value.
-    unsafe { weft_buffers_receive(closure) }
+    unsafe { weft_receive_output(closure) }
 }
 
 /// `weft_work` of hooks.h; only its address is used here.
