@@ -460,6 +460,28 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertSame(array_fill(0, 6, 6_291_456), array_map(static fn($client): int => substr_count(ServerProcess::readAll($client), 'X'), $clients));
     }
 
+    public function testAFurtherStreamQueuesEightMebibytesBeforeItWaitsAndIsWholeForAClientThatReads(): void
+    {
+        $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn($request) => new Symfony\Component\HttpFoundation\StreamedResponse(static function () use ($request) {
+            for ($n = $request->query->getInt("pieces"); $n > 0; $n--) { echo str_repeat("X", 65536); }
+        }), size: 4)');
+        self::assertSame(131_072, substr_count($server->get('/?pieces=2'), 'X'));
+        $before = $server->peak();
+        $clients = [];
+        for ($number = 1; $number <= 3; $number++) {
+            $clients[] = $client = $server->connect();
+            fwrite($client, "GET /?pieces=1024 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            Timing::until(static fn(): bool => substr_count($server->get('/tasks'), 'an HTTP client to read the response') === $number, "$number streams wait");
+        }
+
+        // Less than 8 MiB, since the process had memory left.
+        Timing::until(static fn(): bool => $server->peak() - $before > 4_096, 'the third one queues');
+        self::assertSame(67_108_864, substr_count(ServerProcess::readAll($clients[2]), 'X'));
+        self::assertSame(2, substr_count($server->get('/tasks'), 'an HTTP client to read the response'));
+        self::assertLessThan(32_768, $server->peak() - $before, 'KiB beyond the start');
+        self::assertSame('', $server->log());
+    }
+
     public function testAStreamWhoseClientLeavesWhileItWaitsEndsWithAnException(): void
     {
         $server = $this->symfony('Weft\Bridge\Symfony\SymfonyHandler::pool(static fn() => static fn() => new Symfony\Component\HttpFoundation\StreamedResponse(static function () {
