@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
-/** A database of the benchmark's own beside the one in the URL. */
+/** A database of the benchmark's own beside the one in the URL. It is made anew: what contenders of another version have left there does not stay. */
 final class PostgresDatabase
 {
     private const NAME = 'weft_bench';
-    private const TABLE = 'CREATE TABLE IF NOT EXISTS customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)';
+    private const TABLE = 'CREATE TABLE customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)';
 
     /** @param string $url of any database, with a user that may create databases */
     public function __construct(private readonly string $url)
@@ -57,9 +57,8 @@ final class PostgresDatabase
     private function createDatabase(): void
     {
         $server = self::connect($this->url);
-        if ($server->query("SELECT 1 FROM pg_database WHERE datname = '" . self::NAME . "'")->fetchColumn() === false) {
-            $server->exec('CREATE DATABASE ' . self::NAME);
-        }
+        $server->exec('DROP DATABASE IF EXISTS ' . self::NAME . ' WITH (FORCE)');
+        $server->exec('CREATE DATABASE ' . self::NAME);
     }
 
     private static function connect(string $url): \PDO
