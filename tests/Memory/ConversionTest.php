@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Memory;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Native\MetricsEndpoint;
 use Weft\Sql\Database;
 use Weft\Sql\InvalidParameterException;
 use Weft\Tests\Runtime\Subprocess;
@@ -62,6 +63,17 @@ final class ConversionTest extends TestCase
         });
 
         self::assertSame('[[7,"texttexttext"],1]', $this->sent([[&$inner, 1]]));
+    }
+
+    public function testTheKeysOfAnArrayOfTextsMayBeAnyBytes(): void
+    {
+        $endpoint = MetricsEndpoint::open('127.0.0.1:0');
+        $endpoint->update(true, false, ["\xFF" => 'database', 'queue']);
+
+        $ready = file_get_contents("http://{$endpoint->address()}/ready", context: stream_context_create(['http' => ['ignore_errors' => true]]));
+
+        self::assertStringContainsString('database', $ready);
+        self::assertStringContainsString('queue', $ready);
     }
 
     public function testAListWithGapsThatIsReleasedBehindAReferenceIsSentAsItWas(): void

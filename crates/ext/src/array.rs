@@ -4,6 +4,8 @@
 //! to it until the call returns, and PHP copies an array that more than one owner refers to before it writes to it. An
 //! array behind a PHP reference can, as soon as PHP code runs: it needs [`Held`](crate::zend::Held).
 
+use ext_php_rs::convert::FromZval;
+use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
 use crate::zend::packed;
@@ -17,6 +19,17 @@ pub fn entries(array: &ZendHashTable) -> impl Iterator<Item = (Zval, &Zval)> {
 /// The values, regardless of their keys.
 pub fn values(array: &ZendHashTable) -> impl Iterator<Item = &Zval> {
     entries(array).map(|(_, value)| value)
+}
+
+/// An argument that is an array of values of one type, regardless of their keys: a `Vec` would be read by typed keys.
+pub struct Values<T>(pub Vec<T>);
+
+impl<'a, T: FromZval<'a>> FromZval<'a> for Values<T> {
+    const TYPE: DataType = DataType::Array;
+
+    fn from_zval(zval: &'a Zval) -> Option<Self> {
+        values(zval.array()?).map(T::from_zval).collect::<Option<_>>().map(Self)
+    }
 }
 
 /// The values of an array whose keys are 0, 1, 2, …; none when they are not.

@@ -8,6 +8,7 @@ use ext_php_rs::types::ZendHashTable;
 use weft_core::metrics;
 use weft_core::workers::{MetricsServer, loop_watchdog};
 
+use crate::array::Values;
 use crate::failure::Failure;
 use crate::runtime::seconds;
 use crate::text::pairs;
@@ -62,8 +63,8 @@ impl MetricsEndpoint {
         self.0.address().to_string()
     }
 
-    pub fn update(&self, ready: bool, stopping: bool, failing: Vec<String>) {
-        self.0.update(u64::from(ready), 1, stopping, failing);
+    pub fn update(&self, ready: bool, stopping: bool, failing: Values<String>) {
+        self.0.update(u64::from(ready), 1, stopping, failing.0);
     }
 }
 

@@ -12,6 +12,7 @@ use weft_core::workers::{
     Event, MetricsServer, Supervisor as CoreSupervisor, SupervisorClient, work_done,
 };
 
+use crate::array::Values;
 use crate::failure::Failure;
 use crate::runtime::seconds;
 use crate::text::pairs;
@@ -38,14 +39,14 @@ impl Supervisor {
     pub fn spawn(
         &self,
         index: i64,
-        command: Vec<String>,
+        command: Values<String>,
         environment: &ZendHashTable,
     ) -> PhpResult<i64> {
         let environment = pairs(environment)?;
         let pid = self
             .supervisor
             .borrow_mut()
-            .spawn(usize::try_from(index).unwrap_or(1), &command, &environment)
+            .spawn(usize::try_from(index).unwrap_or(1), &command.0, &environment)
             .map_err(failed("cannot start a worker"));
         Ok(i64::from(pid?))
     }
@@ -82,8 +83,9 @@ impl Supervisor {
         Ok(watched?)
     }
 
-    pub fn close_listeners_except_of(&self, pids: Vec<i64>) {
+    pub fn close_listeners_except_of(&self, pids: Values<i64>) {
         let pids: Vec<u32> = pids
+            .0
             .into_iter()
             .filter_map(|pid| u32::try_from(pid).ok())
             .collect();
@@ -106,12 +108,12 @@ impl Supervisor {
         ready: i64,
         wanted: i64,
         stopping: bool,
-        failing: Vec<String>,
+        failing: Values<String>,
     ) -> Option<String> {
         let server = self.metrics.borrow();
         let server = server.as_ref()?;
         let count = |value| u64::try_from(value).unwrap_or(0);
-        server.update(count(ready), count(wanted), stopping, failing);
+        server.update(count(ready), count(wanted), stopping, failing.0);
         server.take_warning()
     }
 }
