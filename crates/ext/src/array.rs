@@ -28,7 +28,10 @@ impl<'a, T: FromZval<'a>> FromZval<'a> for Values<T> {
     const TYPE: DataType = DataType::Array;
 
     fn from_zval(zval: &'a Zval) -> Option<Self> {
-        values(zval.array()?).map(T::from_zval).collect::<Option<_>>().map(Self)
+        values(zval.array()?)
+            .map(T::from_zval)
+            .collect::<Option<_>>()
+            .map(Self)
     }
 }
 

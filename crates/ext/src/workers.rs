@@ -46,7 +46,11 @@ impl Supervisor {
         let pid = self
             .supervisor
             .borrow_mut()
-            .spawn(usize::try_from(index).unwrap_or(1), &command.0, &environment)
+            .spawn(
+                usize::try_from(index).unwrap_or(1),
+                &command.0,
+                &environment,
+            )
             .map_err(failed("cannot start a worker"));
         Ok(i64::from(pid?))
     }
