@@ -11,8 +11,8 @@ use tokio_rustls::rustls::client::danger::{
 };
 use tokio_rustls::rustls::crypto::{self, CryptoProvider};
 use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, InvalidMessage,
+    RootCertStore, SignatureScheme,
 };
 
 use super::Stream;
@@ -100,11 +100,19 @@ impl TlsConnector {
 }
 
 fn in_words(error: &std::io::Error) -> String {
-    let error = error.to_string();
-    // `openssl req -x509` makes such a certificate by default.
-    match error.contains("CaUsedAsEndEntity") {
-        true => "the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE".to_owned(),
-        false => error,
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<TlsError>());
+    match cause {
+        // The first bytes are of another protocol.
+        Some(TlsError::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            "the server does not answer with TLS; is this its port without TLS?".to_owned()
+        }
+        // `openssl req -x509` makes such a certificate by default.
+        _ if error.to_string().contains("CaUsedAsEndEntity") => {
+            "the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE".to_owned()
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -217,5 +225,37 @@ impl ServerCertVerifier for Verifier {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_said_to_be_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket.write_all(b"AMQP\0\0\x09\x01").await.unwrap();
+            socket
+        };
+        let client = async {
+            let options = ClientTls {
+                check: PeerCheck::None,
+                ..ClientTls::default()
+            };
+            let socket = TcpStream::connect(address).await.unwrap();
+            let connector = TlsConnector::new(&options).unwrap();
+            connector.handshake("localhost", socket).await.err()
+        };
+        let (_socket, refused) = tokio::join!(server, client);
+        assert_eq!(
+            refused.as_deref(),
+            Some("the server does not answer with TLS; is this its port without TLS?")
+        );
     }
 }
