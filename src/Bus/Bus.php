@@ -69,7 +69,7 @@ final class Bus
      *                                         classes, which the container provides
      *
      * @throws InvalidHandlerError      when a method cannot be a handler or a class cannot be a saga; names it and the parameter
-     * @throws DuplicateHandlerError    when a command would have two handlers; names both
+     * @throws DuplicateHandlerError    when a command would have two handlers, or a listener be registered twice; names them
      * @throws InvalidMessageClassError when a message class cannot be encoded; names the property
      * @throws InvalidUpcasterException when a method cannot be an upcaster, or its version is already registered or not older than the class
      */

@@ -104,7 +104,7 @@ final class BusTest extends BusTestCase
                 self::listening(function (CustomerStored $event) use (&$heard): void {
                     $heard[] = "first {$event->id}";
                 }),
-                self::listening(function (CustomerStored $event) use (&$heard): void {
+                self::alsoListening(function (CustomerStored $event) use (&$heard): void {
                     $heard[] = "second {$event->id}";
                 }),
             );
@@ -627,7 +627,7 @@ final class BusTest extends BusTestCase
                 // Kept, so that its id is not used again.
                 $seen['kept'][] = $event;
             };
-            $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::listening($listen));
+            $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::alsoListening($listen));
             $bus->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('7'));
             self::drain($bus);

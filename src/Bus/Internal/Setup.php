@@ -125,9 +125,7 @@ final class Setup
         if ($this->expired !== null && \is_string($service)) {
             $this->persistence?->maintenance->expireBy($this->expired->end(...));
         }
-        foreach (\is_string($service) ? $this->sagas->compile($service) : $this->compile($service) as $handler) {
-            $this->handlers->add($handler);
-        }
+        $this->handlers->register(\is_string($service) ? $this->sagas->compile($service) : $this->compile($service));
     }
 
     /** @return list<Handler|WideListener> */

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bus\Saga\SagaNotCorrelatedException;
 use Weft\Bus\Saga\SagaAlreadyEndedException;
 use Weft\Bus\Saga\InvalidSagaStateException;
+use Weft\Bus\Saga\SagaRecord;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\SagaValueTakenException;
 use Weft\Bus\SendOptions;
@@ -17,12 +18,14 @@ use Weft\Testing\Simulation;
 use Weft\Testing\TestBus;
 use Weft\Tests\Bus\Saga\Fixtures\Answered;
 use Weft\Tests\Bus\Saga\Fixtures\Asked;
+use Weft\Tests\Bus\Saga\Fixtures\CityPetition;
 use Weft\Tests\Bus\Saga\Fixtures\Delegation;
 use Weft\Tests\Bus\Saga\Fixtures\Dossier;
 use Weft\Tests\Bus\Saga\Fixtures\Conversation;
 use Weft\Tests\Bus\Saga\Fixtures\Ended;
 use Weft\Tests\Bus\Saga\Fixtures\Found;
 use Weft\Tests\Bus\Saga\Fixtures\Opened;
+use Weft\Tests\Bus\Saga\Fixtures\StatePetition;
 use Weft\Tests\Bus\Saga\Fixtures\Tagged;
 
 require_once __DIR__ . '/Fixtures/details.php';
@@ -188,6 +191,17 @@ final class DetailsTest extends TestCase
 
             $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelatedException::class)->once()->with(what: 'b');
             self::assertNotNull($bus->bus()->admin()->sagas()->find(Fixtures\ByHeader::class, '7'));
+        });
+    }
+
+    public function testEachSagaThatInheritsItsStartIsStarted(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(CityPetition::class, StatePetition::class);
+            $bus->publish(new Opened(1));
+
+            $sagas = \array_map(static fn(SagaRecord $saga): array => [$saga->saga, $saga->state], $bus->bus()->admin()->sagas()->list());
+            self::assertEqualsCanonicalizing([['city', '{"opened":1}'], ['state', '{"opened":1}']], $sagas);
         });
     }
 

@@ -104,12 +104,18 @@ final class Dispatcher
     private static function failedBefore(array $handlers, Delivery $delivery): array
     {
         $names = \array_filter(\explode(', ', $delivery->headers[Header::FAILED_HANDLER]));
-        $missing = \array_diff($names, \array_map(static fn(Handler $handler): string => $handler->name, $handlers));
-        if ($missing !== []) {
-            throw new NoHandlerException('The message is retried for ' . \implode(', ', $missing) . ", which no longer handles \"{$delivery->type}\"");
+        $now = \array_map(static fn(Handler $handler): string => $handler->name, $handlers);
+        $former = \array_map(static fn(Handler $handler): ?string => $handler->formerName, $handlers);
+        $failed = [];
+        foreach ($names as $name) {
+            $found = \array_keys($now, $name, true) ?: \array_keys($former, $name, true);
+            if ($found === []) {
+                throw new NoHandlerException("The message is retried for {$name}, which no longer handles \"{$delivery->type}\"");
+            }
+            $failed += \array_flip($found);
         }
 
-        return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
+        return $names === [] ? $handlers : \array_values(\array_intersect_key($handlers, $failed));
     }
 
     /** A known event may have no listener; any other message must not be dropped. */

@@ -123,6 +123,24 @@ final class Dossier
     }
 }
 
+/** Several sagas inherit its start. */
+abstract class Petition
+{
+    public int $opened = 0;
+
+    #[SagaStart]
+    public function opened(Opened $event): void
+    {
+        $this->opened++;
+    }
+}
+
+#[Saga(name: 'city', by: 'number')]
+final class CityPetition extends Petition {}
+
+#[Saga(name: 'state', by: 'number')]
+final class StatePetition extends Petition {}
+
 #[Saga(header: 'ticket')]
 final class ByHeader
 {
