@@ -121,7 +121,23 @@ final class SagaCompiler
         }
         /** @var Saga $options */
 
-        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')));
+        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')), self::ids($reflection, $options));
+    }
+
+    /**
+     * @param \ReflectionClass<object> $class
+     * @return list<string> the properties and headers whose values are ids
+     */
+    private static function ids(\ReflectionClass $class, Saga $options): array
+    {
+        $names = [Header::SAGA_ID, $options->by, $options->header];
+        foreach ($class->getMethods() as $method) {
+            foreach ($method->getAttributes(SagaStart::class) as $start) {
+                \array_push($names, $start->newInstance()->by, $start->newInstance()->header);
+            }
+        }
+
+        return \array_values(\array_filter($names, static fn(?string $name): bool => $name !== null));
     }
 
     private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null

@@ -123,6 +123,31 @@ final class Dossier
     }
 }
 
+/** Its start names the property with its ids, and its listener one with values that it associates. */
+#[Saga(name: 'shelf')]
+final class Shelf
+{
+    public int $found = 0;
+
+    #[SagaStart(by: 'number', joinExisting: true)]
+    public function tagged(Tagged $event, SagaContext $saga): void
+    {
+        $saga->associate($event->off ? 'number' : 'tag', $event->tag);
+    }
+
+    #[SagaListener(by: 'tag')]
+    public function found(Found $event): void
+    {
+        $this->found++;
+    }
+
+    #[SagaListener(by: 'number')]
+    public function ended(Ended $event, SagaContext $saga): void
+    {
+        $saga->complete();
+    }
+}
+
 /** Several sagas inherit its start. */
 abstract class Petition
 {
