@@ -102,7 +102,7 @@ final class SagaContext
     {
         $this->hasActed = true;
 
-        return DelayedMessages::drop($this->transaction, $id);
+        return $this->context->takeBack($id) || DelayedMessages::drop($this->transaction, $id);
     }
 
     /** Ends the saga successfully. Its row stays, so that late messages are recognised. */

@@ -113,6 +113,18 @@ final class DetailsTest extends TestCase
         });
     }
 
+    public function testASagaCancelsTheTimeoutThatItHasJustScheduled(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Shelf::class);
+            $bus->publish(new Tagged(7, 'red'));
+            $bus->publish(new Ended(7, twice: true));
+
+            self::assertSame('[true,false]', $bus->bus()->admin()->sagas()->find('shelf', '7')?->reason);
+            self::assertSame(0, $bus->bus()->admin()->backlog()['delayed']);
+        });
+    }
+
     public function testASagaMayDeadLetterLateMessagesAndSetItsExpiry(): void
     {
         self::cases(static function (TestBus $bus): void {

@@ -97,8 +97,11 @@ final class Sender
     public function cancel(string $id, ?string $reason = null): bool
     {
         $delays = $this->setup->delays;
-        $transaction = $this->setup->handling()?->transaction();
-        if ($delays instanceof DelayedMessages && $transaction?->isOpen()) {
+        $handling = $this->setup->handling();
+        $transaction = $handling?->transaction();
+        if ($handling?->takeBack($id)) {
+            $isCancelled = true;
+        } elseif ($delays instanceof DelayedMessages && $transaction?->isOpen()) {
             $isCancelled = DelayedMessages::drop($transaction, $id);
         } else {
             $this->setup->persistence?->prepare();

@@ -10,6 +10,8 @@ use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Sql\Transaction;
 
@@ -144,8 +146,17 @@ final class Shelf
     #[SagaListener(by: 'number')]
     public function ended(Ended $event, SagaContext $saga): void
     {
+        if ($event->twice) {
+            $id = $saga->timeout(new Asked('too late'), new SendOptions(delay: 1.0));
+            $saga->complete(\json_encode([$saga->cancel($id), $saga->cancel($id)], \JSON_THROW_ON_ERROR));
+
+            return;
+        }
         $saga->complete();
     }
+
+    #[SagaTimeout]
+    public function late(Asked $late): void {}
 }
 
 /** Several sagas inherit its start. */
