@@ -224,7 +224,7 @@ final class Dispatcher
      * @param Outgoing|null $reply for who waits for one
      * @return list<Outgoing> what it has sent
      * @throws HandlingFailedException
-     * @throws MessageDecodingException|ClaimLostException no handler was reached
+     * @throws MessageDecodingException|ClaimLostException|HandlingInterruptedException no handler was reached
      */
     private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
@@ -232,7 +232,7 @@ final class Dispatcher
         while (true) {
             $message = null;
             try {
-                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
+                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler, $worker);
                 $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
                     || $delivery->serializer !== null || $handler->message->serializer !== null
                     ? $this->setup->decoder->decode($handler->message, $delivery)
@@ -258,7 +258,7 @@ final class Dispatcher
 
                 return [];
             } catch (\Throwable $thrown) {
-                if ($worker->isForced() || ($message === null && RetryPolicy::isFinal($thrown))) {
+                if ($thrown instanceof HandlingInterruptedException || $worker->isForced() || ($message === null && RetryPolicy::isFinal($thrown))) {
                     throw $thrown;
                 }
                 if ($this->outage?->wait($thrown, ++$outages, $worker)) {
