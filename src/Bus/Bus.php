@@ -156,7 +156,7 @@ final class Bus
 
     /**
      * Sends a message to its {@see QueryHandler} or {@see CommandHandler} and waits for the value that the handler returns: a message
-     * object, null, a scalar, or arrays of these. Any number of tasks may wait at the same time.
+     * object, null, a scalar, or arrays of scalars and arrays. Any number of tasks may wait at the same time.
      *
      * The message is published immediately, also inside a handler, and expires with the timeout. A command is otherwise handled like any
      * other, with retries and dead letters. Replies are not stored: a crash may lose one, which ends in a timeout.
