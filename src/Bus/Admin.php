@@ -90,6 +90,7 @@ final class Admin
     public function sagas(): Sagas
     {
         $this->setup->sagas->prepare(always: true);
+        $this->setup->persistence?->prepare();
 
         return new Sagas(
             $this->setup->sagas->store ?? throw new \Error('Sagas need a database: pass one to Bus::connect()'),

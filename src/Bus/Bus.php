@@ -69,7 +69,7 @@ final class Bus
      *                                         classes, which the container provides
      *
      * @throws InvalidHandlerError      when a method cannot be a handler or a class cannot be a saga; names it and the parameter
-     * @throws DuplicateHandlerError    when a command would have two handlers; names both
+     * @throws DuplicateHandlerError    when a command would have two handlers, or a listener be registered twice; names them
      * @throws InvalidMessageClassError when a message class cannot be encoded; names the property
      * @throws InvalidUpcasterException when a method cannot be an upcaster, or its version is already registered or not older than the class
      */
@@ -156,7 +156,7 @@ final class Bus
 
     /**
      * Sends a message to its {@see QueryHandler} or {@see CommandHandler} and waits for the value that the handler returns: a message
-     * object, null, a scalar, or arrays of these. Any number of tasks may wait at the same time.
+     * object, null, a scalar, or arrays of scalars and arrays. Any number of tasks may wait at the same time.
      *
      * The message is published immediately, also inside a handler, and expires with the timeout. A command is otherwise handled like any
      * other, with retries and dead letters. Replies are not stored: a crash may lose one, which ends in a timeout.

@@ -76,6 +76,12 @@ final class Context implements TraceSource
         return $this->outbox->add($kind, $message, $this, $options, $headers);
     }
 
+    /** @internal whether the handler has sent a delayed message with this id, which is then not stored */
+    public function takeBack(string $id): bool
+    {
+        return $this->outbox->cancel($id);
+    }
+
     /** @internal whether the handler has sent anything by now */
     public function hasSent(): bool
     {

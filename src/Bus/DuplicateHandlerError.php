@@ -6,7 +6,7 @@ namespace Weft\Bus;
 
 use Weft\Internal\Documented;
 
-/** A command has a second handler, or a class is used as both command and event. */
+/** A command has a second handler, a second object of one class is registered, or a class is used as both command and event. */
 final class DuplicateHandlerError extends \Error implements \Weft\Exception
 {
     use Documented;

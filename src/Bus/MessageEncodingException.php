@@ -26,9 +26,9 @@ final class MessageEncodingException extends BusException implements PublicFailu
     }
 
     /** @internal */
-    public static function reply(string $type, string $problem): self
+    public static function reply(string $type, string $problem, string $path = '$'): self
     {
-        return new self($type, '$', "as a reply: {$problem}");
+        return new self($type, $path, "as a reply: {$problem}");
     }
 
     /** @internal */

@@ -36,8 +36,8 @@ final class SendOptions
      *                                          the message, and an unroutable command is not reported. Switch it off for messages that may
      *                                          be lost. Has no effect in handlers, whose messages are published after their commit
      * @param string|null             $id       names a delayed message for {@see Bus::cancel()}, 1 to 90 bytes; while it waits, a second one of
-     *                                          this name is refused with {@see AlreadyScheduledException}. Set it where the program must
-     *                                          not remember the returned id; needs a database. Default: the message id
+     *                                          this name is refused with {@see AlreadyScheduledException} by the call that sends it. Set it where the
+     *                                          program must not remember the returned id; needs a database. Default: the message id
      *
      * @throws \ValueError when a value is out of its bounds, or both a delay and a time are given
      */

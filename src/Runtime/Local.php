@@ -19,13 +19,18 @@ final class Local
     /** @var array<int, mixed> */
     private static array $outside = [];
 
-    /** @internal among the variables of a task */
+    /** @internal among the variables of a task; below 0 of one that detached tasks do not inherit */
     public readonly int $key;
 
-    /** @param T $default the value of tasks that have set none */
-    public function __construct(private readonly mixed $default = null)
+    /**
+     * @param T    $default    the value of tasks that have set none
+     * @param bool $inDetached whether a task that {@see \Weft\detach()} starts inherits the value; false for what ends with the scope, which such
+     *                         a task may outlive
+     */
+    public function __construct(private readonly mixed $default = null, bool $inDetached = true)
     {
-        $this->key = ++self::$lastKey;
+        self::$lastKey++;
+        $this->key = $inDetached ? self::$lastKey : -self::$lastKey;
     }
 
     /** @return T */

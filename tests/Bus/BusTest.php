@@ -104,7 +104,7 @@ final class BusTest extends BusTestCase
                 self::listening(function (CustomerStored $event) use (&$heard): void {
                     $heard[] = "first {$event->id}";
                 }),
-                self::listening(function (CustomerStored $event) use (&$heard): void {
+                self::alsoListening(function (CustomerStored $event) use (&$heard): void {
                     $heard[] = "second {$event->id}";
                 }),
             );
@@ -618,6 +618,32 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testADetachedTaskSendsWhateverBecomesOfTheHandlerThatHasStartedIt(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:');
+            $heard = 0;
+            $bus = Bus::connect('memory:', $database);
+            $bus->handlers(
+                self::storing(static function () use ($bus): void {
+                    $detached = detach(static fn() => async(static fn(): string => $bus->publish(new CustomerStored('detached')))->await());
+                    async(static fn(): string => $bus->publish(new CustomerStored('in the scope')))->await();
+                    $detached->await();
+                    throw new \DomainException('the handler fails');
+                }),
+                self::listening(static function (CustomerStored $event) use (&$heard): void {
+                    self::assertSame('detached', $event->id);
+                    $heard++;
+                }),
+            )->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([1, 1], [$heard, $bus->queue(self::QUEUE)->deadLetters()->count()]);
+            $database->close();
+        });
+    }
+
     public function testEachListenerHasAMessageOfItsOwn(): void
     {
         $this->inRuntime(function (): void {
@@ -627,7 +653,7 @@ final class BusTest extends BusTestCase
                 // Kept, so that its id is not used again.
                 $seen['kept'][] = $event;
             };
-            $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::listening($listen));
+            $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::alsoListening($listen));
             $bus->queue(self::QUEUE)->declare();
             $bus->publish(new CustomerStored('7'));
             self::drain($bus);

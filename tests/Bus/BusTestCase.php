@@ -82,6 +82,20 @@ abstract class BusTestCase extends TestCase
         };
     }
 
+    /** The same of another class, by which a bus knows its listeners. */
+    protected static function alsoListening(\Closure $listen): object
+    {
+        return new class ($listen) {
+            public function __construct(private readonly \Closure $listen) {}
+
+            #[EventListener]
+            public function stored(CustomerStored $event, Context $context): void
+            {
+                ($this->listen)($event, $context);
+            }
+        };
+    }
+
     protected static function customer(int|string $id): StoreCustomer
     {
         return new StoreCustomer((string) $id, "name_{$id}", 'name@example.org');

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\AlreadyScheduledException;
+use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -193,6 +194,85 @@ class DelayTest extends BusTestCase
 
             self::assertSame([[true, false, true, false], 0], [$cancelled->getArrayCopy(), $bus->admin()->backlog()['delayed']]);
         });
+    }
+
+    /** @dataProvider scheduling */
+    #[DataProvider('scheduling')]
+    public function testAHandlerCancelsWhatItHasScheduledItself(\Closure $make): void
+    {
+        $this->inRuntime(function () use ($make): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database);
+            $cancelled = [];
+            $bus->handlers($make(static function (Context $context) use ($bus, &$cancelled): void {
+                foreach ([null, 'named'] as $id) {
+                    $scheduled = $context->publish(new CustomerStored('later'), new SendOptions(delay: 3600.0, id: $id));
+                    \array_push($cancelled, $bus->cancel($scheduled), $bus->cancel($scheduled));
+                }
+                $scheduled = $bus->publish(new CustomerStored('later'), new SendOptions(delay: 3600.0));
+                $cancelled[] = $bus->cancel($scheduled);
+                $bus->publish(new CustomerStored('kept'), new SendOptions(delay: 3600.0));
+            }))->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame([true, false, true, false, true], $cancelled);
+            self::assertSame(['{"id":"kept"}'], $database->execute('SELECT body FROM weft_delayed')->column());
+            $database->close();
+        });
+    }
+
+    /** @dataProvider scheduling */
+    #[DataProvider('scheduling')]
+    public function testAHandlerCatchesThatAnIdIsScheduledAlready(\Closure $make): void
+    {
+        $this->inRuntime(function () use ($make): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database);
+            $refused = [];
+            $bus->handlers($make(static function (Context $context) use (&$refused): void {
+                foreach (['new', 'new', 'taken'] as $id) {
+                    try {
+                        $context->publish(new CustomerStored($id), new SendOptions(delay: 3600.0, id: $id));
+                    } catch (AlreadyScheduledException $exception) {
+                        $refused[] = $exception->getMessage();
+                    }
+                }
+            }))->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('first'), new SendOptions(delay: 3600.0, id: 'taken'));
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame(['A delayed message with the id "new" is waiting already', 'A delayed message with the id "taken" is waiting already'], $refused);
+            self::assertEqualsCanonicalizing(['{"id":"new"}', '{"id":"first"}'], $database->execute('SELECT body FROM weft_delayed')->column());
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
+            $database->close();
+        });
+    }
+
+    public static function scheduling(): iterable
+    {
+        yield 'with a transaction' => [static fn(\Closure $handle): object => new class ($handle) {
+            public function __construct(private readonly \Closure $handle) {}
+
+            #[CommandHandler]
+            public function store(StoreCustomer $command, Context $context, Transaction $transaction): void
+            {
+                ($this->handle)($context);
+            }
+        }];
+        yield 'without a transaction' => [static fn(\Closure $handle): object => self::storing(static fn(StoreCustomer $command, Context $context) => $handle($context))];
+        yield 'a batch' => [static fn(\Closure $handle): object => new class ($handle) {
+            public function __construct(private readonly \Closure $handle) {}
+
+            #[CommandHandler, Batch(of: StoreCustomer::class)]
+            public function store(array $items, Transaction $transaction): void
+            {
+                foreach ($items as $item) {
+                    ($this->handle)($item->context);
+                }
+            }
+        }];
     }
 
     public function testAHandlerThatSchedulesAnIdAgainIsDeadLetteredAtOnce(): void

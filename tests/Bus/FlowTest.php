@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CircuitBreaker;
@@ -347,6 +348,86 @@ final class FlowTest extends BusTestCase
             self::drain($bus);
 
             self::assertGreaterThan(1.98, $at[9] - $started, '5 at once, 5 at 2.5 a second');
+        });
+    }
+
+    /** @dataProvider slowHandlers */
+    #[DataProvider('slowHandlers')]
+    public function testAWorkerThatStopsDoesNotWaitForARate(object $handler): void
+    {
+        $this->inRuntime(function () use ($handler): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database)->handlers($handler);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(4));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, 10));
+            while ($handler->calls === 0) {
+                delay(0.005);
+            }
+            // The next call is due in 1,000 seconds.
+            delay(0.05);
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([1, 3], [$handler->calls, $bus->queue(self::QUEUE)->depth()]);
+            self::assertSame([0, 0], [$bus->queue(self::QUEUE)->deadLetters()->count(), $bus->admin()->stats()->failed]);
+            $database->close();
+        });
+    }
+
+    public static function slowHandlers(): iterable
+    {
+        yield 'one message' => [new class {
+            public int $calls = 0;
+
+            #[CommandHandler]
+            #[RateLimit(perSecond: 0.001)]
+            public function store(StoreCustomer $command): void
+            {
+                $this->calls++;
+            }
+        }];
+        yield 'one message, shared' => [new class {
+            public int $calls = 0;
+
+            #[CommandHandler]
+            #[RateLimit(perSecond: 0.001, shared: true)]
+            public function store(StoreCustomer $command): void
+            {
+                $this->calls++;
+            }
+        }];
+        yield 'a batch' => [new class {
+            public int $calls = 0;
+
+            #[CommandHandler, Batch(of: StoreCustomer::class, size: 1)]
+            #[RateLimit(perSecond: 0.001)]
+            public function store(array $items): void
+            {
+                $this->calls++;
+            }
+        }];
+    }
+
+    public function testTheLastMessagesOfALimitWaitForTheirRate(): void
+    {
+        $this->inRuntime(function (): void {
+            $handled = 0;
+            $bus = Bus::connect('memory:')->handlers(new class ($handled) {
+                public function __construct(private int &$handled) {}
+
+                #[CommandHandler]
+                #[RateLimit(perSecond: 4.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->handled++;
+                }
+            });
+            $bus->queue(self::QUEUE)->declare();
+            $bus->sendAll(self::customers(5));
+            $bus->consume(self::QUEUE, 10, new ConsumeOptions(limit: 3));
+
+            self::assertSame([3, 2], [$handled, $bus->queue(self::QUEUE)->depth()]);
         });
     }
 

@@ -14,17 +14,28 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\DuplicateHandlerError;
 use Weft\Bus\EventListener;
+use Weft\Bus\HandlerInfo;
+use Weft\Bus\Header;
 use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\FailingListener;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
+use Weft\Tests\Bus\Fixtures\Mail;
+use Weft\Tests\Bus\Fixtures\Notifier;
+use Weft\Tests\Bus\Fixtures\Pager;
+use Weft\Tests\Bus\Fixtures\PagerGhost1a2b3c4;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TextMessage;
 use Weft\Tests\RecordingLogger;
+
+require_once __DIR__ . '/Fixtures/inherited.php';
 
 final class HandlersTest extends BusTestCase
 {
@@ -65,9 +76,67 @@ final class HandlersTest extends BusTestCase
         };
 
         $this->expectException(DuplicateHandlerError::class);
-        $this->expectExceptionMessageMatches('/^Handler .*::one\(\) is registered twice$/s');
+        $this->expectExceptionMessageMatches('/^Handler .*::one\(\) is registered twice; /s');
 
         Bus::connect('memory:')->handlers($handler, $handler);
+    }
+
+    public function testTwoObjectsOfOneClassCannotBothListen(): void
+    {
+        $wide = static fn(): object => new class {
+            #[EventListener]
+            public function on(ParcelEvent $event): void {}
+        };
+        $narrow = static fn(): object => new FailingListener('');
+        foreach ([$wide, $narrow] as $listener) {
+            try {
+                Bus::connect('memory:')->handlers($listener(), $listener());
+                self::fail('registered');
+            } catch (DuplicateHandlerError $error) {
+                self::assertStringContainsString('() is registered twice; the inbox and retries know a listener by its class and method', $error->getMessage());
+            }
+        }
+    }
+
+    public function testEachServiceThatInheritsAListenerHasItsEffect(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:');
+            $database->execute('CREATE TABLE notes (note TEXT)');
+            $bus = Bus::connect('memory:', $database)->handlers(new Mail(), new TextMessage());
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('1'));
+            self::drain($bus);
+
+            self::assertSame(['mail', 'text'], $database->execute('SELECT note FROM notes ORDER BY note')->column());
+            self::assertSame(0, $bus->admin()->stats()->duplicates);
+            self::assertSame([Mail::class . '::stored', TextMessage::class . '::stored'], \array_map(static fn(HandlerInfo $handler): string => $handler->handler, $bus->admin()->handlers()));
+            $database->close();
+        });
+    }
+
+    public function testAMessageThatNamesTheDeclaringClassComesBackForThoseThatInherit(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:');
+            $database->execute('CREATE TABLE notes (note TEXT)');
+            $memory = new Memory();
+            $bus = Bus::connect($memory, $database)->handlers(new Mail(), new TextMessage(), self::listening(static fn() => $database->execute("INSERT INTO notes VALUES ('other')")));
+            $bus->queue(self::QUEUE)->declare();
+            $memory->put(self::QUEUE, [new Outgoing(CustomerStored::class, '{"id":"1"}', [Header::MESSAGE_ID => 'before', Header::FAILED_HANDLER => Notifier::class . '::stored'])]);
+            self::drain($bus);
+
+            self::assertSame(['mail', 'text'], $database->execute('SELECT note FROM notes ORDER BY note')->column());
+            self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
+            $database->close();
+        });
+    }
+
+    public function testALazyServiceIsNamedAfterItsClassAndNotAfterItsGeneratedOne(): void
+    {
+        $bus = Bus::connect('memory:')->handlers(new PagerGhost1a2b3c4());
+
+        self::assertSame(Pager::class . '::stored', $bus->admin()->handlers()[0]->handler);
     }
 
     /** @dataProvider invalidHandlers */

@@ -109,6 +109,32 @@ final class RequestTest extends BusTestCase
         });
     }
 
+    /** @dataProvider lossyAnswers */
+    #[DataProvider('lossyAnswers')]
+    public function testAnArrayThatWouldLoseSomethingIsNoAnswer(mixed $answer, string $message): void
+    {
+        $this->inRuntime(function () use ($answer, $message): void {
+            $this->serving(new class ($answer) {
+                public function __construct(private readonly mixed $answer) {}
+
+                #[QueryHandler]
+                public function answer(ForgetCustomer $query): mixed
+                {
+                    return $this->answer;
+                }
+            }, static fn(Bus $bus) => self::assertStringContainsString($message, self::failed(static fn() => $bus->request(new ForgetCustomer('7')))->getMessage()));
+        });
+    }
+
+    public static function lossyAnswers(): iterable
+    {
+        yield 'a message in a list' => [[new CustomerStored('7')], 'Cannot encode array: as a reply: at $[0] expected null, a scalar or an array of them, found ' . CustomerStored::class];
+        yield 'an object without public properties' => [['at' => [1, new \DateTimeImmutable('2026-01-01')]], 'at $[*][1] expected null, a scalar or an array of them, found DateTimeImmutable'];
+        yield 'bytes' => ["\xff", 'Cannot encode string: as a reply: at $ expected UTF-8 text (encode bytes as base64)'];
+        yield 'a number that JSON does not have' => [['rate' => \INF], 'at $[*] expected a finite float, found INF'];
+        yield 'a key of bytes' => [["\xff" => 1], 'Cannot encode array: as a reply: Malformed UTF-8'];
+    }
+
     public function testACommandsAnswerLeavesWithItsEffectsAndADuplicateHasNone(): void
     {
         $this->inRuntime(function (): void {
@@ -155,7 +181,7 @@ final class RequestTest extends BusTestCase
                 self::assertMatchesRegularExpression('/^customer.forget failed with DomainException: the log of the handler has the reason, with the id [\da-f-]{36}$/', $failed->getMessage());
                 self::assertSame(\DomainException::class, $failed->error);
                 self::assertStringContainsString(': the customer was removed', self::failed(static fn() => $bus->request(new ForgetCustomer('3')))->getMessage());
-                self::assertStringContainsString('Inf and NaN cannot be JSON encoded', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
+                self::assertStringContainsString('Cannot encode float: as a reply: at $ expected a finite float, found NAN', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
                 self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count(), 'queries are not kept');
 
                 self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);

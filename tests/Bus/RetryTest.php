@@ -32,14 +32,18 @@ use Weft\Sql\DeadlockException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Mail;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Fixtures\TextMessage;
 use Weft\Tests\RecordingLogger;
 use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\async;
 use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/inherited.php';
 
 /** What becomes of messages whose handler throws. */
 class RetryTest extends BusTestCase
@@ -120,6 +124,24 @@ class RetryTest extends BusTestCase
 
             self::assertSame(['first' => 1, 'second' => 3, 'third' => 1], $listeners->calls);
             self::assertSame(0, $bus->queue(self::QUEUE)->deadLetters()->count());
+        });
+    }
+
+    public function testOnlyTheInheritedListenerThatHasFailedIsCalledAgain(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:');
+            $database->execute('CREATE TABLE notes (note TEXT)');
+            $mail = new Mail();
+            $text = new TextMessage(failures: 1);
+            $bus = Bus::connect('memory:', $database, new BusOptions(retry: new Retry(delayed: 1, delay: 0.01)))->handlers($mail, $text);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('1'));
+            self::consumeUntil($bus, static fn(): bool => $text->calls > 1);
+
+            self::assertSame([1, 2], [$mail->calls, $text->calls]);
+            self::assertSame(['mail', 'text'], $database->execute('SELECT note FROM notes ORDER BY note')->column());
+            $database->close();
         });
     }
 

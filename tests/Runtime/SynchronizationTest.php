@@ -202,6 +202,21 @@ final class SynchronizationTest extends TestCase
         self::assertSame('default', $local->value());
     }
 
+    public function testALocalOfAScopeIsNotInheritedByDetachedTasks(): void
+    {
+        $scoped = new Local('default', inDetached: false);
+        $other = new Local('default');
+        $seen = run(static function () use ($scoped, $other): array {
+            $scoped->set('set');
+            $other->set('set');
+            $detached = detach(static fn(): array => [$scoped->value(), $other->value(), async($scoped->value(...))->await()]);
+
+            return [...$detached->await(), async($scoped->value(...))->await(), $scoped->value()];
+        });
+
+        self::assertSame(['default', 'set', 'default', 'set', 'set'], $seen);
+    }
+
     public function testOneOfSeveralSignalsIsWaitedFor(): void
     {
         $signal = run(static function (): int {

@@ -103,7 +103,7 @@ final class Setup
         $this->replies = new Replies($this->envelopes, $transport, $this->logger);
         $this->stats = new BusStats();
         /** @var Local<Context|null> $current */
-        $current = new Local();
+        $current = new Local(inDetached: false);
         $this->current = $current;
         $this->retries = new RetryPolicy($options->retry);
         $store = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
@@ -125,9 +125,7 @@ final class Setup
         if ($this->expired !== null && \is_string($service)) {
             $this->persistence?->maintenance->expireBy($this->expired->end(...));
         }
-        foreach (\is_string($service) ? $this->sagas->compile($service) : $this->compile($service) as $handler) {
-            $this->handlers->add($handler);
-        }
+        $this->handlers->register(\is_string($service) ? $this->sagas->compile($service) : $this->compile($service));
     }
 
     /** @return list<Handler|WideListener> */
@@ -170,7 +168,7 @@ final class Setup
         ];
     }
 
-    /** The context of the current handler, also in tasks that it has started. */
+    /** The context of the current handler, also in the tasks of its scope. */
     public function handling(): ?Context
     {
         $context = $this->current->value();

@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Saga\Correlation;
+use Weft\Bus\Internal\Saga\SagaDefinition;
 use Weft\Bus\Internal\Saga\SagaRow;
 use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\SendOptions;
@@ -29,6 +30,7 @@ final class SagaContext
         private readonly Transaction $transaction,
         private readonly SagaStore $store,
         private readonly SagaRow $row,
+        private readonly SagaDefinition $definition,
     ) {}
 
     public function id(): string
@@ -100,7 +102,7 @@ final class SagaContext
     {
         $this->hasActed = true;
 
-        return DelayedMessages::drop($this->transaction, $id);
+        return $this->context->takeBack($id) || DelayedMessages::drop($this->transaction, $id);
     }
 
     /** Ends the saga successfully. Its row stays, so that late messages are recognised. */
@@ -119,13 +121,17 @@ final class SagaContext
      * Lets messages find the saga by another value than its id: listeners with `by: $name` or `header: $name`. A saga may have any number of
      * values; a value belongs to one open saga of a class.
      *
-     * @param string                            $name  of the property or header, 1 to 100 bytes
+     * @param string                            $name  of the property or header, 1 to 100 bytes; not one that identifies the saga, with which
+     *                                                 {@see Saga} or {@see SagaStart} is marked
      * @param string|int|\Stringable|\BackedEnum $value 1 to 200 bytes
      *
      * @throws SagaValueTakenException
      */
     public function associate(string $name, string|int|\Stringable|\BackedEnum $value): void
     {
+        if ($this->definition->identifies($name)) {
+            throw new \ValueError("Values of {$name} are ids of saga {$this->row->saga} and cannot be associated with another one; associate a value of another property or header");
+        }
         $this->hasActed = true;
         $this->store->associate($this->transaction, $this->row, self::name($name), self::text($value));
     }

@@ -9,9 +9,9 @@ namespace Weft\Bus\Saga;
 final class SagaListener
 {
     /**
-     * @param string|null    $by      the property of the message with the saga's id, or with a value that
-     *                                {@see SagaContext::associate()} has added under this name
-     * @param string|null    $header  or the header that does
+     * @param string|null    $by      the property of the message with the saga's id, if {@see Saga} or {@see SagaStart} names it, otherwise
+     *                                with a value that {@see SagaContext::associate()} has added under this name
+     * @param string|null    $header  or the header that has it
      * @param bool           $command whether the message is a command, of which this is the handler
      * @param UnmatchedPolicy|null $missing for messages whose saga was not started; default: that of {@see Saga}
      */

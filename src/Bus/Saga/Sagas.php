@@ -63,7 +63,7 @@ final class Sagas
 
     /**
      * Reopens a saga that has completed, failed or expired, with its last state. {@see SagaReopened} is published afterwards; a crash in
-     * between loses the event, unless it is called in a handler with the handler's transaction.
+     * between loses the event, unless a transaction is given: then it leaves with its commit, by a bus that consumes with this database.
      *
      * @param float|null       $expires     seconds from now until it expires, above 0, or `INF` for never; null for {@see Saga::$expires}
      * @param string           $reason      stored with the saga and published
@@ -89,7 +89,8 @@ final class Sagas
         $row->reopen($expires ?? $definition->options->expires, $reason);
         $this->store->save($connection, $row);
         if ($definition->options->publishEvents) {
-            $this->sender->one(MessageKind::Event, new SagaReopened($row->saga, $row->id, $reason, $previous));
+            $event = new SagaReopened($row->saga, $row->id, $reason, $previous);
+            $transaction === null ? $this->sender->one(MessageKind::Event, $event) : $this->sender->afterCommit($transaction, $event);
         }
     }
 

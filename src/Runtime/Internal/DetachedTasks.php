@@ -29,6 +29,11 @@ final class DetachedTasks implements Group
     public function start(mixed $main, array $args): Coroutine
     {
         $task = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
+        foreach ($task->locals as $key => $value) {
+            if ($key < 0) {
+                unset($task->locals[$key]);
+            }
+        }
         $this->members[$task->id] = $task;
 
         return $task;

@@ -8,7 +8,9 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Saga\SagaNotCorrelatedException;
 use Weft\Bus\Saga\SagaAlreadyEndedException;
+use Weft\Bus\Saga\SagaNotFoundException;
 use Weft\Bus\Saga\InvalidSagaStateException;
+use Weft\Bus\Saga\SagaRecord;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\SagaValueTakenException;
 use Weft\Bus\SendOptions;
@@ -17,12 +19,15 @@ use Weft\Testing\Simulation;
 use Weft\Testing\TestBus;
 use Weft\Tests\Bus\Saga\Fixtures\Answered;
 use Weft\Tests\Bus\Saga\Fixtures\Asked;
+use Weft\Tests\Bus\Saga\Fixtures\CityPetition;
 use Weft\Tests\Bus\Saga\Fixtures\Delegation;
 use Weft\Tests\Bus\Saga\Fixtures\Dossier;
 use Weft\Tests\Bus\Saga\Fixtures\Conversation;
 use Weft\Tests\Bus\Saga\Fixtures\Ended;
 use Weft\Tests\Bus\Saga\Fixtures\Found;
 use Weft\Tests\Bus\Saga\Fixtures\Opened;
+use Weft\Tests\Bus\Saga\Fixtures\Shelf;
+use Weft\Tests\Bus\Saga\Fixtures\StatePetition;
 use Weft\Tests\Bus\Saga\Fixtures\Tagged;
 
 require_once __DIR__ . '/Fixtures/details.php';
@@ -77,6 +82,46 @@ final class DetailsTest extends TestCase
 
             self::assertSame(['1', '2'], $bus->database->execute('SELECT id FROM effects ORDER BY id')->column());
             $bus->assertDeadLettered(Found::class)->once();
+        });
+    }
+
+    public function testAValueThatIsNotAssociatedDoesNotReachTheSagaWithThatId(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Shelf::class);
+            $bus->publish(new Tagged(7, 'red'));
+            $bus->publish(new Found('7'));
+            $bus->assertDeadLettered(Found::class, because: SagaNotFoundException::class)->once();
+            self::assertStringContainsString('Saga shelf with tag "7" was not started', $bus->bus()->queue('test')->deadLetters()->peek()[0]->errorMessage());
+            $bus->publish(new Found('red'));
+            $bus->publish(new Ended(7));
+
+            $saga = $bus->bus()->admin()->sagas()->find('shelf', '7');
+            self::assertSame([SagaStatus::Completed, '{"found":1}'], [$saga?->status, $saga->state]);
+        });
+    }
+
+    public function testTheNameThatCarriesIdsCannotBeAssociated(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Shelf::class);
+            $bus->publish(new Tagged(7, '9', off: true));
+            $bus->assertDeadLettered(Tagged::class, because: \ValueError::class)->once();
+            $bus->publish(new Tagged(9, 'red'));
+
+            self::assertSame(['9'], \array_map(static fn(SagaRecord $saga): string => $saga->id, $bus->bus()->admin()->sagas()->list()));
+        });
+    }
+
+    public function testASagaCancelsTheTimeoutThatItHasJustScheduled(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Shelf::class);
+            $bus->publish(new Tagged(7, 'red'));
+            $bus->publish(new Ended(7, twice: true));
+
+            self::assertSame('[true,false]', $bus->bus()->admin()->sagas()->find('shelf', '7')?->reason);
+            self::assertSame(0, $bus->bus()->admin()->backlog()['delayed']);
         });
     }
 
@@ -188,6 +233,17 @@ final class DetailsTest extends TestCase
 
             $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelatedException::class)->once()->with(what: 'b');
             self::assertNotNull($bus->bus()->admin()->sagas()->find(Fixtures\ByHeader::class, '7'));
+        });
+    }
+
+    public function testEachSagaThatInheritsItsStartIsStarted(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(CityPetition::class, StatePetition::class);
+            $bus->publish(new Opened(1));
+
+            $sagas = \array_map(static fn(SagaRecord $saga): array => [$saga->saga, $saga->state], $bus->bus()->admin()->sagas()->list());
+            self::assertEqualsCanonicalizing([['city', '{"opened":1}'], ['state', '{"opened":1}']], $sagas);
         });
     }
 

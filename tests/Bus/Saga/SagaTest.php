@@ -238,9 +238,18 @@ final class SagaTest extends BusTestCase
                 });
             } catch (\DomainException) {
             }
-            self::assertSame(SagaStatus::Failed, $bus->admin()->sagas()->find('checkout', '1')?->status);
-            $this->database($kind)->transaction(static fn(Transaction $transaction) => $bus->admin()->sagas()->reopen(Checkout::class, '1', transaction: $transaction));
+            self::drain($bus);
+            self::assertSame([SagaStatus::Failed, []], [$bus->admin()->sagas()->find('checkout', '1')?->status, $this->heardOf('reopened')]);
+            $this->database($kind)->transaction(function (Transaction $transaction) use ($bus): void {
+                $bus->admin()->sagas()->reopen(Checkout::class, '1', transaction: $transaction);
+                self::assertSame(0, $bus->queue(self::QUEUE)->depth(), 'the transaction may still be rolled back');
+            });
             self::assertSame(SagaStatus::Reopened, $bus->admin()->sagas()->find('checkout', '1')?->status);
+            self::until(function () use ($bus): bool {
+                self::drain($bus);
+
+                return $this->heardOf('reopened') === ['reopened 1'];
+            });
         });
     }
 

@@ -41,7 +41,7 @@ final class Transport implements TransportInterface, SetupableTransportInterface
     {
         if (self::$handled === null) {
             /** @var Local<\Weft\Bus\Context|null> $local */
-            $local = new Local(null);
+            $local = new Local(inDetached: false);
             self::$handled = $local;
         }
 

@@ -8,6 +8,7 @@ use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Consuming\Dispatcher;
 use Weft\Bus\Internal\Consuming\HandlingFailedException;
+use Weft\Bus\Internal\Consuming\HandlingInterruptedException;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
@@ -37,16 +38,18 @@ final class BatchDispatcher
 
     /**
      * @param non-empty-list<Delivery> $deliveries
+     * @param list<Delivery>           $requeued those that went back, because the worker was stopped before the handler was called
      * @return list<array{Delivery, HandlingFailedException}> those that were not handled and not acknowledged
      *
      * @throws \Throwable when all of them are to go back: the worker stops
      */
-    public function dispatch(Handler $handler, array $deliveries, Worker $worker): array
+    public function dispatch(Handler $handler, array $deliveries, Worker $worker, array &$requeued): array
     {
         $failed = [];
         $publish = [];
-        $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish);
+        $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish, $requeued);
         $worker->release($deliveries[0]);
+        \array_walk($requeued, $this->consumer->requeue(...));
         if ($this->shared !== null && $handler->transactional) {
             \array_walk($done, $this->shared->settled(...));
         } else {
@@ -66,10 +69,11 @@ final class BatchDispatcher
      * @param non-empty-list<Delivery>       $deliveries
      * @param list<array{Delivery, HandlingFailedException}> $failed
      * @param list<Outgoing>                 $publish
+     * @param list<Delivery>                 $requeued
      * @param int                            $calls      how often these have failed before
      * @return list<Delivery> to be acknowledged
      */
-    private function attempt(Handler $handler, array $deliveries, Worker $worker, array &$failed, array &$publish, int $calls = 0): array
+    private function attempt(Handler $handler, array $deliveries, Worker $worker, array &$failed, array &$publish, array &$requeued, int $calls = 0): array
     {
         $done = [];
         $outages = 0;
@@ -79,7 +83,7 @@ final class BatchDispatcher
                 if ($deliveries === []) {
                     return $done;
                 }
-                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
+                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler, $worker);
                 $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->options->timeout);
                 break;
             } catch (BatchAlreadyHandledException $before) {
@@ -88,6 +92,11 @@ final class BatchDispatcher
                 if ($deliveries === []) {
                     return $done;
                 }
+            } catch (HandlingInterruptedException) {
+                // Those of other calls may have been handled.
+                \array_push($requeued, ...$deliveries);
+
+                return $done;
             } catch (\Throwable $thrown) {
                 if ($worker->isForced()) {
                     throw $thrown;
@@ -99,7 +108,7 @@ final class BatchDispatcher
                     /** @var list<non-empty-list<Delivery>> $halves */
                     $halves = \array_chunk($deliveries, \max(1, \intdiv(\count($deliveries) + 1, 2)));
                     foreach ($halves as $half) {
-                        \array_push($done, ...$this->attempt($handler, $half, $worker, $failed, $publish));
+                        \array_push($done, ...$this->attempt($handler, $half, $worker, $failed, $publish, $requeued));
                     }
 
                     return $done;
@@ -113,7 +122,7 @@ final class BatchDispatcher
         \array_push($publish, ...$settled->close());
         foreach ($settled->failures() as $key => $failure) {
             if ($this->mayTryAgain($handler, $deliveries[$key], $failure, $calls + 1, $failed)) {
-                \array_push($done, ...$this->attempt($handler, [$deliveries[$key]], $worker, $failed, $publish, $calls + 1));
+                \array_push($done, ...$this->attempt($handler, [$deliveries[$key]], $worker, $failed, $publish, $requeued, $calls + 1));
             }
         }
 

@@ -60,7 +60,7 @@ final class BatchInvoker
     {
         $settled = new BatchCall($deliveries, $this->outbox());
         foreach ($deliveries as $key => $delivery) {
-            $settled->outboxes[$key] = $outbox = $this->outbox();
+            $settled->outboxes[$key] = $outbox = $this->outbox($settled->common);
             $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name, $handler->message->class));
         }
         $entries = $this->shared === null || !$handler->transactional || $this->shared->mayDuplicate() ? $this->persistence?->inboxBatch($handler->name, $this->queue) : null;
@@ -78,9 +78,9 @@ final class BatchInvoker
         return $settled;
     }
 
-    private function outbox(): HandlerOutbox
+    private function outbox(?HandlerOutbox $call = null): HandlerOutbox
     {
-        return new HandlerOutbox($this->setup->envelopes, $this->setup->stats, $this->direct, $this->setup->delays);
+        return new HandlerOutbox($this->setup->envelopes, $this->setup->stats, $this->direct, $this->setup->delays, $call);
     }
 
     private function inTransaction(Handler $handler, BatchCall $settled, ?InboxBatch $entries, ?float $limit): void

@@ -150,24 +150,24 @@ final class DeliveryProcessor
         $type = $deliveries[0]->type;
         $this->stats->inFlight += $count;
         $this->metrics?->began($type, $deliveries[0]->redelivered, $count);
-        $failed = [];
+        $failed = $requeued = [];
         try {
             $deliveries = \array_values(\array_filter($deliveries, fn(Delivery $delivery): bool => !isset($delivery->headers[Header::EXPIRES_AT]) || !$this->dispatcher->drops($delivery)));
             if ($deliveries === []) {
                 return;
             }
-            $handle = function () use ($handler, $deliveries, $worker, &$failed): void {
-                $failed = $this->batches->dispatch($handler, $deliveries, $worker);
+            $handle = function () use ($handler, $deliveries, $worker, &$failed, &$requeued): void {
+                $failed = $this->batches->dispatch($handler, $deliveries, $worker, $requeued);
             };
             $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
-            \count($failed) === \count($deliveries) || $worker->concurrency->breaker?->succeeded($tag);
+            \count($failed) + \count($requeued) === \count($deliveries) || $worker->concurrency->breaker?->succeeded($tag);
             foreach ($failed as [$delivery, $failure]) {
                 $worker->concurrency->breaker?->failed($tag, $failure->error);
                 $this->fail($delivery, $failure);
             }
             /** @var list<Delivery> $lost */
             $lost = \array_column($failed, 0);
-            $this->tellOfBatch($deliveries, $lost, (\hrtime(true) - $started) / 1e9);
+            $this->tellOfBatch($deliveries, [...$lost, ...$requeued], (\hrtime(true) - $started) / 1e9);
         } catch (HandlingInterruptedException) {
             $worker->release($deliveries[0]);
             \array_walk($deliveries, $this->consumer->requeue(...));
@@ -186,7 +186,7 @@ final class DeliveryProcessor
 
     /**
      * @param list<Delivery> $deliveries
-     * @param list<Delivery> $failed
+     * @param list<Delivery> $failed with those that went back
      */
     private function tellOfBatch(array $deliveries, array $failed, float $seconds): void
     {

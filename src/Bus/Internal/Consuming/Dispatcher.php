@@ -104,12 +104,18 @@ final class Dispatcher
     private static function failedBefore(array $handlers, Delivery $delivery): array
     {
         $names = \array_filter(\explode(', ', $delivery->headers[Header::FAILED_HANDLER]));
-        $missing = \array_diff($names, \array_map(static fn(Handler $handler): string => $handler->name, $handlers));
-        if ($missing !== []) {
-            throw new NoHandlerException('The message is retried for ' . \implode(', ', $missing) . ", which no longer handles \"{$delivery->type}\"");
+        $now = \array_map(static fn(Handler $handler): string => $handler->name, $handlers);
+        $former = \array_map(static fn(Handler $handler): ?string => $handler->formerName, $handlers);
+        $failed = [];
+        foreach ($names as $name) {
+            $found = \array_keys($now, $name, true) ?: \array_keys($former, $name, true);
+            if ($found === []) {
+                throw new NoHandlerException("The message is retried for {$name}, which no longer handles \"{$delivery->type}\"");
+            }
+            $failed += \array_flip($found);
         }
 
-        return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
+        return $names === [] ? $handlers : \array_values(\array_intersect_key($handlers, $failed));
     }
 
     /** A known event may have no listener; any other message must not be dropped. */
@@ -218,7 +224,7 @@ final class Dispatcher
      * @param Outgoing|null $reply for who waits for one
      * @return list<Outgoing> what it has sent
      * @throws HandlingFailedException
-     * @throws MessageDecodingException|ClaimLostException no handler was reached
+     * @throws MessageDecodingException|ClaimLostException|HandlingInterruptedException no handler was reached
      */
     private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
@@ -226,7 +232,7 @@ final class Dispatcher
         while (true) {
             $message = null;
             try {
-                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
+                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler, $worker);
                 $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
                     || $delivery->serializer !== null || $handler->message->serializer !== null
                     ? $this->setup->decoder->decode($handler->message, $delivery)
@@ -252,7 +258,7 @@ final class Dispatcher
 
                 return [];
             } catch (\Throwable $thrown) {
-                if ($worker->isForced() || ($message === null && RetryPolicy::isFinal($thrown))) {
+                if ($thrown instanceof HandlingInterruptedException || $worker->isForced() || ($message === null && RetryPolicy::isFinal($thrown))) {
                     throw $thrown;
                 }
                 if ($this->outage?->wait($thrown, ++$outages, $worker)) {

@@ -41,6 +41,9 @@ final class Worker
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
+    /** Seconds of a wait that a stop does not end, since it is over soon. */
+    private const SHORT_WAIT = 0.02;
+
     /** @var array<int|string, Task> not settled yet, by delivery tag; those that replay a key by its name */
     private array $tasks = [];
 
@@ -59,6 +62,10 @@ final class Worker
 
     private readonly DeliveryScheduler $intake;
     private readonly Wakeup $ended;
+
+    /** Whether it is to end without the messages whose handler was not called, and what wakes those that wait for their call. */
+    private bool $isLeaving = false;
+    private readonly Wakeup $leaving;
 
     /** Owns the task of every delivery. A task owned by its predecessor's task would keep that one alive. */
     private ?Scope $scope = null;
@@ -83,6 +90,7 @@ final class Worker
         $this->concurrency = new ConcurrencyLimit($options->concurrency, $breaker);
         $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->keyQueues, $this, $opener);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
+        $this->leaving = new Wakeup("the rate limit of a handler of queue \"{$queue}\"");
     }
 
     /** @return int how many messages were started, all of which have ended */
@@ -115,12 +123,36 @@ final class Worker
         return $this->started;
     }
 
-    /** Fetches no more messages; handlers in flight finish. */
+    /** Fetches no more messages; handlers in flight finish, and messages that wait for their call are requeued. */
     public function stop(): void
+    {
+        $this->isLeaving = true;
+        $this->leaving->notify();
+        $this->fetchNoMore();
+    }
+
+    /** All messages that it is to handle were started. */
+    private function fetchNoMore(): void
     {
         $this->stopping = true;
         $this->consumer->stop();
         $this->ended->notify();
+    }
+
+    /**
+     * Waits before a handler is called.
+     *
+     * @param float $until by the monotonic clock
+     * @throws HandlingInterruptedException when the worker is to end before
+     */
+    public function waitUntil(float $until): void
+    {
+        while (($left = $until - Clock::monotonic()) > 0.0) {
+            if ($this->isLeaving) {
+                throw new HandlingInterruptedException('the worker was stopped before the handler was called');
+            }
+            $left > self::SHORT_WAIT ? $this->leaving->wait($until) : delay($left);
+        }
     }
 
     /** As {@see stop()}, because the queue is paused. */
@@ -233,7 +265,7 @@ final class Worker
             $this->concurrency->acquire($tag);
             $this->tasks[$tag] = $this->task($this->handleBatch(...), $handler, $deliveries);
             $this->started += \count($deliveries);
-            $this->isLast(0) && $this->stop();
+            $this->isLast(0) && $this->fetchNoMore();
         }
     }
 
@@ -323,7 +355,7 @@ final class Worker
         $this->concurrency->acquire($delivery->tag);
         $this->tasks[$delivery->tag] = $this->task($this->handle(...), $delivery);
         if (++$this->started === $this->options->limit) {
-            $this->stop();
+            $this->fetchNoMore();
         }
     }
 

@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Flow;
 
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Consuming\HandlingInterruptedException;
+use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Identifier;
 use Weft\Bus\RateLimit;
 use Weft\Sql\Database;
-
-use function Weft\delay;
 
 /**
  * Delays calls of handlers to their rate limit, by the generic cell rate algorithm (ITU-T I.371), a token bucket without tokens.
@@ -29,22 +30,24 @@ final class RateLimiter
     /** @param Database|null $database where limits are shared */
     public function __construct(private readonly ?Database $database) {}
 
-    /** Waits until the handler may be called. */
-    public function pass(Handler $handler): void
+    /**
+     * Waits until the handler may be called.
+     *
+     * @throws HandlingInterruptedException when the worker is stopped before
+     */
+    public function pass(Handler $handler, Worker $worker): void
     {
         $limit = $handler->attributes->rateLimit;
         if ($limit === null) {
             return;
         }
         $name = $limit->name ?? $handler->name;
-        $turn = $limit->shared ? $this->sharedOf($name, $limit)->turn() : $this->turn($name, $limit);
-        $wait = $turn - \hrtime(true) / 1e9;
-        $wait > 0.0 && delay($wait);
+        $worker->waitUntil($limit->shared ? $this->sharedOf($name, $limit)->turn($worker) : $this->turn($name, $limit));
     }
 
     private function turn(string $name, RateLimit $limit): float
     {
-        $now = \hrtime(true) / 1e9;
+        $now = Clock::monotonic();
         $turn = \max($this->next[$name] ?? 0.0, $now - ($limit->burst - 1) / $limit->perSecond);
         $this->next[$name] = $turn + 1 / $limit->perSecond;
 

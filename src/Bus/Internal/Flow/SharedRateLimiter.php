@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Flow;
 
 use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Consuming\HandlingInterruptedException;
+use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Bus\RateLimit;
 use Weft\Runtime\Mutex;
@@ -12,8 +14,6 @@ use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolationException;
-
-use function Weft\delay;
 
 /**
  * A rate limit that all processes with a database share. The row stores how far ahead calls are reserved. A process reserves calls for
@@ -48,18 +48,20 @@ final class SharedRateLimiter
         $this->clock = new SharedClock();
     }
 
-    /** @return float when it is, by the monotonic clock */
-    public function turn(): float
+    /**
+     * @return float when it is, by the monotonic clock
+     * @throws HandlingInterruptedException when the worker is stopped before it is known
+     */
+    public function turn(Worker $worker): float
     {
         // First come, first served.
-        return $this->taking->synchronized(function (): float {
+        return $this->taking->synchronized(function () use ($worker): float {
             while (true) {
                 $turn = $this->next();
                 if ($turn !== null) {
                     return $turn;
                 }
-                $early = $this->last - self::RESERVE_AHEAD - Clock::monotonic();
-                $early > 0.0 && delay($early);
+                $worker->waitUntil($this->last - self::RESERVE_AHEAD);
                 $this->take();
             }
         });

@@ -33,22 +33,23 @@ final class Attributes
     ) {}
 
     /**
+     * @param \ReflectionClass<object> $class of the service or saga, which may inherit the method
      * @param class-string   $message
      * @param Validator|null $validator null for symfony/validator
      *
      * @throws \Weft\Bus\InvalidHandlerError
      */
-    public static function of(\ReflectionMethod $method, object $service, string $message, ?Validator $validator): self
+    public static function of(\ReflectionMethod $method, \ReflectionClass $class, string $message, ?Validator $validator): self
     {
-        $places = [$method, new \ReflectionObject($service), new \ReflectionClass($message)];
+        $places = [$method, $class, new \ReflectionClass($message)];
         $validate = self::first(Validate::class, $places);
 
         return new self(
             self::all(Retry::class, $places),
             self::first(Timeout::class, $places)?->seconds,
             self::first(Batch::class, [$method]),
-            self::first(RateLimit::class, [$method, new \ReflectionObject($service)]),
-            $validate === null ? null : MessageValidation::of($validate, $validator, "{$method->class}::{$method->name}"),
+            self::first(RateLimit::class, [$method, $class]),
+            $validate === null ? null : MessageValidation::of($validate, $validator, HandlerName::of($class, $method)),
         );
     }
 

@@ -21,6 +21,7 @@ final class Handler
      *        list of \Weft\Bus\BatchItem and the transaction
      * @param (\Closure(object, array<string, string>): ?string)|null $turn names what its messages are about: this process handles
      *        those of one name one at a time
+     * @param string|null $formerName see {@see HandlerName::former()}
      */
     public function __construct(
         public readonly string $name,
@@ -30,10 +31,11 @@ final class Handler
         public readonly \Closure $invoke,
         public readonly Attributes $attributes = new Attributes(),
         public readonly ?\Closure $turn = null,
+        public readonly ?string $formerName = null,
     ) {}
 
     public function invokedBy(\Closure $invoke): self
     {
-        return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes, $this->turn);
+        return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes, $this->turn, $this->formerName);
     }
 }

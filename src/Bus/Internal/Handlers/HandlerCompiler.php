@@ -41,7 +41,7 @@ final class HandlerCompiler
         foreach ($class->getMethods() as $method) {
             $kind = self::kind($method);
             if ($kind !== null) {
-                \array_push($handlers, ...$this->handlers($service, $method, $kind));
+                \array_push($handlers, ...$this->handlers($service, $class, $method, $kind));
             }
         }
 
@@ -62,8 +62,11 @@ final class HandlerCompiler
         return \array_values($kinds)[0] ?? null;
     }
 
-    /** @return list<Handler|WideListener> */
-    private function handlers(object $service, \ReflectionMethod $method, MessageKind $kind): array
+    /**
+     * @param \ReflectionClass<object> $class of the service
+     * @return list<Handler|WideListener>
+     */
+    private function handlers(object $service, \ReflectionClass $class, \ReflectionMethod $method, MessageKind $kind): array
     {
         Parameters::check($method);
         $parameters = \array_values($method->getParameters());
@@ -77,21 +80,22 @@ final class HandlerCompiler
         }
         $classes = $batch ? [self::batchOf($method, $parameters)] : Parameters::messages($method, $pattern !== null);
         $arguments = $this->parameters->others($method, [Context::class, Transaction::class]);
-        $name = "{$method->class}::{$method->name}";
+        $name = HandlerName::of($class, $method);
+        $former = HandlerName::former($method);
         $transactional = \in_array(Transaction::class, $arguments, true);
         $invoke = $batch ? self::batchInvoker($method, $service, $arguments) : self::invoker($method->getClosure($service), $arguments);
-        $make = fn(MessageClass $class): Handler => new Handler($name, $kind, $class, $transactional, $invoke, Attributes::of($method, $service, $class->class, $this->validator));
+        $make = fn(MessageClass $message): Handler => new Handler($name, $kind, $message, $transactional, $invoke, Attributes::of($method, $class, $message->class, $this->validator), formerName: $former);
         if ($classes === []) {
             return [new WideListener($name, null, $pattern, $make)];
         }
         $handlers = [];
-        foreach ($classes as $class) {
-            $isWide = $kind === MessageKind::Event && !$batch && self::hasDescendants($class);
-            if ($pattern === null && !($isWide && self::isAbstract($class))) {
-                $handlers[] = $make($this->codec->of($class));
+        foreach ($classes as $message) {
+            $isWide = $kind === MessageKind::Event && !$batch && self::hasDescendants($message);
+            if ($pattern === null && !($isWide && self::isAbstract($message))) {
+                $handlers[] = $make($this->codec->of($message));
             }
             if ($isWide || $pattern !== null) {
-                $handlers[] = new WideListener($name, $class, $pattern, $make);
+                $handlers[] = new WideListener($name, $message, $pattern, $make);
             }
         }
 

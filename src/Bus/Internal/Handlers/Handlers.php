@@ -28,6 +28,9 @@ final class Handlers
     /** Whether any handler has ordered messages. */
     public bool $hasOrdered = false;
 
+    /** @var array<string, true> of those registered, with wide listeners */
+    private array $names = [];
+
     /** @var list<WideListener> */
     private array $wide = [];
 
@@ -42,8 +45,24 @@ final class Handlers
         private readonly Codec $codec,
     ) {}
 
-    /** @throws DuplicateHandlerError|InvalidHandlerError */
-    public function add(Handler|WideListener $handler): void
+    /**
+     * @param list<Handler|WideListener> $handlers those of one service or saga
+     * @throws DuplicateHandlerError|InvalidHandlerError
+     */
+    public function register(array $handlers): void
+    {
+        $names = [];
+        foreach ($handlers as $handler) {
+            if (isset($this->names[$handler->name])) {
+                throw new DuplicateHandlerError("Handler {$handler->name}() is registered twice; the inbox and retries know a listener by its class and method, so each object needs a class of its own");
+            }
+            $names[$handler->name] = true;
+            $this->add($handler);
+        }
+        $this->names += $names;
+    }
+
+    private function add(Handler|WideListener $handler): void
     {
         if ($handler instanceof WideListener) {
             $this->wide[] = $handler;
@@ -64,7 +83,7 @@ final class Handlers
         }
         $name = \ucfirst($handler->kind->value);
         if ($first !== null && $handler->kind !== MessageKind::Event) {
-            throw $first->name === $handler->name ? new DuplicateHandlerError("Handler {$handler->name}() is registered twice") : new DuplicateHandlerError("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
+            throw new DuplicateHandlerError("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
                 . "{$handler->name}(); a {$handler->kind->value} has exactly one");
         }
         if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {

@@ -9,6 +9,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Transaction;
 
 /**
  * Delayed messages in the memory of the process. Consumers check it before their queues.
@@ -29,13 +30,18 @@ final class MemoryDelayStore implements DelayStore
         private readonly \Closure $earlier,
     ) {}
 
-    public function store(Outgoing $message, float $due): void
+    public function check(Outgoing $message, float $due, ?Transaction $transaction): void
     {
         $id = $message->headers[Header::DELAY_ID] ?? null;
         if ($id !== null && isset($this->waiting[$id])) {
-            throw new AlreadyScheduledException("A delayed message with the id \"{$id}\" is waiting already");
+            throw AlreadyScheduledException::of($id);
         }
-        $this->add($id ?? $message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
+    }
+
+    public function store(Outgoing $message, float $due): void
+    {
+        $this->check($message, $due, null);
+        $this->add($message->headers[Header::DELAY_ID] ?? $message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
     }
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void

@@ -30,6 +30,7 @@ final class DelayedMessages implements DelayStore
 {
     private const COLUMNS = ['id', 'due', 'queue', 'type', 'must_route', 'headers', 'body'];
     private const INSERT_ROW = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
+    private const FIND = 'SELECT 1 FROM weft_delayed WHERE id = ?';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
     /** Seconds until a due message that has no queue, or that the broker refuses, is tried again. */
@@ -60,6 +61,14 @@ final class DelayedMessages implements DelayStore
         $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }
 
+    public function check(Outgoing $message, float $due, ?Transaction $transaction): void
+    {
+        $id = $message->headers[Header::DELAY_ID] ?? null;
+        if ($id !== null && ($transaction ?? $this->database)->execute(self::FIND, [$id])->value() !== null) {
+            throw AlreadyScheduledException::of($id);
+        }
+    }
+
     public function store(Outgoing $message, float $due): void
     {
         $this->repeat(fn() => $this->add($this->database, $message, $due));
@@ -82,7 +91,7 @@ final class DelayedMessages implements DelayStore
         try {
             $connection->execute(self::INSERT_ROW, self::row($id, $message, '', $due))->affected();
         } catch (UniqueViolationException $taken) {
-            throw new AlreadyScheduledException("A delayed message with the id \"{$id}\" is waiting already", $taken);
+            throw AlreadyScheduledException::of($id, $taken);
         }
     }
 

@@ -16,6 +16,7 @@ use Weft\Native\AmqpConnection;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
+use Weft\Sql\Transaction;
 
 use function Weft\shield;
 
@@ -104,7 +105,7 @@ final class DelayQueues implements DelayStore
         return [$name, $arguments, [['exchange' => self::DUE, 'queue' => $name, 'routingKey' => '#.' . self::toQueue($queue)]]];
     }
 
-    public function store(Outgoing $message, float $due): void
+    public function check(Outgoing $message, float $due, ?Transaction $transaction): void
     {
         if (isset($message->headers[Header::DELAY_ID])) {
             throw new \Error("A delayed message with an id of its own needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
@@ -113,11 +114,15 @@ final class DelayQueues implements DelayStore
             throw new \Error("A delayed message with a Route needs a database; {$message->type} cannot be stored: pass a Database to Bus::connect()");
         }
         $seconds = $due - \microtime(true);
-        $units = self::units($seconds);
-        if ($units > self::LONGEST) {
+        if (self::units($seconds) > self::LONGEST) {
             throw new \ValueError('Without a database a message can be delayed by at most ' . (int) (self::LONGEST * self::RESOLUTION) . " seconds, got {$seconds}");
         }
-        $this->enter($message, $units, ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
+    }
+
+    public function store(Outgoing $message, float $due): void
+    {
+        $this->check($message, $due, null);
+        $this->enter($message, \min(self::units($due - \microtime(true)), self::LONGEST), ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
     }
 
     /** A longer delay is shortened to the longest: the message must not be lost, nor fail again at once. */

@@ -15,6 +15,8 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueueException;
+use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\MixedType;
 use Weft\Sql\Transaction;
 
 /**
@@ -53,7 +55,10 @@ final class Replies
             return $this->envelopes->wrap(MessageKind::Query, $value, null, $headers, transaction: $transaction);
         }
         try {
-            return new Outgoing(self::VALUE, \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);
+            // JSON would carry the public properties of objects in an array, and not their class.
+            return new Outgoing(self::VALUE, \json_encode((new MixedType())->encode($value), \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);
+        } catch (MismatchException $mismatch) {
+            throw MessageEncodingException::reply(\get_debug_type($value), "at {$mismatch->path()} {$mismatch->problem}", $mismatch->path());
         } catch (\JsonException $exception) {
             throw MessageEncodingException::reply(\get_debug_type($value), $exception->getMessage());
         }

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Codec\MessageCompiler;
 use Weft\Bus\Internal\Handlers\Attributes;
 use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Handlers\HandlerName;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandlerError;
@@ -62,7 +63,7 @@ final class SagaCompiler
         foreach ($reflection->getMethods() as $method) {
             $mark = self::mark($method);
             if ($mark !== null) {
-                $handlers[] = $this->handler($definition, $method, $mark);
+                $handlers[] = $this->handler($definition, $reflection, $method, $mark);
                 $starts = $starts || $mark instanceof SagaStart;
             }
         }
@@ -120,7 +121,23 @@ final class SagaCompiler
         }
         /** @var Saga $options */
 
-        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')));
+        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')), self::ids($reflection, $options));
+    }
+
+    /**
+     * @param \ReflectionClass<object> $class
+     * @return list<string> the properties and headers whose values are ids
+     */
+    private static function ids(\ReflectionClass $class, Saga $options): array
+    {
+        $names = [Header::SAGA_ID, $options->by, $options->header];
+        foreach ($class->getMethods() as $method) {
+            foreach ($method->getAttributes(SagaStart::class) as $start) {
+                \array_push($names, $start->newInstance()->by, $start->newInstance()->header);
+            }
+        }
+
+        return \array_values(\array_filter($names, static fn(?string $name): bool => $name !== null));
     }
 
     private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null
@@ -133,7 +150,8 @@ final class SagaCompiler
         return ($marks[0] ?? null)?->newInstance();
     }
 
-    private function handler(SagaDefinition $definition, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
+    /** @param \ReflectionClass<object> $class of the saga */
+    private function handler(SagaDefinition $definition, \ReflectionClass $class, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
     {
         Parameters::check($method);
         $messages = Parameters::messages($method);
@@ -149,13 +167,14 @@ final class SagaCompiler
         $step = new SagaInvoker($definition, self::role($mark, $definition->options), $correlation, $store, self::call($method, $arguments), $acts);
 
         return new Handler(
-            "{$method->class}::{$method->name}",
+            HandlerName::of($class, $method),
             $mark instanceof SagaTimeout || $mark->command ? MessageKind::Command : MessageKind::Event,
             $this->codec->of($message),
             true,
             $step(...),
-            Attributes::of($method, $method->getDeclaringClass()->newInstanceWithoutConstructor(), $message, $this->validator),
+            Attributes::of($method, $class, $message, $this->validator),
             static fn(object $message, array $headers): string => "{$definition->name}\0{$correlation->key($message, $headers)}",
+            HandlerName::former($method),
         );
     }
 

@@ -18,11 +18,19 @@ final class SagaDefinition
 {
     public readonly string $name;
 
+    /** @param list<string> $ids names of the properties and headers whose values are ids; those of others are associated */
     public function __construct(
         public readonly Saga $options,
         private readonly MessageClass $state,
+        private readonly array $ids,
     ) {
         $this->name = $state->type;
+    }
+
+    /** Whether the values of a property or header are ids of sagas. */
+    public function identifies(string $name): bool
+    {
+        return \in_array($name, $this->ids, true);
     }
 
     public function start(string $id): SagaRow

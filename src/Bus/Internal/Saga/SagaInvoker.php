@@ -43,16 +43,19 @@ final class SagaInvoker
     {
         \assert($transaction !== null);
         $value = $this->correlation->of($message, $context);
-        $row = $this->store->find($transaction, $this->definition->name, $this->correlation->name, $value);
+        $by = $this->correlation->name;
+        $row = $this->definition->identifies($by)
+            ? $this->store->byId($transaction, $this->definition->name, $value)
+            : $this->store->byAssociation($transaction, $this->definition->name, $by, $value);
         $row = $this->admit($row, $value, $context);
 
-        return $row === null ? null : $this->take($row, $message, new SagaContext($context, $transaction, $this->store, $row));
+        return $row === null ? null : $this->take($row, $message, new SagaContext($context, $transaction, $this->store, $row, $this->definition));
     }
 
     /** The row of the saga that handles the message; null if the message is ignored. */
     private function admit(?SagaRow $row, string $value, Context $context): ?SagaRow
     {
-        $name = "Saga {$this->definition->name} \"{$value}\"";
+        $name = "Saga {$this->definition->name} " . ($row === null && !$this->definition->identifies($this->correlation->name) ? "with {$this->correlation->name} \"{$value}\"" : '"' . ($row->id ?? $value) . '"');
         $status = $row?->status();
         if ($row === null && $this->role->starts) {
             return $this->definition->start($value);

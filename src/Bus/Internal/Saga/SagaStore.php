@@ -23,12 +23,12 @@ final class SagaStore
 {
     public function __construct(public readonly Database $database) {}
 
-    /** The saga with which a value is associated, or the one with this id. One round trip. */
-    public function find(Connection $connection, string $saga, string $name, string $value): ?SagaRow
+    /** The saga with which a value is associated. One round trip. */
+    public function byAssociation(Connection $connection, string $saga, string $name, string $value): ?SagaRow
     {
         $row = $connection->execute(
-            'SELECT * FROM weft_sagas WHERE saga = ? AND id = COALESCE((SELECT id FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ?), ?)',
-            [$saga, $saga, $name, $value, $value],
+            'SELECT * FROM weft_sagas WHERE saga = ? AND id = (SELECT id FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ?)',
+            [$saga, $saga, $name, $value],
         )->first();
 
         return $row === null ? null : SagaRow::of($row);

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Sending;
 
+use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Transaction;
 
 /**
  * Stores delayed messages until they are due.
@@ -13,6 +15,15 @@ use Weft\Bus\Transport\Outgoing;
  */
 interface DelayStore
 {
+    /**
+     * Refuses what {@see store()} would refuse, for messages that are stored when their handler is done.
+     *
+     * @param Transaction|null $transaction in which it will be stored
+     *
+     * @throws AlreadyScheduledException
+     */
+    public function check(Outgoing $message, float $due, ?Transaction $transaction): void;
+
     /**
      * Stores a message for all queues bound to its type. It is durable when this returns.
      *

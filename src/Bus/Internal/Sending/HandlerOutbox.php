@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Sending;
 
+use Weft\Bus\AlreadyScheduledException;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
@@ -27,16 +28,27 @@ final class HandlerOutbox
 
     private bool $isOpen = true;
 
+    /** @var list<self> those of the items of a batch, of which this one is that of the call */
+    private array $items = [];
+
     /** The reply, sent after the handler's transaction has committed. */
     public ?Outgoing $reply = null;
 
-    /** @param Transport|null $direct where messages go at once; null keeps them */
+    /**
+     * @param Transport|null $direct where messages go at once; null keeps them
+     * @param self|null      $call   of an item of a batch: that of the call
+     */
     public function __construct(
         private readonly EnvelopeFactory $envelopes,
         private readonly BusStats $stats,
         private readonly ?Transport $direct,
         private readonly ?DelayStore $delays,
-    ) {}
+        private readonly ?self $call = null,
+    ) {
+        if ($call !== null) {
+            $call->items[] = $this;
+        }
+    }
 
     /**
      * @param array<string, string> $headers beside those of the options
@@ -52,7 +64,8 @@ final class HandlerOutbox
         $transaction = $this->direct === null || $due !== null ? $cause->transaction() : null;
         $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due, $transaction);
         if ($due !== null) {
-            $this->delays ?? throw Due::databaseRequired($message);
+            ($this->delays ?? throw Due::databaseRequired($message))->check($outgoing, $due, $transaction?->isOpen() ? $transaction : null);
+            $this->refuseSecond($outgoing);
             $this->delayed[] = [$outgoing, $due];
         } elseif ($this->direct === null) {
             $this->kept[] = $outgoing;
@@ -61,13 +74,29 @@ final class HandlerOutbox
             $this->stats->sent++;
         }
 
-        return $outgoing->headers[Header::DELAY_ID] ?? $outgoing->headers[Header::MESSAGE_ID];
+        return self::delayId($outgoing);
     }
 
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
     public function delayed(): array
     {
         return $this->delayed;
+    }
+
+    /** Takes back a message that is to leave later, which no store has before the handler is done. */
+    public function cancel(string $id): bool
+    {
+        foreach ($this->handling() as $outbox) {
+            foreach ($outbox->delayed as $key => [$message]) {
+                if (self::delayId($message) === $id) {
+                    \array_splice($outbox->delayed, $key, 1);
+
+                    return true;
+                }
+            }
+        }
+
+        return false;
     }
 
     /** Whether anything was sent. */
@@ -85,7 +114,35 @@ final class HandlerOutbox
     public function close(): array
     {
         $this->isOpen = false;
+        // Each knows the other; nothing is left to find.
+        $this->items = [];
 
         return $this->kept;
+    }
+
+    /** @throws AlreadyScheduledException when the handling has sent a message with the id of this one */
+    private function refuseSecond(Outgoing $message): void
+    {
+        if (!isset($message->headers[Header::DELAY_ID])) {
+            return;
+        }
+        foreach ($this->handling() as $outbox) {
+            foreach ($outbox->delayed as [$earlier]) {
+                self::delayId($earlier) === $message->headers[Header::DELAY_ID] && throw AlreadyScheduledException::of($message->headers[Header::DELAY_ID]);
+            }
+        }
+    }
+
+    /** @return list<self> all that belong to one call of a handler */
+    private function handling(): array
+    {
+        $call = $this->call ?? $this;
+
+        return [$call, ...$call->items];
+    }
+
+    private static function delayId(Outgoing $message): string
+    {
+        return $message->headers[Header::DELAY_ID] ?? $message->headers[Header::MESSAGE_ID];
     }
 }

@@ -13,6 +13,7 @@ use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Transaction;
 
 /**
  * Sends and publishes: inside a handler through its outbox, otherwise immediately.
@@ -41,6 +42,20 @@ final class Sender
         $this->setup->stats->sent++;
 
         return $outgoing->headers[Header::DELAY_ID] ?? $outgoing->headers[Header::MESSAGE_ID];
+    }
+
+    /** Publishes an event after the commit of a transaction of the bus's database, of a handler or another one. */
+    public function afterCommit(Transaction $transaction, object $event): void
+    {
+        $context = $this->setup->handling();
+        if ($context?->transaction() === $transaction) {
+            $context->add(MessageKind::Event, $event, null);
+
+            return;
+        }
+        $delayed = $this->setup->persistence?->delayed ?? throw new \Error('A message in a transaction needs a database: pass one to Bus::connect()');
+        $delayed->add($transaction, $this->setup->envelopes->wrap(MessageKind::Event, $event, $context, transaction: $transaction), Clock::now());
+        $this->setup->stats->sent++;
     }
 
     /**
@@ -97,8 +112,11 @@ final class Sender
     public function cancel(string $id, ?string $reason = null): bool
     {
         $delays = $this->setup->delays;
-        $transaction = $this->setup->handling()?->transaction();
-        if ($delays instanceof DelayedMessages && $transaction?->isOpen()) {
+        $handling = $this->setup->handling();
+        $transaction = $handling?->transaction();
+        if ($handling?->takeBack($id)) {
+            $isCancelled = true;
+        } elseif ($delays instanceof DelayedMessages && $transaction?->isOpen()) {
             $isCancelled = DelayedMessages::drop($transaction, $id);
         } else {
             $this->setup->persistence?->prepare();

@@ -10,6 +10,8 @@ use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Sql\Transaction;
 
@@ -122,6 +124,58 @@ final class Dossier
         $event->twice && $saga->fail();
     }
 }
+
+/** Its start names the property with its ids, and its listener one with values that it associates. */
+#[Saga(name: 'shelf')]
+final class Shelf
+{
+    public int $found = 0;
+
+    #[SagaStart(by: 'number', joinExisting: true)]
+    public function tagged(Tagged $event, SagaContext $saga): void
+    {
+        $saga->associate($event->off ? 'number' : 'tag', $event->tag);
+    }
+
+    #[SagaListener(by: 'tag')]
+    public function found(Found $event): void
+    {
+        $this->found++;
+    }
+
+    #[SagaListener(by: 'number')]
+    public function ended(Ended $event, SagaContext $saga): void
+    {
+        if ($event->twice) {
+            $id = $saga->timeout(new Asked('too late'), new SendOptions(delay: 1.0));
+            $saga->complete(\json_encode([$saga->cancel($id), $saga->cancel($id)], \JSON_THROW_ON_ERROR));
+
+            return;
+        }
+        $saga->complete();
+    }
+
+    #[SagaTimeout]
+    public function late(Asked $late): void {}
+}
+
+/** Several sagas inherit its start. */
+abstract class Petition
+{
+    public int $opened = 0;
+
+    #[SagaStart]
+    public function opened(Opened $event): void
+    {
+        $this->opened++;
+    }
+}
+
+#[Saga(name: 'city', by: 'number')]
+final class CityPetition extends Petition {}
+
+#[Saga(name: 'state', by: 'number')]
+final class StatePetition extends Petition {}
 
 #[Saga(header: 'ticket')]
 final class ByHeader
