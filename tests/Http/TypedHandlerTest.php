@@ -71,11 +71,55 @@ final class TypedHandlerTest extends HttpTestCase
         ], $problem['errors']);
     }
 
+    /**
+     * @dataProvider otherKindsOfJson
+     *
+     * @param array<string, string> $faults
+     */
+    #[DataProvider('otherKindsOfJson')]
+    public function testAnObjectIsNotAListAndAListIsNotAnObject(string $body, array $faults): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Inner { public function __construct(public readonly string $s = "") {} }
+            final class Kinds {
+                /** @param list<int> $list @param array<string, int> $map @param array<int, int> $numbers @param list<Inner> $inners */
+                public function __construct(public readonly array $list = [], public readonly array $map = [], public readonly array $numbers = [], public readonly ?Inner $inner = null, public readonly array $inners = [], public readonly mixed $any = null) {}
+            }
+            $routes->post("/", static fn(#[Weft\Http\Body] Kinds $kinds): Kinds => $kinds);
+            PHP);
+
+        $response = $server->get('/', ...self::json($body));
+
+        if ($faults === []) {
+            self::assertStatus(200, $response);
+
+            return;
+        }
+        self::assertSame($faults, array_column(self::problem(422, $response)['errors'], 'detail', 'pointer'));
+    }
+
+    /** @return iterable<string, array{string, array<string, string>}> */
+    public static function otherKindsOfJson(): iterable
+    {
+        yield 'a list for a class' => ['[]', ['#' => 'expected object, found list']];
+        yield 'an empty object for a class' => ['{}', []];
+        yield 'the right kinds' => ['{"list":[],"map":{},"numbers":{"0":1},"inner":{},"inners":[{}],"any":{"a":[]}}', []];
+        yield 'an object with the keys of a list' => ['{"list":{"0":1,"1":2}}', ['#/list' => 'expected list, found object']];
+        yield 'an empty object for a list' => ['{"list": { } }', ['#/list' => 'expected list, found object']];
+        yield 'an escaped key' => ['{"list":{"\\u0030":1}}', ['#/list' => 'expected list, found object']];
+        yield 'lists for maps' => ['{"map":[1,2],"numbers":[1]}', ['#/map' => 'expected object, found list', '#/numbers' => 'expected object, found list']];
+        yield 'an empty list for a map' => ['{"map":[ ]}', ['#/map' => 'expected object, found list']];
+        yield 'an empty list for an object' => ['{"inner":[],"inners":[[]]}', ['#/inner' => 'expected object, found list', '#/inners/0' => 'expected object, found list']];
+        yield 'a text for a number as a key' => ['{"numbers":{"1":1,"x":2}}', ['#/numbers/x' => 'expected int keys, found a string key']];
+        yield 'other faults beside it' => ['{"list":["x"],"map":[],"inner":{"s":{}}}', ['#/list/0' => 'expected int, found string', '#/map' => 'expected object, found list', '#/inner/s' => 'expected string, found object']];
+        yield 'an object whose key PHP cannot have' => ['{"list":["x"],"any":{"\\u0000a":1}}', ['#' => 'a name begins with U+0000']];
+    }
+
     public function testFaultsOfAllArgumentsAreAnsweredTogether(): void
     {
         $server = $this->serve(self::CLASSES . self::ROUTES);
 
-        $problem = self::problem(400, $server->get('/orders/7?page=many', ...self::json('[]')));
+        $problem = self::problem(400, $server->get('/orders/7?page=many', ...self::json('{}')));
 
         self::assertSame(['body', 'body', 'header', 'query'], array_column($problem['errors'], 'in'));
         self::assertSame(['in' => 'header', 'name' => 'tenant', 'detail' => 'the field is missing'], $problem['errors'][2]);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal\Codec;
 
 /**
- * Finds every mismatch of a value, where decoding stops at the first.
+ * Finds every mismatch of a value, where decoding stops at the first. It tells an empty list from an empty object, which decoding cannot.
  *
  * @internal
  */
@@ -19,7 +19,11 @@ final class Mismatches
 
     private function __construct() {}
 
-    /** @return list<array{string, MismatchException, Type}> JSON pointer (RFC 6901), mismatch and type, at most 100 */
+    /**
+     * @param mixed $value what json_decode() gave, objects as stdClass
+     *
+     * @return list<array{string, MismatchException, Type}> JSON pointer (RFC 6901), mismatch and type, at most 100
+     */
     public static function of(Type $type, mixed $value): array
     {
         $mismatches = new self();
@@ -35,11 +39,26 @@ final class Mismatches
         }
         match (true) {
             $type instanceof Optional => $value === null || $this->check($type->inner, $value, $at),
-            $type instanceof Sequence && \is_array($value) && \array_is_list($value) => $this->each($type->item, $value, $at),
-            $type instanceof Map && \is_array($value) && !$type->intKeys => $this->each($type->item, $value, $at),
-            $type instanceof Instance && \is_array($value) && ($value === [] || !\array_is_list($value)) => $this->fields($type->shape(), $value, $at),
+            $type instanceof Sequence => \is_array($value) ? $this->each($type->item, $value, $at) : $this->refuse($type, $value, $at),
+            $type instanceof Map => $value instanceof \stdClass ? $this->entries($type, (array) $value, $at) : $this->refuse($type, $value, $at),
+            $type instanceof Instance => $value instanceof \stdClass ? $this->fields($type->shape(), (array) $value, $at) : $this->refuse($type, $value, $at),
             default => $this->decode($type, $value, $at),
         };
+    }
+
+    private function refuse(Type $type, mixed $value, string $at): void
+    {
+        $this->found[] = [$at, \is_array($value) ? MismatchException::described($type->name(), 'list') : MismatchException::of($type->name(), $value), $type];
+    }
+
+    /** @param array<array-key, mixed> $values */
+    private function entries(Map $type, array $values, string $at): void
+    {
+        foreach ($type->intKeys ? \array_filter(\array_keys($values), \is_string(...)) : [] as $key) {
+            $this->found[] = ["$at/" . self::escaped($key), MismatchException::described('int keys', 'a string key'), $type->item];
+            unset($values[$key]);
+        }
+        $this->each($type->item, $values, $at);
     }
 
     /** @param array<array-key, mixed> $values */
