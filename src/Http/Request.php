@@ -78,6 +78,20 @@ final class Request extends HttpRequest implements TraceSource
         return $this->query;
     }
 
+    /**
+     * @return array<string, list<string>> names in lower case. Several fields with cookies, into which HTTP/2 may split one, are one
+     *     (RFC 9113 §8.2.3).
+     */
+    public function headers(): array
+    {
+        $headers = parent::headers();
+        if (isset($headers['cookie'][1])) {
+            $headers['cookie'] = [\implode('; ', $headers['cookie'])];
+        }
+
+        return $headers;
+    }
+
     public function cookie(string $name): ?string
     {
         return $this->cookies()[$name] ?? null;
