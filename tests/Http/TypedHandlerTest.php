@@ -162,6 +162,27 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
     }
 
+    public function testNumbersAreReadAsTheyAreWrittenInJson(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            enum Level: int { case Low = 1; case High = 2; }
+            final class Paging { public function __construct(public readonly int $page = 1) {} }
+            $routes->get("/i/{n}", static fn(int $n): array => [$n])->get("/f/{n}", static fn(float $n): array => [$n])->get("/e/{n}", static fn(Level $n): array => [$n]);
+            $routes->get("/q", static fn(#[Weft\Http\Query] int $n = 0, #[Weft\Http\Header] ?int $tenant = null): array => [$n, $tenant])->get("/o", static fn(#[Weft\Http\Query] Paging $p): Paging => $p);
+            PHP);
+
+        foreach (['/i/5' => '[5]', '/i/-5' => '[-5]', '/i/0' => '[0]', '/f/-1.5e3' => '[-1500.0]', '/f/.5' => '[0.5]', '/f/2' => '[2.0]', '/e/2' => '[2]', '/q?n=7' => '[7,null]', '/o?page=3' => '{"page":3}'] as $path => $expected) {
+            self::assertSame($expected, self::bodyOf($server->get($path)), $path);
+        }
+        foreach (['/i/%205', '/i/5%20', '/i/+5', '/i/%2B5', '/i/5%0A', '/i/05', '/i/0x1', '/i/9223372036854775808', '/f/%205', '/f/+5', '/f/1.', '/f/05', '/f/1e999', '/f/nan', '/e/%201', '/e/+1'] as $path) {
+            self::problem(404, $server->get($path));
+        }
+        foreach (['/q?n=%205', '/q?n=%2B5', '/q?n=5&n=%205', '/q?n[]=1', '/q?n=1&n%5B%5D=1', '/o?page=%205', '/o?page[]=1'] as $path) {
+            self::problem(400, $server->get($path));
+        }
+        self::problem(400, $server->get('/q', '-H', 'tenant: +5'));
+    }
+
     public function testADateTimeWhoseOffsetHasSecondsIsNotSent(): void
     {
         $this->expectException(UnusableResultException::class);
