@@ -67,7 +67,7 @@ final class Request extends HttpRequest implements TraceSource
     /**
      * @return array<array-key, mixed> all query parameters, as `parse_str()` reads them
      *
-     * @throws PayloadTooLargeException there are more than `max_input_vars`
+     * @throws PayloadTooLargeException there are more than `max_input_vars`, or one is nested deeper than `max_input_nesting_level`
      */
     public function queryParameters(): array
     {
