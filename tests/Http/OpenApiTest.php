@@ -96,7 +96,7 @@ final class OpenApiTest extends TestCase
         self::assertSame(['getTById', 'By number', 'Alternative: By name'], [$get['operationId'], $get['summary'], $get['description']]);
         self::assertEquals([
             ['name' => 'id', 'in' => 'path', 'required' => true, 'schema' => ['anyOf' => [['type' => 'integer', 'format' => 'int64'], ['type' => 'string', 'pattern' => '^(?:[a-z]+)$'], ['type' => 'string', 'pattern' => '^(?:[A-Z]+)$']]]],
-            ['name' => 'page', 'in' => 'query', 'schema' => ['type' => 'integer', 'format' => 'int64']],
+            ['name' => 'page', 'in' => 'query', 'required' => false, 'schema' => ['type' => 'integer', 'format' => 'int64']],
         ], $get['parameters']);
         self::assertSame(['200', '204', '400', '404', 'default'], array_map(strval(...), array_keys($get['responses'])));
         self::assertSame(['anyOf' => [['type' => 'array', 'items' => ['type' => 'integer', 'format' => 'int64']], ['$ref' => '#/components/schemas/Page']]], $get['responses'][200]['content']['application/json']['schema']);

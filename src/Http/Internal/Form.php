@@ -92,6 +92,7 @@ final class Form
     /** Whether PHP would drop a value for the depth of its name. */
     private static function isDeeper(string $encoded, int $levels): bool
     {
+        $values = [];
         foreach (\explode('&', $encoded) as $pair) {
             $name = \explode('=', $pair, 2)[0];
             if (self::brackets($name) > $levels) {

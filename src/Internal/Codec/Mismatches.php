@@ -54,9 +54,11 @@ final class Mismatches
     /** @param array<array-key, mixed> $values */
     private function entries(Map $type, array $values, string $at): void
     {
-        foreach ($type->intKeys ? \array_filter(\array_keys($values), \is_string(...)) : [] as $key) {
-            $this->found[] = ["$at/" . self::escaped($key), MismatchException::described('int keys', 'a string key'), $type->item];
-            unset($values[$key]);
+        foreach (\array_keys($values) as $key) {
+            if ($type->intKeys && \is_string($key) && \count($this->found) < self::MAX_COUNT) {
+                $this->found[] = ["$at/" . self::escaped($key), MismatchException::described('int keys', 'a string key'), $type->item];
+                unset($values[$key]);
+            }
         }
         $this->each($type->item, $values, $at);
     }

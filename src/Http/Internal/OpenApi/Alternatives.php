@@ -9,6 +9,13 @@ namespace Weft\Http\Internal\OpenApi;
  * `/t/{id:[a-z]+}`: OpenAPI allows one operation per method and path template.
  *
  * @internal
+ *
+ * @psalm-type Parameter = array{name: string, in: string, required?: bool, schema: mixed}
+ * @psalm-type Content = array{description?: string, required?: bool, content?: array<string, array{schema: mixed}>}
+ * @psalm-type Operation = array{
+ *     operationId?: string, summary?: string, description?: string, parameters?: list<Parameter>, requestBody?: Content,
+ *     responses: array<array-key, Content>
+ * }
  */
 final class Alternatives
 {
@@ -20,49 +27,53 @@ final class Alternatives
      */
     public static function merged(array $first, array $second): array
     {
-        $merged = $first;
-        $text = \implode("\n\n", \array_filter([$second['summary'] ?? '', $second['description'] ?? '']));
-        $own = \implode("\n\n", \array_filter([$first['summary'] ?? '', $first['description'] ?? '']));
-        if ($text !== '' && $text !== $own && !\str_contains($first['description'] ?? '', "Alternative: $text")) {
-            $merged['description'] = \implode("\n\n", \array_filter([$first['description'] ?? '', "Alternative: $text"]));
+        /** @var Operation $first */
+        /** @var Operation $second */
+        $text = self::text($second);
+        $description = $first['description'] ?? '';
+        if ($text !== '' && $text !== self::text($first) && !\str_contains($description, "Alternative: $text")) {
+            $first['description'] = \ltrim("$description\n\nAlternative: $text");
         }
         $parameters = self::parameters($first['parameters'] ?? [], $second['parameters'] ?? []);
+        if ($parameters !== []) {
+            $first['parameters'] = $parameters;
+        }
         $body = self::body($first['requestBody'] ?? null, $second['requestBody'] ?? null);
-        $responses = $first['responses'];
+        if ($body !== null) {
+            $first['requestBody'] = $body;
+        }
         foreach ($second['responses'] as $status => $response) {
-            $responses[$status] = isset($responses[$status]) ? self::content($responses[$status], $response) : $response;
+            $first['responses'][$status] = isset($first['responses'][$status]) ? self::content($first['responses'][$status], $response) : $response;
         }
         // The statuses in their order, then `default`.
-        \uksort($responses, static fn(int|string $one, int|string $other): int => [\is_string($one), $one] <=> [\is_string($other), $other]);
+        \uksort($first['responses'], static fn(int|string $one, int|string $other): int => [\is_string($one), $one] <=> [\is_string($other), $other]);
 
-        // In the order of a single operation.
-        return \array_diff_key($merged, ['parameters' => 0, 'requestBody' => 0, 'responses' => 0])
-            + ($parameters === [] ? [] : ['parameters' => $parameters])
-            + ($body === null ? [] : ['requestBody' => $body])
-            + ['responses' => $responses];
+        return $first;
+    }
+
+    /** @param Operation $operation */
+    private static function text(array $operation): string
+    {
+        return \trim(($operation['summary'] ?? '') . "\n\n" . ($operation['description'] ?? ''));
     }
 
     /**
-     * @param list<array<string, mixed>> $first
-     * @param list<array<string, mixed>> $second
+     * @param list<Parameter> $first
+     * @param list<Parameter> $second
      *
-     * @return list<array<string, mixed>>
+     * @return list<Parameter>
      */
     private static function parameters(array $first, array $second): array
     {
         $merged = [];
         foreach ([...$first, ...$second] as $parameter) {
             $key = "{$parameter['in']} {$parameter['name']}";
-            if (isset($merged[$key])) {
-                $merged[$key]['schema'] = self::schema($merged[$key]['schema'], $parameter['schema']);
-            } else {
-                $merged[$key] = $parameter;
-            }
+            $merged[$key] = isset($merged[$key]) ? ['schema' => self::schema($merged[$key]['schema'], $parameter['schema'])] + $merged[$key] : $parameter;
         }
         foreach ($merged as $key => $parameter) {
             // A parameter of the path is in both, and required.
-            if (!self::requires($first, $parameter) || !self::requires($second, $parameter)) {
-                unset($merged[$key]['required']);
+            if (($parameter['required'] ?? false) && (!self::requires($first, $parameter) || !self::requires($second, $parameter))) {
+                $merged[$key] = ['required' => false] + $parameter;
             }
         }
 
@@ -70,8 +81,8 @@ final class Alternatives
     }
 
     /**
-     * @param list<array<string, mixed>> $parameters
-     * @param array<string, mixed> $wanted
+     * @param list<Parameter> $parameters
+     * @param Parameter $wanted
      */
     private static function requires(array $parameters, array $wanted): bool
     {
@@ -85,10 +96,10 @@ final class Alternatives
     }
 
     /**
-     * @param array<string, mixed>|null $first
-     * @param array<string, mixed>|null $second
+     * @param Content|null $first
+     * @param Content|null $second
      *
-     * @return array<string, mixed>|null
+     * @return Content|null
      */
     private static function body(?array $first, ?array $second): ?array
     {
@@ -102,10 +113,10 @@ final class Alternatives
     }
 
     /**
-     * @param array<string, mixed> $first a body or a response
-     * @param array<string, mixed> $second
+     * @param Content $first a body or a response
+     * @param Content $second
      *
-     * @return array<string, mixed>
+     * @return Content
      */
     private static function content(array $first, array $second): array
     {
@@ -123,7 +134,7 @@ final class Alternatives
         if ($first == $second) {
             return $first;
         }
-        $schemas = \is_array($first) && \array_keys($first) === ['anyOf'] ? $first['anyOf'] : [$first];
+        $schemas = \is_array($first) && \array_keys($first) === ['anyOf'] && \is_array($first['anyOf']) ? $first['anyOf'] : [$first];
 
         return ['anyOf' => \in_array($second, $schemas, false) ? $schemas : [...$schemas, $second]];
     }
