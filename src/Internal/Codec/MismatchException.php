@@ -61,7 +61,6 @@ final class MismatchException extends \Exception
             \is_float($value) => \is_finite($value) && \abs($value) < 9.2e18 ? 'float' : 'a number out of the range of int64',
             \is_string($value) => 'string',
             \is_array($value) => \array_is_list($value) && $value !== [] ? 'list' : ($value === [] ? 'empty list or object' : 'object'),
-            $value instanceof \stdClass => 'object',
             default => \get_debug_type($value),
         };
     }

@@ -48,7 +48,7 @@ final class Mismatches
 
     private function refuse(Type $type, mixed $value, string $at): void
     {
-        $this->found[] = [$at, \is_array($value) ? MismatchException::described($type->name(), 'list') : MismatchException::of($type->name(), $value), $type];
+        $this->found[] = [$at, MismatchException::described($type->name(), self::typeOf($value)), $type];
     }
 
     /** @param array<array-key, mixed> $values */
@@ -89,8 +89,18 @@ final class Mismatches
         try {
             $type->decode($value);
         } catch (MismatchException $mismatch) {
-            $this->found[] = [$at, $mismatch, $type];
+            $isPlain = !\is_array($value) && !$value instanceof \stdClass;
+            $this->found[] = [$at, $isPlain ? $mismatch : MismatchException::described($mismatch->expected, self::typeOf($value)), $type];
         }
+    }
+
+    private static function typeOf(mixed $value): string
+    {
+        return match (true) {
+            \is_array($value) => 'list',
+            $value instanceof \stdClass => 'object',
+            default => MismatchException::typeOf($value),
+        };
     }
 
     private static function escaped(string $segment): string
