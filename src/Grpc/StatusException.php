@@ -9,12 +9,15 @@ use Weft\Protobuf\Message;
 
 /**
  * Ends a call with a status. A handler or an interceptor throws it to send status and message to the client. A client throws it for
- * every call that does not end with Ok.
+ * every call that does not end with Ok. If a handler does not catch that of a client, its own client gets status and message, and it is logged;
+ * throw a new one to send details and metadata too.
  *
  * `throw new StatusException(Status::NotFound, "no user $request->id")`
  */
 final class StatusException extends GrpcException
 {
+    private bool $isReceived = false;
+
     /**
      * @param Status $status any but Ok
      * @param string $message any Unicode text, sent to the client; invalid bytes arrive as U+FFFD
@@ -39,6 +42,28 @@ final class StatusException extends GrpcException
             throw new \TypeError('A detail of a status must be a Weft\Protobuf\Message, got ' . \get_debug_type(\reset($others)));
         }
         parent::__construct($message, $status->value, $previous);
+    }
+
+    /**
+     * The status with which a call of a client has ended.
+     *
+     * @internal
+     *
+     * @param list<Message> $details
+     * @param array<string, string|list<string>> $metadata
+     */
+    public static function received(Status $status, string $message, array $details = [], array $metadata = [], ?\Throwable $previous = null): self
+    {
+        $exception = new self($status, $message, $details, $metadata, $previous);
+        $exception->isReceived = true;
+
+        return $exception;
+    }
+
+    /** @internal whether it tells how another server has ended a call, rather than how this one ends its own */
+    public function isReceived(): bool
+    {
+        return $this->isReceived;
     }
 
     /**

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\Handlers\JsonFault;
+
 /**
  * Problem details (RFC 9457): a failure that programs can read.
  *
@@ -33,9 +35,21 @@ final class Problem implements \JsonSerializable
     ) {
     }
 
+    /**
+     * Bytes that are not UTF-8 become U+FFFD: a detail may repeat what a client has sent.
+     *
+     * @throws \JsonException an extension cannot be written as JSON
+     */
     public function response(): Response
     {
-        return Response::json($this, $this->status)->withHeader('content-type', self::MEDIA_TYPE);
+        $flags = \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+        try {
+            $json = \json_encode($this, $flags);
+        } catch (\JsonException $fault) {
+            throw JsonFault::located($fault, $this);
+        }
+
+        return new Response($this->status, ['content-type' => self::MEDIA_TYPE], $json);
     }
 
     /** @return array<string, mixed> */

@@ -67,7 +67,7 @@ final class Request extends HttpRequest implements TraceSource
     /**
      * @return array<array-key, mixed> all query parameters, as `parse_str()` reads them
      *
-     * @throws PayloadTooLargeException there are more than `max_input_vars`
+     * @throws PayloadTooLargeException there are more than `max_input_vars`, or one is nested deeper than `max_input_nesting_level`
      */
     public function queryParameters(): array
     {
@@ -76,6 +76,20 @@ final class Request extends HttpRequest implements TraceSource
         }
 
         return $this->query;
+    }
+
+    /**
+     * @return array<string, list<string>> names in lower case. Several fields with cookies, into which HTTP/2 may split one, are one
+     *     (RFC 9113 §8.2.3).
+     */
+    public function headers(): array
+    {
+        $headers = parent::headers();
+        if (isset($headers['cookie'][1])) {
+            $headers['cookie'] = [\implode('; ', $headers['cookie'])];
+        }
+
+        return $headers;
     }
 
     public function cookie(string $name): ?string

@@ -17,6 +17,10 @@ use Weft\Internal\Number;
 final class Sessions
 {
     private const CREATED = "\0created";
+    /** Of an old id: the hash of the session's new one. It gives no access to the values; a logout that has begun with the old id ends the new one by it. */
+    private const MOVED_TO = "\0movedTo";
+    /** Seconds for which an old id leads to the new one: longer than requests take that have begun before the renewal. */
+    private const MOVED_FOR = 60.0;
     /** Fraction of the idle time after which an unchanged session is stored again, so that it does not expire while it is used. */
     private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
@@ -85,7 +89,14 @@ final class Sessions
 
     private function read(?string $id): KeptSession
     {
-        $stored = $id === null ? null : $this->store->read(self::hash($id));
+        $kept = $id === null ? new KeptSession(null, []) : $this->readHash(self::hash($id));
+
+        return isset($kept->values[self::MOVED_TO]) ? new KeptSession(null, []) : $kept;
+    }
+
+    private function readHash(string $hash): KeptSession
+    {
+        $stored = $this->store->read($hash);
         $values = $stored === null ? null : \json_decode($stored->data, true);
 
         /** @var array<string, mixed> $values */
@@ -102,12 +113,9 @@ final class Sessions
         if ($isNew ? \array_filter($changes, static fn(mixed $value): bool => $value !== null) === [] : $changes === [] && !$session->isRenewed() && !$isDue) {
             return null;
         }
-        $ownId = $isNew || $session->isRenewed() || $id === null ? self::randomId() : $id;
-        if ($session->isRenewed() && !$isNew) {
-            // The write below has a new id, so it does not notice what other requests have written meanwhile.
-            $latest = $this->read($id);
-            $kept = $latest->stored === null ? $kept : $latest;
-        }
+        $isMoving = $session->isRenewed() && !$isNew;
+        $ownId = $isNew || $isMoving || $id === null ? self::randomId() : $id;
+        $ownVersion = $ownId === $id ? $kept->stored->version ?? 0 : 0;
         for ($attempt = 0; $attempt < self::MAX_ATTEMPTS; $attempt++) {
             $created = (float) ($kept->values[self::CREATED] ?? $now);
             $left = \min($this->idle, $created + $this->lifetime - $now);
@@ -117,10 +125,9 @@ final class Sessions
                 return null;
             }
             $values = \array_filter(\array_replace($kept->values, $changes), static fn(mixed $value): bool => $value !== null);
-            $data = \json_encode([self::CREATED => $created, self::TOUCHED => $now] + $values, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
-            if ($this->store->write(self::hash($ownId), $data, $ownId === $id ? $kept->stored->version ?? 0 : 0, $left)) {
+            $isWritten = $this->store->write(self::hash($ownId), self::encode([self::CREATED => $created, self::TOUCHED => $now] + $values), $ownVersion, $left);
+            if ($isWritten && (!$isMoving || $this->move((string) $id, $kept->stored->version ?? 0, $ownId, $left))) {
                 \mt_rand(1, self::PRUNE_PROBABILITY_DIVISOR) === 1 && $this->store->prune();
-                $ownId === $id || $id === null || $isNew || $this->store->delete(self::hash($id));
 
                 return $ownId === $id ? null : $this->cookie($ownId, null);
             }
@@ -128,10 +135,23 @@ final class Sessions
             $kept = $this->read($id);
             if ($kept->stored === null) {
                 // It was destroyed or renewed meanwhile, and must not come back. The browser's cookie may already have the new id.
+                $isMoving && $this->store->delete(self::hash($ownId));
+
                 return null;
             }
+            $ownVersion = $isMoving ? $ownVersion + 1 : $kept->stored->version;
         }
+        $isMoving && $this->store->delete(self::hash($ownId));
         throw new \RuntimeException('A session could not be stored: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');
+    }
+
+    /**
+     * Ends the old id of a renewed session in favour of the new one, which nobody knows before. One write decides it: of two renewals, or a
+     * renewal and a logout, one finds that the other was first.
+     */
+    private function move(string $id, int $version, string $newId, float $left): bool
+    {
+        return $this->store->write(self::hash($id), self::encode([self::MOVED_TO => self::hash($newId)]), $version, \min(self::MOVED_FOR, $left));
     }
 
     /** @return Cookie|null deletes the browser's, if it has one */
@@ -140,7 +160,17 @@ final class Sessions
         if ($id === null) {
             return null;
         }
-        $this->store->delete(self::hash($id));
+        $hash = self::hash($id);
+        for ($attempt = 0; $hash !== null && $attempt < self::MAX_ATTEMPTS; $attempt++) {
+            $kept = $this->readHash($hash);
+            $next = $kept->values[self::MOVED_TO] ?? null;
+            // After a write that succeeds, a renewal that has not moved the session yet cannot do so any more.
+            if ($kept->stored === null || $next !== null || $this->store->write($hash, '', $kept->stored->version, self::MOVED_FOR)) {
+                $this->store->delete($hash);
+                $hash = \is_string($next) ? $next : null;
+            }
+        }
+        $hash === null || $this->store->delete($hash);
 
         return $this->cookie('', 0);
     }
@@ -158,6 +188,12 @@ final class Sessions
     private static function randomId(): string
     {
         return \rtrim(\strtr(\base64_encode(\random_bytes(32)), '+/', '-_'), '=');
+    }
+
+    /** @param array<string, mixed> $values */
+    private static function encode(array $values): string
+    {
+        return \json_encode($values, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
     }
 
     private static function hash(string $id): string

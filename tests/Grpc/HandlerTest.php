@@ -28,6 +28,36 @@ final class HandlerTest extends GrpcTestCase
         self::assertSame('', $server->log());
     }
 
+    public function testTheStatusOfACallThatAHandlerMakesIsLoggedAndItsDetailsAndMetadataStay(): void
+    {
+        $inner = $this->serve('"get" => static fn() => throw new StatusException(Status::NotFound, "no such user", [new User(7)], ["x-inner" => "a"]), "list" => static function () { yield new User(1); throw new StatusException(Status::Aborted, "torn", [], ["x-inner" => "a"]); }');
+        $client = "static fn() => new Weft\\Examples\\Users\\UsersClient(Weft\\Grpc\\Client\\Http2Channel::connect('$inner->address'))";
+        $outer = $this->serve('"get" => static function ($request, $call) { $call->trailer("x-outer", "b"); return (' . $client . ')()->get($request); }, "list" => static fn($request) => (' . $client . ')()->list($request)');
+
+        $answer = $outer->post(self::GET, self::USER_228);
+        self::assertStatus(Status::NotFound, $answer, 'no such user');
+        self::assertSame(['b', null, null], [$answer->field('x-outer'), $answer->field('x-inner'), $answer->field('grpc-status-details-bin')]);
+        self::assertTrue($outer->awaitLog('/api.Users/Get failed'));
+        $stream = $outer->post(self::LIST, self::EMPTY_MESSAGE);
+        self::assertStatus(Status::Aborted, $stream, 'torn');
+        self::assertNull($stream->field('x-inner'));
+        self::assertTrue($outer->awaitLog('/api.Users/List failed'));
+        self::assertSame('', $inner->log());
+    }
+
+    public function testAHandlerMayPassOnTheStatusOfItsCall(): void
+    {
+        $inner = $this->serve('"get" => static fn() => throw new StatusException(Status::NotFound, "no such user", [new User(7)], ["x-inner" => "a"])');
+        $outer = $this->serve('"get" => static function ($request) { try { return (new Weft\Examples\Users\UsersClient(Weft\Grpc\Client\Http2Channel::connect("' . $inner->address . '")))->get($request); } catch (StatusException $failure) { throw new StatusException($failure->status, $failure->getMessage(), $failure->details, $failure->metadata, $failure); } }');
+
+        $answer = $outer->post(self::GET, self::USER_228);
+
+        self::assertStatus(Status::NotFound, $answer, 'no such user');
+        self::assertSame('a', $answer->field('x-inner'));
+        self::assertNotNull($answer->field('grpc-status-details-bin'));
+        self::assertSame('', $outer->log());
+    }
+
     /** @dataProvider codes */
     #[DataProvider('codes')]
     public function testEveryStatusReachesTheClient(Status $status): void

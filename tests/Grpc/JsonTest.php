@@ -130,6 +130,15 @@ final class JsonTest extends TestCase
         self::assertSame(['name' => 'shelves/1/books/2', 'title' => 'lent to R'], json_decode($answer->body, true));
     }
 
+    public function testAPathReplacesTheSameMemberOfAOneofInTheBodyAndAQueryAloneIsOne(): void
+    {
+        $lent = self::ask('POST', '/v1/shelves/1/books/2:lend', '{"name": "another", "reader": "R"}');
+        $copied = self::ask('POST', '/v1/shelves/1/books?copyOf=x', null, '-H', 'content-type: application/json');
+
+        self::assertSame([200, 'shelves/1/books/2'], [$lent->httpStatus(), json_decode($lent->body, true)['name']]);
+        self::assertSame(200, $copied->httpStatus());
+    }
+
     public function testAQueryHasFieldsOfEveryKind(): void
     {
         $answer = self::ask('GET', '/v1/search?words=a&words=b%26c+d&author.first_name=F&author.lastName=L&in_stock=true&leastPages=9007199254740993'
@@ -225,6 +234,12 @@ final class JsonTest extends TestCase
         yield 'a message in a query' => [400, '"author" is a message', 'GET', '/v1/search?author=x'];
         yield 'a field of a list' => [400, 'no field "words.x"', 'GET', '/v1/search?words.x=x'];
         yield 'a field of what is one value' => [400, '"since.seconds" is a field of google.protobuf.Timestamp, which is one value in JSON', 'GET', '/v1/search?since=2026-01-02T03:04:05Z&since.seconds=1'];
+        yield 'one value twice' => [400, '"least_pages" is one value and there are several', 'GET', '/v1/search?leastPages=1&least_pages=2'];
+        yield 'one nested value twice' => [400, '"author.lastName" is one value', 'GET', '/v1/search?author.lastName=a&author.lastName=a'];
+        yield 'a text that is not UTF-8' => [400, '"author.lastName" is not UTF-8', 'GET', '/v1/search?author.lastName=%ff'];
+        yield 'a name that is not UTF-8' => [400, 'library.SearchRequest has no field', 'GET', '/v1/search?%ff=1'];
+        yield 'a query and a body of one oneof' => [400, '"copy_of" and "book" are of the oneof content, of which one may be set', 'POST', '/v1/shelves/1/books?copyOf=x', '{"title": "T"}'];
+        yield 'a path and a body of one oneof' => [400, '"name" and "number" are of the oneof which, of which one may be set', 'POST', '/v1/shelves/1/books/2:lend', '{"number": 3}'];
         yield 'a path into a path' => [400, 'no field "a..b"', 'GET', '/v1/search?a..b=x'];
         yield 'no JSON' => [400, '', 'POST', '/v1/shelves/1/books', '{"title": '];
         yield 'more than the body' => [400, 'The body is not valid JSON', 'POST', '/v1/shelves/1/books', '{}, "shelf": "2"'];

@@ -40,6 +40,13 @@ final class AdapterTest extends HttpTestCase
         );
     }
 
+    public function testAPsr7ApplicationSeesTheCookieFieldsOfHttp2AsOneField(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . '$psr17 = new Nyholm\Psr7\Factory\Psr17Factory(); $routes->fallback(new Weft\Http\PsrHandler(static fn(Psr\Http\Message\ServerRequestInterface $request) => $psr17->createResponse(200)->withBody($psr17->createStream($request->getHeaderLine("cookie") . " " . $request->getServerParams()["HTTP_COOKIE"])), $psr17, $psr17));');
+
+        self::assertSame('a=1; b=2 a=1; b=2', self::bodyOf($server->get('/', '--http2-prior-knowledge', '-H', 'Cookie: a=1', '-H', 'cookie: b=2')));
+    }
+
     public function testAPsr15RequestHandlerAnswersWhatNoRouteIsFor(): void
     {
         // No package of Debian 12 has the interface.

@@ -18,6 +18,17 @@ final class MessageTest extends HttpTestCase
         self::assertSame(['1, 2', null, '1 ', ['q' => '1 ', 'a' => ['2', '3']], 'a b', ['c' => 'a b', 'd' => '2'], 'q=1%20&a[]=2&a[]=3', 'example.org'], $answer);
     }
 
+    public function testCookieFieldsOfHttp2AreOneField(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(Request $r) => Response::json([$r->header("cookie"), $r->headers()["cookie"], $r->headers()["x-a"], $r->cookies()]));');
+
+        foreach (['--http2-prior-knowledge', '--http1.1'] as $protocol) {
+            $answer = json_decode(self::bodyOf($server->get('/', $protocol, '-H', 'Cookie: a=1', '-H', 'cookie: b=2', '-H', 'x-a: 1', '-H', 'x-a: 2')), true);
+
+            self::assertSame(['a=1; b=2', ['a=1; b=2'], ['1', '2'], ['a' => '1', 'b' => '2']], $answer, $protocol);
+        }
+    }
+
     public function testJsonAndFormsAreDecodedAndWhatIsNoJsonIs400(): void
     {
         $server = $this->serve('$routes->post("/json", static fn(Request $r) => Response::json($r->json()))->post("/form", static fn(Request $r) => Response::json($r->form()));');

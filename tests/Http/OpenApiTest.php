@@ -86,6 +86,25 @@ final class OpenApiTest extends TestCase
         self::assertSame(['204', 'default'], array_map(strval(...), array_keys($paths['/admin/stays']['delete']['responses'])));
     }
 
+    public function testRoutesThatDifferInTheExpressionsOfAPathAreOneOperationWithAlternatives(): void
+    {
+        $paths = self::document(self::alternatives())['paths'];
+
+        self::assertSame(['/t/{id}', '/t/{id}/x'], array_keys($paths));
+        self::assertSame(['get', 'delete'], array_keys($paths['/t/{id}']));
+        $get = $paths['/t/{id}']['get'];
+        self::assertSame(['getTById', 'By number', 'Alternative: By name'], [$get['operationId'], $get['summary'], $get['description']]);
+        self::assertEquals([
+            ['name' => 'id', 'in' => 'path', 'required' => true, 'schema' => ['anyOf' => [['type' => 'integer', 'format' => 'int64'], ['type' => 'string', 'pattern' => '^(?:[a-z]+)$'], ['type' => 'string', 'pattern' => '^(?:[A-Z]+)$']]]],
+            ['name' => 'page', 'in' => 'query', 'required' => false, 'schema' => ['type' => 'integer', 'format' => 'int64']],
+        ], $get['parameters']);
+        self::assertSame(['200', '204', '400', '404', 'default'], array_map(strval(...), array_keys($get['responses'])));
+        self::assertSame(['anyOf' => [['type' => 'array', 'items' => ['type' => 'integer', 'format' => 'int64']], ['$ref' => '#/components/schemas/Page']]], $get['responses'][200]['content']['application/json']['schema']);
+        self::assertSame('id', $paths['/t/{id}']['delete']['parameters'][0]['name']);
+        self::assertSame('id', $paths['/t/{id}/x']['get']['parameters'][0]['name']);
+        self::assertSame(['required' => false, 'content' => ['application/json' => ['schema' => ['$ref' => '#/components/schemas/PageInput']]]], $paths['/t/{id}/x']['post']['requestBody']);
+    }
+
     public function testAPublicValidatorAcceptsTheDocument(): void
     {
         $tool = \dirname(__DIR__, 2) . '/var/openapi/python/bin/openapi-spec-validator';
@@ -93,7 +112,7 @@ final class OpenApiTest extends TestCase
             self::markTestSkipped('openapi-spec-validator is not installed: scripts/openapi-tools');
         }
         $file = (string) tempnam(sys_get_temp_dir(), 'weft');
-        foreach ([self::router(), new Router()] as $router) {
+        foreach ([self::router(), self::alternatives(), new Router()] as $router) {
             file_put_contents($file, $router->openApiDocument());
             exec("$tool --validation-errors all $file 2>&1", $output, $code);
             self::assertSame(0, $code, implode("\n", $output));
@@ -126,6 +145,27 @@ final class OpenApiTest extends TestCase
             ->static('/files', __DIR__)
             ->websocket('/chat', static fn() => null)
             ->group('/admin', static fn(Router $group) => $group->delete('/stays', static function (): void {}));
+    }
+
+    private static function alternatives(): Router
+    {
+        /**
+         * By number
+         *
+         * @return list<int>
+         */
+        $byNumber = static fn(int $id, #[Query] int $page): array => [];
+        /** By name */
+        $byName = static fn(string $name): ?Page => null;
+
+        return (new Router())
+            ->get('/t/{id:\d+}', $byNumber)
+            ->get('/t/{name:[a-z]+}', $byName)
+            ->get('/t/{name:[A-Z]+}', $byName)
+            ->delete('/t/{other}', static fn(string $other): array => [])
+            ->get('/t/{id}/x', static fn(string $id): array => [])
+            ->post('/t/{id:\d+}/x', static fn(int $id, #[Body] Page $page): array => [])
+            ->post('/t/{id:[a-z]+}/x', static fn(string $id): array => []);
     }
 
     /** @return array<string, mixed> */

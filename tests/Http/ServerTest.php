@@ -129,6 +129,44 @@ final class ServerTest extends HttpTestCase
         self::assertSame('', $server->log());
     }
 
+    public function testAnHttpExceptionIsTheAnswerAlsoIfItsMessageIsNotUtf8(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $fails = static fn(Request $r) => throw new HttpException(404, "no user \"{$r->queryParameter("n")}\"");
+            $routes->get("/plain", $fails);
+            $routes->group("/cors", static fn(Router $group) => $group->get("", $fails), new Weft\Http\Cors(["*"]));
+            $routes->group("/typed", static fn(Router $group) => $group->get("/{id}", static fn(int $id, Request $request): array => $fails($request)));
+            $sessions = new Weft\Http\Sessions(new class implements Weft\Http\SessionStore {
+                public function read(string $id): ?Weft\Http\Sessions\StoredSession { return null; }
+                public function write(string $id, string $data, int $version, float $seconds): bool { return true; }
+                public function delete(string $id): void {}
+                public function prune(): void {}
+            });
+            $routes->group("/session", static fn(Router $group) => $group->get("", $fails), $sessions);
+            PHP);
+
+        foreach (['/plain', '/cors', '/typed/1', '/session'] as $path) {
+            $response = $server->get("$path?n=%ff", '-H', 'accept: application/json', '-H', 'origin: https://a.example');
+            self::assertStatus(404, $response);
+            self::assertSame("no user \"\u{FFFD}\"", json_decode(self::bodyOf($response), true)['detail'] ?? null, $response);
+        }
+        self::assertSame('', $server->log());
+    }
+
+    public function testAFailureThatCannotBeWrittenIsAResponseWithABody(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Unwritable extends HttpException { public function problem(): Weft\Http\Problem { return new Weft\Http\Problem(409, extensions: ["rate" => NAN]); } }
+            $routes->get("/", static fn() => throw new Unwritable(409));
+            PHP);
+
+        $response = $server->get('/', '-H', 'accept: application/json');
+
+        self::assertStatus(500, $response);
+        self::assertSame(500, json_decode(self::bodyOf($response), true)['status'] ?? null, $response);
+        self::assertTrue($server->awaitLog('$.rate'));
+    }
+
     public function testFieldsOfTheApplicationReplaceThoseOfTheServerInAnyCase(): void
     {
         $server = $this->serve('

@@ -48,8 +48,29 @@ final class SessionTest extends HttpTestCase
             ->post("/login", static function (Request $request): void { $request->session()->renew()->set("user", 7); })
             ->post("/fail", static function (Request $request): void { $request->session()->set("failures", 1); throw new HttpException(401, "no"); })
             ->post("/slow-login", static function (Request $request): void { $request->session()->values(); touch("DIRECTORY/at-login"); gate("login"); $request->session()->renew()->set("user", 7); })
+            ->post("/renew/{name}", static function (Request $request, string $name): void { $request->session()->values(); touch("DIRECTORY/at-$name"); gate($name); $request->session()->renew(); })
+            ->post("/slow-logout", static function (Request $request): void { $request->session()->values(); touch("DIRECTORY/at-logout"); gate("logout"); $request->session()->destroy(); })
             ->post("/switch", static function (Request $request): void { $request->session()->destroy()->set("user", 8); })
             ->post("/logout", static function (Request $request): void { $request->session()->destroy(); });
+        PHP;
+
+    /** Once a file asks for it, another request deletes the old session as soon as a renewal has written the new one. */
+    private const LOGOUT_DURING_RENEWAL = <<<'PHP'
+        (new class(new Weft\Http\Sessions\FileStore('DIRECTORY/sessions')) implements Weft\Http\SessionStore {
+            public function __construct(private Weft\Http\SessionStore $inner) {}
+            public function read(string $id): ?Weft\Http\Sessions\StoredSession { return $this->inner->read($id); }
+            public function write(string $id, string $data, int $version, float $seconds): bool {
+                $isWritten = $this->inner->write($id, $data, $version, $seconds);
+                if ($version === 0 && @unlink('DIRECTORY/end-it')) {
+                    foreach (array_diff(array_map(basename(...), glob('DIRECTORY/sessions/*')), [$id]) as $other) {
+                        $this->inner->delete($other);
+                    }
+                }
+                return $isWritten;
+            }
+            public function delete(string $id): void { $this->inner->delete($id); }
+            public function prune(): void { $this->inner->prune(); }
+        })
         PHP;
 
     /** Writes to a session again and again until it sees that the session is gone. */
@@ -154,6 +175,74 @@ final class SessionTest extends HttpTestCase
         $slow->end();
 
         self::assertSame([], self::seen($server, $cookie));
+    }
+
+    /** @dataProvider stores */
+    #[DataProvider('stores')]
+    public function testASessionThatEndsWhileARequestRenewsItDoesNotComeBack(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $cookie = self::cookie($server->get('/set/user/7', '-X', 'POST'));
+        $renewal = $server->follow('/renew/late', '-i', '-X', 'POST', '-b', $cookie);
+        $this->awaitArrival('late');
+
+        $server->get('/logout', '-X', 'POST', '-b', $cookie);
+        $server->open('late');
+
+        self::assertSame('', self::field($renewal->end(), 'set-cookie'));
+        self::assertSame([], self::seen($server, $cookie));
+    }
+
+    public function testASessionThatEndsWhileItsRenewalIsWrittenDoesNotComeBack(): void
+    {
+        $server = $this->withSessions(str_replace('DIRECTORY', $this->directory->path, self::LOGOUT_DURING_RENEWAL));
+        $cookie = self::cookie($server->get('/set/user/7', '-X', 'POST'));
+
+        touch("{$this->directory->path}/end-it");
+        $server->open('now');
+        $renewal = $server->get('/renew/now', '-X', 'POST', '-b', $cookie);
+
+        self::assertFileDoesNotExist("{$this->directory->path}/end-it");
+        self::assertSame('', self::field($renewal, 'set-cookie'));
+        self::assertSame([], glob("{$this->directory->path}/sessions/*"));
+    }
+
+    /** @dataProvider stores */
+    #[DataProvider('stores')]
+    public function testOfTwoRenewalsAtTheSameTimeOneGivesTheSessionItsId(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $before = self::cookie($server->get('/set/user/7', '-X', 'POST'));
+        $renewals = array_map(static fn(string $name): Curl => $server->follow("/renew/$name", '-i', '-X', 'POST', '-b', $before), ['x', 'y']);
+        array_map($this->awaitArrival(...), ['x', 'y']);
+
+        array_map($server->open(...), ['x', 'y']);
+        $cookies = array_values(array_filter(array_map(static fn(Curl $curl): string => self::field((string) $curl->end(), 'set-cookie'), $renewals)));
+
+        self::assertCount(1, $cookies);
+        $after = (string) strstr($cookies[0], ';', true);
+        self::assertSame(['user' => '7'], self::seen($server, $after));
+        self::assertSame([], self::seen($server, $before));
+        $server->get('/logout', '-X', 'POST', '-b', $after);
+        self::assertSame([], self::seen($server, $after));
+    }
+
+    /** @dataProvider stores */
+    #[DataProvider('stores')]
+    public function testALogoutThatOverlapsARenewalEndsTheRenewedSession(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $before = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+        $logout = $server->follow('/slow-logout', '-i', '-X', 'POST', '-b', $before);
+        $this->awaitArrival('logout');
+
+        $after = self::cookie($server->get('/login', '-X', 'POST', '-b', $before));
+        $again = self::cookie($server->get('/login', '-X', 'POST', '-b', $after));
+        self::assertSame(['a' => '1', 'user' => 7], self::sorted(self::seen($server, $again)));
+        $server->open('logout');
+        $logout->end();
+
+        self::assertSame([[], [], []], array_map(static fn(string $cookie): array => self::seen($server, $cookie), [$before, $after, $again]));
     }
 
     public function testALoginIsNotUndoneByARequestBesideIt(): void

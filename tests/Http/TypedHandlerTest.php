@@ -71,11 +71,55 @@ final class TypedHandlerTest extends HttpTestCase
         ], $problem['errors']);
     }
 
+    /**
+     * @dataProvider otherKindsOfJson
+     *
+     * @param array<string, string> $faults
+     */
+    #[DataProvider('otherKindsOfJson')]
+    public function testAnObjectIsNotAListAndAListIsNotAnObject(string $body, array $faults): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Inner { public function __construct(public readonly string $s = "") {} }
+            final class Kinds {
+                /** @param list<int> $list @param array<string, int> $map @param array<int, int> $numbers @param list<Inner> $inners */
+                public function __construct(public readonly array $list = [], public readonly array $map = [], public readonly array $numbers = [], public readonly ?Inner $inner = null, public readonly array $inners = [], public readonly mixed $any = null) {}
+            }
+            $routes->post("/", static fn(#[Weft\Http\Body] Kinds $kinds): Kinds => $kinds);
+            PHP);
+
+        $response = $server->get('/', ...self::json($body));
+
+        if ($faults === []) {
+            self::assertStatus(200, $response);
+
+            return;
+        }
+        self::assertSame($faults, array_column(self::problem(422, $response)['errors'], 'detail', 'pointer'));
+    }
+
+    /** @return iterable<string, array{string, array<string, string>}> */
+    public static function otherKindsOfJson(): iterable
+    {
+        yield 'a list for a class' => ['[]', ['#' => 'expected object, found list']];
+        yield 'an empty object for a class' => ['{}', []];
+        yield 'the right kinds' => ['{"list":[],"map":{},"numbers":{"0":1},"inner":{},"inners":[{}],"any":{"a":[]}}', []];
+        yield 'an object with the keys of a list' => ['{"list":{"0":1,"1":2}}', ['#/list' => 'expected list, found object']];
+        yield 'an empty object for a list' => ['{"list": { } }', ['#/list' => 'expected list, found object']];
+        yield 'an escaped key' => ['{"list":{"\\u0030":1}}', ['#/list' => 'expected list, found object']];
+        yield 'lists for maps' => ['{"map":[1,2],"numbers":[1]}', ['#/map' => 'expected object, found list', '#/numbers' => 'expected object, found list']];
+        yield 'an empty list for a map' => ['{"map":[ ]}', ['#/map' => 'expected object, found list']];
+        yield 'an empty list for an object' => ['{"inner":[],"inners":[[]]}', ['#/inner' => 'expected object, found list', '#/inners/0' => 'expected object, found list']];
+        yield 'a text for a number as a key' => ['{"numbers":{"1":1,"x":2}}', ['#/numbers/x' => 'expected int keys, found a string key']];
+        yield 'other faults beside it' => ['{"list":["x"],"map":[],"inner":{"s":{}}}', ['#/list/0' => 'expected int, found string', '#/map' => 'expected object, found list', '#/inner/s' => 'expected string, found object']];
+        yield 'an object whose key PHP cannot have' => ['{"list":["x"],"any":{"\\u0000a":1}}', ['#' => 'a name begins with U+0000']];
+    }
+
     public function testFaultsOfAllArgumentsAreAnsweredTogether(): void
     {
         $server = $this->serve(self::CLASSES . self::ROUTES);
 
-        $problem = self::problem(400, $server->get('/orders/7?page=many', ...self::json('[]')));
+        $problem = self::problem(400, $server->get('/orders/7?page=many', ...self::json('{}')));
 
         self::assertSame(['body', 'body', 'header', 'query'], array_column($problem['errors'], 'in'));
         self::assertSame(['in' => 'header', 'name' => 'tenant', 'detail' => 'the field is missing'], $problem['errors'][2]);
@@ -116,6 +160,27 @@ final class TypedHandlerTest extends HttpTestCase
         $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
         self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
         self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
+    }
+
+    public function testNumbersAreReadAsTheyAreWrittenInJson(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            enum Level: int { case Low = 1; case High = 2; }
+            final class Paging { public function __construct(public readonly int $page = 1) {} }
+            $routes->get("/i/{n}", static fn(int $n): array => [$n])->get("/f/{n}", static fn(float $n): array => [$n])->get("/e/{n}", static fn(Level $n): array => [$n]);
+            $routes->get("/q", static fn(#[Weft\Http\Query] int $n = 0, #[Weft\Http\Header] ?int $tenant = null): array => [$n, $tenant])->get("/o", static fn(#[Weft\Http\Query] Paging $p): Paging => $p);
+            PHP);
+
+        foreach (['/i/5' => '[5]', '/i/-5' => '[-5]', '/i/0' => '[0]', '/f/-1.5e3' => '[-1500.0]', '/f/.5' => '[0.5]', '/f/2' => '[2.0]', '/e/2' => '[2]', '/q?n=7' => '[7,null]', '/o?page=3' => '{"page":3}'] as $path => $expected) {
+            self::assertSame($expected, self::bodyOf($server->get($path)), $path);
+        }
+        foreach (['/i/%205', '/i/5%20', '/i/+5', '/i/%2B5', '/i/5%0A', '/i/05', '/i/0x1', '/i/9223372036854775808', '/f/%205', '/f/+5', '/f/1.', '/f/05', '/f/1e999', '/f/nan', '/e/%201', '/e/+1'] as $path) {
+            self::problem(404, $server->get($path));
+        }
+        foreach (['/q?n=%205', '/q?n=%2B5', '/q?n=5&n=%205', '/q?n[]=1', '/q?n=1&n%5B%5D=1', '/o?page=%205', '/o?page[]=1'] as $path) {
+            self::problem(400, $server->get($path));
+        }
+        self::problem(400, $server->get('/q', '-H', 'tenant: +5'));
     }
 
     public function testADateTimeWhoseOffsetHasSecondsIsNotSent(): void

@@ -240,6 +240,22 @@ final class UploadTest extends HttpTestCase
         self::assertStringContainsString('The form has more than 1000 values (max_input_vars)', $response);
     }
 
+    public function testNamesThatAreNestedDeeperThanPhpTakesAreRefusedRatherThanLost(): void
+    {
+        $server = $this->server('$routes->get("/query", static fn(Request $r): array => array_keys($r->queryParameters()));');
+        $deep = static fn(int $levels): string => 'a' . str_repeat('[x]', $levels);
+
+        self::assertStatus(200, $server->get('/', '-d', 'b=1&' . $deep(64) . '=1'));
+        self::assertStatus(200, $server->get('/', '-d', 'b=1&c=' . $deep(70) . '&d[' . str_repeat('[', 70) . ']=1'));
+        self::assertSame('["a"]', self::bodyOf($server->get('/query?' . $deep(64), '-g')));
+        foreach ([['/', '-d', 'b=1&' . $deep(65) . '=1'], ['/', '-d', 'b=1&' . rawurlencode($deep(65)) . '=1'], ['/', '-F', $deep(65) . '=1'], ['/query?' . $deep(65), '-g']] as $arguments) {
+            $response = $server->get(...$arguments);
+            self::assertStatus(413, $response);
+            self::assertStringContainsString('has a value that is nested deeper than 64 levels (max_input_nesting_level)', $response);
+        }
+        self::assertStringNotContainsString('max_input_nesting_level', $server->log());
+    }
+
     /** Whatever arrives, the server answers or closes, keeps nothing, and serves the next one. */
     public function testRandomFormsHarmNothing(): void
     {
@@ -258,9 +274,9 @@ final class UploadTest extends HttpTestCase
         self::assertSame('', $server->log());
     }
 
-    private function server(): ServerProcess
+    private function server(string $routes = ''): ServerProcess
     {
-        return $this->serve(str_replace('DIRECTORY', var_export("{$this->directory->path}/uploads", true), self::ECHO), ', limits: new Limits(body: new BodyLimits(bytes: 100_000_000))');
+        return $this->serve(str_replace('DIRECTORY', var_export("{$this->directory->path}/uploads", true), self::ECHO) . $routes, ', limits: new Limits(body: new BodyLimits(bytes: 100_000_000))');
     }
 
     private static function post(string $body, string $type = 'multipart/form-data; boundary=XX'): string

@@ -167,6 +167,24 @@ final class CodecTest extends TestCase
         self::assertSame('{"at":"2026-01-01T00:00:00.000001007Z"}', Json::encode(Codec::decode(Everything::class, $bytes)));
     }
 
+    /** @dataProvider nanosOutOfRange */
+    #[DataProvider('nanosOutOfRange')]
+    public function testATimestampWithNanosecondsOutOfRangeIsNotDecoded(string $nanos): void
+    {
+        $this->expectException(DecodingException::class);
+        $this->expectExceptionMessage('google.protobuf.Timestamp: nanos must be 0 to 999999999');
+        Codec::decode(Everything::class, "\xE2\x03" . chr(strlen($nanos) + 1) . "\x10$nanos");
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function nanosOutOfRange(): iterable
+    {
+        yield 'below zero' => ["\xFB\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"];
+        yield 'whole microseconds below zero' => ["\x98\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"];
+        yield 'one second' => ["\x80\x94\xEB\xDC\x03"];
+        yield 'two seconds' => ["\x80\xA8\xD6\xB9\x07"];
+    }
+
     public function testAnAnyIsPackedAndUnpacked(): void
     {
         $any = Codec::decode(Everything::class, Codec::encode(new Everything(any: Any::pack(new User(id: 5)))))->any;

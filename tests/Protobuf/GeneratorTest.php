@@ -84,6 +84,28 @@ final class GeneratorTest extends TestCase
             'syntax = "proto3"; package p; option php_namespace = "1-2"; message A {}',
             'bad.proto: the option php_namespace = "1-2" is not a PHP namespace',
         ];
+        yield 'a prefix that begins no class' => [
+            'syntax = "proto3"; package p; option php_class_prefix = "Foo-Bar"; message A {}',
+            'bad.proto: the option php_class_prefix = "Foo-Bar" cannot begin the name of a PHP class',
+        ];
+        yield 'a prefix that makes a reserved word' => [
+            'syntax = "proto3"; package p; option php_class_prefix = "F"; message or {}',
+            'bad.proto: p.or of bad.proto would become the class P\For, which is a reserved word of PHP',
+        ];
+        yield 'a namespace of metadata that is none' => [
+            'syntax = "proto3"; package p; option php_metadata_namespace = "B\\\\Meta-Data\\\\1x"; message A {}',
+            'bad.proto: the option php_metadata_namespace = "B\Meta-Data\1x" is not a PHP namespace',
+        ];
+        foreach (['Closure', 'dateTimeImmutable', 'Countable'] as $class) {
+            yield "a message called like PHP's $class" => [
+                "syntax = \"proto3\"; message $class {}",
+                "bad.proto: $class of bad.proto would become the class $class, which PHP has; give the file a package or the option php_namespace",
+            ];
+        }
+        yield 'a service called with its prefix like a class of PHP' => [
+            'syntax = "proto3"; option php_class_prefix = "Array"; service Iterator {}',
+            'the service Iterator of bad.proto would become the class ArrayIterator, which PHP has',
+        ];
         yield 'an import that is missing' => ['syntax = "proto3"; import "nope.proto";', 'nope.proto: File not found'];
     }
 

@@ -180,7 +180,7 @@ final class Http2Channel implements Channel
     {
         foreach ($requests as $request) {
             if ($attempts->timeLeft() === 0.0) {
-                throw new StatusException(Status::DeadlineExceeded, 'the deadline has passed');
+                throw StatusException::received(Status::DeadlineExceeded, 'the deadline has passed');
             }
             yield $request;
         }
@@ -304,7 +304,7 @@ final class Http2Channel implements Channel
         try {
             return Codec::decode($class, $message);
         } catch (DecodingException $error) {
-            throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
+            throw StatusException::received(Status::Internal, $error->getMessage(), previous: $error);
         }
     }
 
@@ -316,6 +316,6 @@ final class Http2Channel implements Channel
 
         return $details === [] && $trailers === []
             ? $status
-            : new StatusException($status->status, $status->getMessage(), $details, $trailers, $status);
+            : StatusException::received($status->status, $status->getMessage(), $details, $trailers, $status);
     }
 }

@@ -207,6 +207,13 @@ final class Calls implements ServerTaskHandler
 
     private function fail(Call $call, Method $method, \Throwable $error, Coroutine $task): void
     {
+        if ($error instanceof StatusException && $error->isReceived()) {
+            // Details and metadata of another server are for its client, which is this process.
+            $this->report($error, $call, $error->status);
+            $call->finish($error->status->value, $error->getMessage(), $call->trailers);
+
+            return;
+        }
         if ($error instanceof StatusException) {
             $details = $method->binding === null ? null : Binding::details($error);
             $call->finish($error->status->value, $error->getMessage(), $error->trailers() + $call->trailers, $details);

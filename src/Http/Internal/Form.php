@@ -62,7 +62,7 @@ final class Form
     }
 
     /**
-     * `parse_str()`, which would silently drop values beyond `max_input_vars`.
+     * `parse_str()`, which would drop values beyond `max_input_vars` and `max_input_nesting_level`.
      *
      * @return array<array-key, mixed>
      *
@@ -74,10 +74,37 @@ final class Form
         if (\strlen($encoded) > $most && \substr_count($encoded, '&') >= $most) {
             throw new PayloadTooLargeException("The $what has more than $most values (max_input_vars)");
         }
+        $levels = (int) \ini_get('max_input_nesting_level');
+        if (self::brackets($encoded) > $levels && self::isDeeper($encoded, $levels)) {
+            throw new PayloadTooLargeException("The $what has a value that is nested deeper than $levels levels (max_input_nesting_level)");
+        }
         // A byte of zero as it is ends the text for PHP before 8.6, and later versions throw.
         \parse_str(\str_replace("\0", '%00', $encoded), $values);
 
         return $values;
+    }
+
+    private static function brackets(string $encoded): int
+    {
+        return \substr_count($encoded, '[') + \substr_count($encoded, '%5B') + \substr_count($encoded, '%5b');
+    }
+
+    /** Whether PHP would drop a value for the depth of its name. */
+    private static function isDeeper(string $encoded, int $levels): bool
+    {
+        $values = [];
+        foreach (\explode('&', $encoded) as $pair) {
+            $name = \explode('=', $pair, 2)[0];
+            if (self::brackets($name) > $levels) {
+                // PHP reads one name: what it takes for a level is its decision.
+                @\parse_str(\str_replace("\0", '%00', $name) . '=', $values);
+                if ($values === []) {
+                    return true;
+                }
+            }
+        }
+
+        return false;
     }
 
     /**

@@ -130,7 +130,8 @@ final class Requests implements ServerTaskHandler
         } catch (\Throwable $error) {
             $this->report($error, $request);
             if ($request->isOpen()) {
-                $request->respond(500, [], '');
+                $page = ErrorPage::internalError($request);
+                $request->respond($page->status, $page->headers, \is_string($page->body) ? $page->body : '');
             }
         }
     }

@@ -72,7 +72,7 @@ final class ServerParameters
         foreach ($headers as $name => $values) {
             $key = self::$keys[$name] ?? self::key((string) $name);
             if ($key !== '') {
-                $parameters[$key] ??= isset($values[1]) ? \implode($name === 'cookie' ? '; ' : ', ', $values) : $values[0];
+                $parameters[$key] ??= isset($values[1]) ? \implode(', ', $values) : $values[0];
             }
         }
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal\Codec;
 
 /**
- * Finds every mismatch of a value, where decoding stops at the first.
+ * Finds every mismatch of a value, where decoding stops at the first. It tells an empty list from an empty object, which decoding cannot.
  *
  * @internal
  */
@@ -19,7 +19,11 @@ final class Mismatches
 
     private function __construct() {}
 
-    /** @return list<array{string, MismatchException, Type}> JSON pointer (RFC 6901), mismatch and type, at most 100 */
+    /**
+     * @param mixed $value what json_decode() gave, objects as stdClass
+     *
+     * @return list<array{string, MismatchException, Type}> JSON pointer (RFC 6901), mismatch and type, at most 100
+     */
     public static function of(Type $type, mixed $value): array
     {
         $mismatches = new self();
@@ -35,11 +39,28 @@ final class Mismatches
         }
         match (true) {
             $type instanceof Optional => $value === null || $this->check($type->inner, $value, $at),
-            $type instanceof Sequence && \is_array($value) && \array_is_list($value) => $this->each($type->item, $value, $at),
-            $type instanceof Map && \is_array($value) && !$type->intKeys => $this->each($type->item, $value, $at),
-            $type instanceof Instance && \is_array($value) && ($value === [] || !\array_is_list($value)) => $this->fields($type->shape(), $value, $at),
+            $type instanceof Sequence => \is_array($value) ? $this->each($type->item, $value, $at) : $this->refuse($type, $value, $at),
+            $type instanceof Map => $value instanceof \stdClass ? $this->entries($type, (array) $value, $at) : $this->refuse($type, $value, $at),
+            $type instanceof Instance => $value instanceof \stdClass ? $this->fields($type->shape(), (array) $value, $at) : $this->refuse($type, $value, $at),
             default => $this->decode($type, $value, $at),
         };
+    }
+
+    private function refuse(Type $type, mixed $value, string $at): void
+    {
+        $this->found[] = [$at, MismatchException::described($type->name(), self::typeOf($value)), $type];
+    }
+
+    /** @param array<array-key, mixed> $values */
+    private function entries(Map $type, array $values, string $at): void
+    {
+        foreach (\array_keys($values) as $key) {
+            if ($type->intKeys && \is_string($key) && \count($this->found) < self::MAX_COUNT) {
+                $this->found[] = ["$at/" . self::escaped($key), MismatchException::described('int keys', 'a string key'), $type->item];
+                unset($values[$key]);
+            }
+        }
+        $this->each($type->item, $values, $at);
     }
 
     /** @param array<array-key, mixed> $values */
@@ -68,8 +89,18 @@ final class Mismatches
         try {
             $type->decode($value);
         } catch (MismatchException $mismatch) {
-            $this->found[] = [$at, $mismatch, $type];
+            $isPlain = !\is_array($value) && !$value instanceof \stdClass;
+            $this->found[] = [$at, $isPlain ? $mismatch : MismatchException::described($mismatch->expected, self::typeOf($value)), $type];
         }
+    }
+
+    private static function typeOf(mixed $value): string
+    {
+        return match (true) {
+            \is_array($value) => 'list',
+            $value instanceof \stdClass => 'object',
+            default => MismatchException::typeOf($value),
+        };
     }
 
     private static function escaped(string $segment): string

@@ -39,9 +39,15 @@ final class Names
     /** @param string $prefix comes before a word that PHP reserves, if there is no other prefix */
     public static function type(string $name, string $prefix = ''): string
     {
-        $reserved = $prefix === '' && \in_array(\strtolower($name), self::RESERVED, true);
+        $reserved = $prefix === '' && self::isReserved($name);
 
         return ($reserved ? 'PB' : $prefix) . $name;
+    }
+
+    /** Whether it cannot name a class. */
+    public static function isReserved(string $name): bool
+    {
+        return \in_array(\strtolower($name), self::RESERVED, true);
     }
 
     /** `GetUser` is `getUser`. Methods may be called like words that PHP reserves. */

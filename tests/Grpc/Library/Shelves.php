@@ -70,7 +70,7 @@ final class Shelves implements Library
 
     public function lendBook(LendBookRequest $request, Call $call): Book
     {
-        return new Book($request->name, "lent to $request->reader");
+        return new Book((string) $request->name, "lent to $request->reader");
     }
 
     public function search(SearchRequest $request, Call $call): SearchResponse

@@ -50,7 +50,7 @@ final class Binding
         }
         // The path is applied last, so that neither body nor query overrides it.
         foreach ($call->variables() as $field => $value) {
-            $parameters->add($field, $value);
+            $parameters->addVariable($field, $value);
         }
         try {
             $message = Json::decode($this->request, $this->content($call));
@@ -58,7 +58,7 @@ final class Binding
             if ($paths !== []) {
                 $other = Json::decode($this->request, $parameters->json());
                 foreach ($paths as $path) {
-                    self::copy($other, $message, $path);
+                    $this->copy($other, $message, $path);
                 }
             }
         } catch (DecodingException $error) {
@@ -131,20 +131,39 @@ final class Binding
         return '{"' . $this->body . '":' . $json . '}';
     }
 
-    /** @param non-empty-list<FieldDescriptorProto> $path */
-    private static function copy(object $from, object $to, array $path): void
+    /**
+     * @param non-empty-list<FieldDescriptorProto> $path
+     *
+     * @throws StatusException another member of the field's oneof is set
+     */
+    private function copy(object $from, object $to, array $path): void
     {
-        $names = \array_map(static fn(FieldDescriptorProto $field): string => Names::property((string) $field->name), $path);
-        $last = \array_pop($names);
-        foreach ($names as $name) {
+        $type = $this->request::typeName();
+        $last = \array_pop($path);
+        foreach ($path as $field) {
+            $name = Names::property((string) $field->name);
             if ($to->$name === null || $from->$name === null) {
+                $this->refuseSecondMember($to, $type, $field);
                 $to->$name = $from->$name;
 
                 return;
             }
             $from = $from->$name;
             $to = $to->$name;
+            $type = \ltrim((string) $field->typeName, '.');
         }
-        $to->$last = $from->$last;
+        $this->refuseSecondMember($to, $type, $last);
+        $name = Names::property((string) $last->name);
+        $to->$name = $from->$name;
+    }
+
+    /** Decoding sees body and parameters apart, so it does not notice that they set two members. */
+    private function refuseSecondMember(object $message, string $type, FieldDescriptorProto $field): void
+    {
+        foreach ($this->messages->others($type, $field) as $other) {
+            if ($message->{Names::property((string) $other->name)} !== null) {
+                throw new StatusException(Status::InvalidArgument, "\"$field->name\" and \"$other->name\" are of the oneof {$this->messages->oneof($type, $field)}, of which one may be set");
+            }
+        }
     }
 }

@@ -23,6 +23,8 @@ final class Messages
 {
     /** @var array<string, array<string, FieldDescriptorProto>> by full name of the message, then by name of the field and its name in JSON */
     private array $fields = [];
+    /** @var array<string, array<int, array{string, list<FieldDescriptorProto>}>> name and members of each oneof, by full name of the message */
+    private array $oneofs = [];
     /** @var array<string, true> the messages that are entries of a map, by full name */
     private array $mapEntries = [];
     /** @var array<string, string> the name of the default of an enum, by its full name */
@@ -69,6 +71,26 @@ final class Messages
         return $fields;
     }
 
+    /**
+     * The other members of the field's oneof.
+     *
+     * @param string $message full name
+     *
+     * @return list<FieldDescriptorProto>
+     */
+    public function others(string $message, FieldDescriptorProto $field): array
+    {
+        $members = $field->oneofIndex === null ? [] : $this->oneofs[$message][$field->oneofIndex][1];
+
+        return \array_values(\array_filter($members, static fn(FieldDescriptorProto $member): bool => $member !== $field));
+    }
+
+    /** @param string $message full name */
+    public function oneof(string $message, FieldDescriptorProto $field): string
+    {
+        return $this->oneofs[$message][(int) $field->oneofIndex][0];
+    }
+
     /** The JSON of a field that has no presence and is not set. */
     public function unset(FieldDescriptorProto $field): string
     {
@@ -102,6 +124,10 @@ final class Messages
         // If the name of a field equals the JSON name of another, the name takes precedence.
         foreach ($message->field as $field) {
             $this->fields[$name][(string) $field->name] = $field;
+        }
+        foreach ($message->oneofDecl as $index => $oneof) {
+            $members = \array_filter($message->field, static fn(FieldDescriptorProto $field): bool => $field->oneofIndex === $index);
+            $this->oneofs[$name][$index] = [(string) $oneof->name, \array_values($members)];
         }
         if ($message->options?->mapEntry === true) {
             $this->mapEntries[$name] = true;

@@ -27,7 +27,7 @@ final class Parameters
 
     /** @var array<string, mixed> as JSON has the message */
     private array $tree = [];
-    /** @var array<string, non-empty-list<FieldDescriptorProto>> by path */
+    /** @var array<string, non-empty-list<FieldDescriptorProto>> by path of names in JSON */
     private array $paths = [];
 
     /** @param string $message full name */
@@ -35,12 +35,28 @@ final class Parameters
     {
     }
 
-    /** @throws StatusException the message has no such field, or the value does not fit it */
-    public function add(string $path, string $value): void
+    /**
+     * A variable of the path. It replaces the same field of the query.
+     *
+     * @throws StatusException the message has no such field, or the value does not fit it
+     */
+    public function addVariable(string $path, string $value): void
+    {
+        $this->add($path, $value, true);
+    }
+
+    private function add(string $path, string $value, bool $isReplacing): void
     {
         $fields = $this->messages->path($this->message, $path)
             ?? throw new StatusException(Status::InvalidArgument, "$this->message has no field \"$path\"");
-        $this->paths[$path] = $fields;
+        if (\preg_match('//u', $value) !== 1) {
+            throw new StatusException(Status::InvalidArgument, "\"$path\" is not UTF-8");
+        }
+        $key = \implode('.', \array_map(static fn(FieldDescriptorProto $field): string => (string) $field->jsonName, $fields));
+        if (isset($this->paths[$key]) && !$isReplacing && \end($fields)->label !== Label::REPEATED) {
+            throw new StatusException(Status::InvalidArgument, "\"$path\" is one value and there are several");
+        }
+        $this->paths[$key] = $fields;
         $tree = &$this->tree;
         foreach (\array_slice($fields, 0, -1) as $field) {
             if (\in_array($field->typeName, self::VALUES, true)) {
@@ -58,13 +74,17 @@ final class Parameters
         }
     }
 
-    /** @param string $query `a=1&b.c=2`, without the question mark */
+    /**
+     * @param string $query `a=1&b.c=2`, without the question mark
+     *
+     * @throws StatusException
+     */
     public function addQuery(string $query): void
     {
         foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
             $parts = \explode('=', $pair, 2);
             if ($parts[0] !== '') {
-                $this->add(\urldecode($parts[0]), \urldecode($parts[1] ?? ''));
+                $this->add(\urldecode($parts[0]), \urldecode($parts[1] ?? ''), false);
             }
         }
     }
@@ -77,7 +97,7 @@ final class Parameters
 
     public function json(): string
     {
-        return (string) \json_encode((object) $this->tree, \JSON_INVALID_UTF8_SUBSTITUTE);
+        return \json_encode((object) $this->tree, \JSON_THROW_ON_ERROR);
     }
 
     private static function value(FieldDescriptorProto $field, string $path, string $value): string|bool|int

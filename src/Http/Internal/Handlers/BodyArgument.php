@@ -25,6 +25,14 @@ final class BodyArgument implements Argument
 {
     private const JSON = '~^application/(?:[\w.+-]+\+)?json\s*(?:;|$)~Di';
 
+    /** What may be an empty list or object, or an object with the keys of a list: decoded to arrays, which is fast, they are the same. */
+    private const AMBIGUOUS = '~\[\s*\]|\{\s*\}|"(?:0|\\\\u0030)"\s*:~';
+    /** A map would take any list. */
+    private const AMBIGUOUS_WITH_MAPS = '~\[|\{\s*\}|"(?:0|\\\\u0030)"\s*:~';
+
+    /** Null until the first body: looking for it compiles the classes of the type. */
+    private ?bool $hasMap = null;
+
     public function __construct(public readonly Type $type)
     {
     }
@@ -43,17 +51,50 @@ final class BodyArgument implements Argument
             \json_last_error() === \JSON_ERROR_NONE || throw new FaultsException(400, [Fault::inBody('', $detail)]);
         }
         try {
-            return $this->type->decode($data);
+            $value = $this->type->decode($data);
         } catch (MismatchException | \TypeError $mismatch) {
-            throw $this->explained($data, $mismatch);
+            $faults = $this->faults($body);
+            throw $faults === [] ? $mismatch : new FaultsException(422, $faults);
         }
+        $this->hasMap ??= self::containsMap($this->type);
+        if (\preg_match($this->hasMap ? self::AMBIGUOUS_WITH_MAPS : self::AMBIGUOUS, $body) === 1 && ($faults = $this->faults($body)) !== []) {
+            throw new FaultsException(422, $faults);
+        }
+
+        return $value;
     }
 
-    private function explained(mixed $data, \Throwable $mismatch): \Throwable
+    /** @param array<class-string, true> $seen classes may contain themselves */
+    private static function containsMap(Type $type, array &$seen = []): bool
     {
-        $faults = \array_map(static fn(array $one): Fault => Fault::inBody($one[0], self::detail($one[1], $one[2])), Mismatches::of($this->type, $data));
+        if ($type instanceof Optional) {
+            return self::containsMap($type->inner, $seen);
+        }
+        if ($type instanceof Sequence) {
+            return self::containsMap($type->item, $seen);
+        }
+        if (!$type instanceof Instance || isset($seen[$type->class])) {
+            return $type instanceof Map;
+        }
+        $seen[$type->class] = true;
+        foreach ($type->shape()->fields() as $field) {
+            if (self::containsMap($field->type, $seen)) {
+                return true;
+            }
+        }
 
-        return $faults === [] ? $mismatch : new FaultsException(422, $faults);
+        return false;
+    }
+
+    /** @return list<Fault> all of them, where decoding stops at the first */
+    private function faults(string $body): array
+    {
+        $data = \json_decode($body);
+        if (\json_last_error() === \JSON_ERROR_INVALID_PROPERTY_NAME) {
+            return [Fault::inBody('', 'a name begins with U+0000')];
+        }
+
+        return \array_map(static fn(array $one): Fault => Fault::inBody($one[0], self::detail($one[1], $one[2])), Mismatches::of($this->type, $data));
     }
 
     /** Without the names of classes, which are no business of the client. */

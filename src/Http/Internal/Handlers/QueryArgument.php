@@ -35,11 +35,12 @@ final class QueryArgument implements Argument
 
     public function value(Request $request): mixed
     {
-        $values = QueryString::all($request->queryString(), $this->name);
-        if ($values === []) {
-            return $this->isRequired ? throw $this->fault('the parameter is missing') : $this->default;
-        }
         try {
+            $values = QueryString::all($request->queryString(), $this->name, $this->type);
+            if ($values === []) {
+                return $this->isRequired ? throw $this->fault('the parameter is missing') : $this->default;
+            }
+
             return QueryString::decode($this->type, $values);
         } catch (MismatchException $mismatch) {
             throw $this->fault($mismatch->problem);

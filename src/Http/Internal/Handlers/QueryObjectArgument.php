@@ -31,8 +31,8 @@ final class QueryObjectArgument implements Argument
         $data = $faults = [];
         $query = $request->queryString();
         foreach ($this->fields as $field) {
-            $values = QueryString::all($query, $field->name);
             try {
+                $values = QueryString::all($query, $field->name, $field->type);
                 if ($values !== []) {
                     // Encoded again, because the codec of the class reads JSON.
                     $data[$field->name] = $field->type->encode(QueryString::decode($field->type, $values));

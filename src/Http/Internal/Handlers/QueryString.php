@@ -13,12 +13,15 @@ use Weft\Internal\Codec\Type;
 final class QueryString
 {
     /**
-     * The values of a parameter that may occur several times, as `name=a&name=b` or `name[]=a`.
+     * The values of a parameter that may occur several times, as `name=a&name=b`, or `name[]=a` for a list.
      *
      * @return list<string>
+     *
+     * @throws MismatchException `name[]=a`, and the type is no list
      */
-    public static function all(string $query, string $name): array
+    public static function all(string $query, string $name, Type $type): array
     {
+        $isList = ($type instanceof Optional ? $type->inner : $type) instanceof Sequence;
         $values = [];
         foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
             $end = \strpos($pair, '=');
@@ -31,6 +34,9 @@ final class QueryString
                 $key = \urldecode($key);
                 if ($key !== $name && $key !== "{$name}[]") {
                     continue;
+                }
+                if ($key !== $name && !$isList) {
+                    throw MismatchException::described($type->name(), 'list');
                 }
             }
             $values[] = $end === false ? '' : \urldecode(\substr($pair, $end + 1));

@@ -20,6 +20,11 @@ final class TextValue
 {
     private const BOOLS = ['true' => true, '1' => true, 'false' => false, '0' => false];
 
+    /** Numbers as JSON has them: filter_var() also takes spaces around them, a plus sign and more. */
+    private const INT = '/^-?(?:0|[1-9]\d*)$/D';
+    /** As the field of a form may send it, without the zero before the point, too. */
+    private const FLOAT = '/^-?(?:0|[1-9]\d*|(?=\.))(?:\.\d+)?(?:[eE][+-]?\d+)?$/D';
+
     public static function isSupported(Type $type): bool
     {
         $type = $type instanceof Optional ? $type->inner : $type;
@@ -36,8 +41,8 @@ final class TextValue
     {
         return match (true) {
             $type === Scalar::Text => \preg_match('//u', $text) === 1 ? $text : throw MismatchException::described('UTF-8 text', 'other bytes'),
-            $type === Scalar::Int => self::number($text, \FILTER_VALIDATE_INT, 'int'),
-            $type === Scalar::Float => self::number($text, \FILTER_VALIDATE_FLOAT, 'float'),
+            $type === Scalar::Int => self::int($text) ?? throw self::noNumber('int', $text),
+            $type === Scalar::Float => self::float($text) ?? throw self::noNumber('float', $text),
             $type === Scalar::Bool => self::BOOLS[$text] ?? throw MismatchException::described('bool (true, false, 1 or 0)', 'text'),
             $type instanceof Optional => self::decode($type->inner, $text),
             $type instanceof Enumeration => self::case($type, $text),
@@ -45,17 +50,29 @@ final class TextValue
         };
     }
 
-    private static function number(string $text, int $filter, string $name): int|float
+    private static function int(string $text): ?int
     {
-        $number = \filter_var($text, $filter);
+        $number = \preg_match(self::INT, $text) === 1 ? \filter_var($text, \FILTER_VALIDATE_INT) : false;
 
-        return \is_int($number) || \is_float($number) ? $number : throw MismatchException::described($name, $text === '' ? 'nothing' : 'text');
+        return $number === false ? null : $number;
+    }
+
+    private static function float(string $text): ?float
+    {
+        $number = \preg_match(self::FLOAT, $text) === 1 ? \filter_var($text, \FILTER_VALIDATE_FLOAT) : false;
+
+        return $number === false || !\is_finite($number) ? null : $number;
+    }
+
+    private static function noNumber(string $name, string $text): MismatchException
+    {
+        return MismatchException::described($name, $text === '' ? 'nothing' : 'text');
     }
 
     private static function case(Enumeration $type, string $text): mixed
     {
-        $value = $type->isText ? $text : \filter_var($text, \FILTER_VALIDATE_INT);
-        $case = $value === false ? null : $type->enum::tryFrom($value);
+        $value = $type->isText ? $text : self::int($text);
+        $case = $value === null ? null : $type->enum::tryFrom($value);
 
         return $case ?? throw MismatchException::described('one of ' . \implode(', ', \array_map(static fn(\BackedEnum $case): string => (string) $case->value, $type->enum::cases())), 'another value');
     }

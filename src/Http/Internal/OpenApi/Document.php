@@ -101,11 +101,18 @@ final class Document
     {
         $routes = \array_values(\array_filter($routes, static fn(Route $route): bool => $route->isDocumented));
         $document = new self($routes);
-        $paths = [];
+        $paths = $patterns = [];
         foreach ($routes as $route) {
             foreach ($route->methods as $method) {
-                if (\in_array(\strtolower($method), self::METHODS, true)) {
-                    $paths[$route->pattern->template()][\strtolower($method)] ??= $document->operation($route, $method);
+                $key = \strtolower($method);
+                if (\in_array($key, self::METHODS, true)) {
+                    // Templates that differ only in the names of their parameters are the same path (OpenAPI 3.1 §4.8.8.1): it has the names of the first.
+                    $pattern = $patterns[$route->pattern->unnamed()] ??= $route->pattern;
+                    $template = $pattern->template();
+                    $operation = $document->operation($route, \array_combine($route->pattern->names, $pattern->names));
+                    $paths[$template][$key] = isset($paths[$template][$key])
+                        ? Alternatives::merged($paths[$template][$key], $operation)
+                        : ['operationId' => $document->operationId($route, $method)] + $operation;
                 }
             }
         }
@@ -119,16 +126,19 @@ final class Document
             + ['paths' => $paths ?: new \stdClass(), 'components' => ['schemas' => $document->schemas->components]];
     }
 
-    /** @return array<string, mixed> */
-    private function operation(Route $route, string $method): array
+    /**
+     * @param array<string, string> $names in the document by names of path parameters
+     *
+     * @return array<string, mixed>
+     */
+    private function operation(Route $route, array $names): array
     {
         $function = new \ReflectionFunction($route->plan->handler);
         $comment = new DocComment($function->getDocComment());
-        $parameters = $this->parameters($route, $function->getParameters(), $comment);
+        $parameters = $this->parameters($route, $names, $function->getParameters(), $comment);
         $body = $this->body($route->plan, $function->getParameters(), $comment);
 
-        return ['operationId' => $this->operationId($route, $method)]
-            + \array_filter(['summary' => $comment->summary(), 'description' => $comment->description()])
+        return \array_filter(['summary' => $comment->summary(), 'description' => $comment->description()])
             + ($parameters === [] ? [] : ['parameters' => $parameters])
             + ($body === null ? [] : ['requestBody' => $body])
             + ['responses' => $this->responses($route->plan)];
@@ -149,16 +159,17 @@ final class Document
     }
 
     /**
+     * @param array<string, string> $names in the document by names of path parameters
      * @param array<\ReflectionParameter> $reflections of the handler
      *
      * @return list<array<string, mixed>>
      */
-    private function parameters(Route $route, array $reflections, DocComment $comment): array
+    private function parameters(Route $route, array $names, array $reflections, DocComment $comment): array
     {
         $path = [];
         foreach ($route->pattern->constraints() as $name => $constraint) {
             $pattern = PathPattern::isSegment($constraint) ? [] : ['pattern' => "^(?:$constraint)$"];
-            $path[$name] = ['name' => $name, 'in' => 'path', 'required' => true, 'schema' => ['type' => 'string'] + $pattern];
+            $path[$name] = ['name' => $names[$name], 'in' => 'path', 'required' => true, 'schema' => ['type' => 'string'] + $pattern];
         }
         $others = [];
         foreach ($route->plan->arguments as $index => $argument) {

@@ -93,6 +93,12 @@ final class PathPattern
         return \implode('', \array_map(static fn(string|array $part): string => \is_array($part) ? "{{$part[0]}}" : $part, $this->parts));
     }
 
+    /** The path with `{}` for each parameter: the same for paths whose parameters differ only in their names and expressions. */
+    public function unnamed(): string
+    {
+        return \implode('', \array_map(static fn(string|array $part): string => \is_array($part) ? '{}' : $part, $this->parts));
+    }
+
     /**
      * The path with values for its parameters, percent-encoded.
      *

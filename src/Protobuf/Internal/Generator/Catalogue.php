@@ -109,6 +109,17 @@ final class Catalogue
         if (isset($this->claims[$key])) {
             throw new GenerationException("{$file->name}: {$claim} and {$this->claims[$key]} would both become the class {$class}; rename one, or give the files different php_namespace options");
         }
+        if (Names::isReserved((string) \substr((string) \strrchr("\\{$class}", '\\'), 1))) {
+            throw new GenerationException("{$file->name}: {$claim} would become the class {$class}, which is a reserved word of PHP; rename it, or change the option php_class_prefix");
+        }
+        if (self::isOfPhp($class)) {
+            throw new GenerationException("{$file->name}: {$claim} would become the class {$class}, which PHP has; give the file a package or the option php_namespace");
+        }
         $this->claims[$key] = $claim;
+    }
+
+    private static function isOfPhp(string $class): bool
+    {
+        return (\class_exists($class, false) || \interface_exists($class, false)) && (new \ReflectionClass($class))->isInternal();
     }
 }

@@ -33,7 +33,7 @@ final class SourceFile
         $this->name = $descriptor->name ?? '';
         $this->package = $descriptor->package ?? '';
         $this->namespace = $this->own() ?? $this->chosenNamespace();
-        $this->prefix = $this->own() === null ? $descriptor->options->phpClassPrefix ?? '' : '';
+        $this->prefix = $this->own() === null ? $this->chosenPrefix() : '';
         $comments = [];
         foreach ($descriptor->sourceCodeInfo->location ?? [] as $location) {
             $comment = \trim($location->leadingComments ?? '') !== '' ? $location->leadingComments : $location->trailingComments;
@@ -45,9 +45,9 @@ final class SourceFile
     /** The namespace of the class that stands for the file itself. */
     public function fileNamespace(): string
     {
-        $chosen = $this->descriptor->options->phpMetadataNamespace ?? '';
+        $chosen = $this->checkedNamespace('php_metadata_namespace', $this->descriptor->options->phpMetadataNamespace ?? '');
 
-        return $this->own() === null && $chosen !== '' ? \trim($chosen, '\\') : $this->namespace;
+        return $this->own() === null && $chosen !== '' ? $chosen : $this->namespace;
     }
 
     public function fileClass(): string
@@ -72,9 +72,25 @@ final class SourceFile
         if ($chosen === null) {
             return Names::namespace($this->package);
         }
+
+        return $this->checkedNamespace('php_namespace', $chosen);
+    }
+
+    private function checkedNamespace(string $option, string $chosen): string
+    {
         $chosen = \trim($chosen, '\\');
         if ($chosen !== '' && !\preg_match('/^[A-Za-z_]\w*(\\\\[A-Za-z_]\w*)*$/D', $chosen)) {
-            throw new GenerationException("{$this->name}: the option php_namespace = \"{$chosen}\" is not a PHP namespace");
+            throw new GenerationException("{$this->name}: the option {$option} = \"{$chosen}\" is not a PHP namespace");
+        }
+
+        return $chosen;
+    }
+
+    private function chosenPrefix(): string
+    {
+        $chosen = $this->descriptor->options->phpClassPrefix ?? '';
+        if ($chosen !== '' && !\preg_match('/^[A-Za-z_]\w*$/D', $chosen)) {
+            throw new GenerationException("{$this->name}: the option php_class_prefix = \"{$chosen}\" cannot begin the name of a PHP class");
         }
 
         return $chosen;

@@ -15,8 +15,19 @@ final class CreateBookRequest implements \Weft\Protobuf\Message
     public function __construct(
         public string $shelf = '',
         public ?Book $book = null,
+        public ?string $copyOf = null,
         public bool $draft = false,
     ) {
+    }
+
+    /** @return 'book'|'copyOf'|null the one property that is set */
+    public function contentCase(): ?string
+    {
+        return match (true) {
+            $this->book !== null => 'book',
+            $this->copyOf !== null => 'copyOf',
+            default => null,
+        };
     }
 
     public static function typeName(): string

@@ -13,10 +13,21 @@ final class LendBookRequest implements \Weft\Protobuf\Message
     private string $unknownFields = '';
 
     public function __construct(
-        public string $name = '',
+        public ?string $name = null,
+        public ?int $number = null,
         public string $reader = '',
         public ?\Weft\Protobuf\WellKnown\Duration $time = null,
     ) {
+    }
+
+    /** @return 'name'|'number'|null the one property that is set */
+    public function whichCase(): ?string
+    {
+        return match (true) {
+            $this->name !== null => 'name',
+            $this->number !== null => 'number',
+            default => null,
+        };
     }
 
     public static function typeName(): string
