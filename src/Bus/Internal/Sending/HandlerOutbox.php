@@ -61,6 +61,11 @@ final class HandlerOutbox
             $this->stats->sent++;
         }
 
+        // With the whole transaction everything that was kept is dropped.
+        if ($transaction?->isNested()) {
+            $transaction->onRollback(fn() => $this->withdraw($outgoing));
+        }
+
         return $outgoing->headers[Header::DELAY_ID] ?? $outgoing->headers[Header::MESSAGE_ID];
     }
 
@@ -87,5 +92,12 @@ final class HandlerOutbox
         $this->isOpen = false;
 
         return $this->kept;
+    }
+
+    /** The savepoint in which it was sent is rolled back. */
+    private function withdraw(Outgoing $message): void
+    {
+        $this->kept = \array_values(\array_filter($this->kept, static fn(Outgoing $kept): bool => $kept !== $message));
+        $this->delayed = \array_values(\array_filter($this->delayed, static fn(array $delayed): bool => $delayed[0] !== $message));
     }
 }
