@@ -69,7 +69,8 @@ final class Aggregates
     }
 
     /**
-     * Appends the events that an aggregate has recorded since it was loaded or saved.
+     * Appends the events that an aggregate has recorded since it was loaded or saved. If the transaction, or a savepoint around the call, is
+     * rolled back, the next call appends them.
      *
      * @param T            $aggregate
      * @param Context|null $context publishes the events if the transaction of its handler commits
@@ -93,8 +94,7 @@ final class Aggregates
         if ($this->class->state !== null && !$history->isClosed && \intdiv($version, (int) $every) > \intdiv($before, (int) $every)) {
             $this->store->storage()->snapshot($transaction, $stream, $version, $this->class->state->version, $this->class->state->encode($aggregate));
         }
-        $history->version = $version;
-        $history->recorded = [];
+        $history->saved($transaction, $version);
     }
 
     /**

@@ -96,7 +96,7 @@ final class EventStore
             $rows[] = [$class->type, $class->version, $headers, $class->encode($event)];
         }
         try {
-            $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000));
+            $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000)) || throw new StreamConflictException("Stream \"{$stream}\" has no version {$expected}: nothing can follow it");
         } catch (UniqueViolationException $taken) {
             throw new StreamConflictException("Stream \"{$stream}\" has newer events than version {$expected}", $taken);
         }
@@ -128,21 +128,20 @@ final class EventStore
         }
         $this->storage->prepare();
         $erased = $this->codec()->of(EventErased::class);
-        $version = 0;
-        $count = 0;
-        foreach ($this->storage->stream($transaction, $stream, 0) as $row) {
-            $version = $row['version'];
-            if ($row['type'] !== $erased->type && $row['type'] !== $this->codec()->of(StreamErased::class)->type) {
-                $this->storage->replace($transaction, $stream, $version, $erased->type, $erased->version, $erased->encode(new EventErased($row['type'])));
-                $count++;
-            }
+        $stay = [$erased->type, $this->codec()->of(StreamErased::class)->type];
+        $rows = $this->storage->stream($transaction, $stream, 0);
+        $left = \array_filter($rows, static fn(array $row): bool => !\in_array($row['type'], $stay, true));
+        if ($left === []) {
+            return 0;
         }
-        if ($count > 0) {
-            $this->storage->forgetSnapshot($transaction, $stream);
-            $this->append($transaction, $stream, $version, [new StreamErased($stream, \mb_scrub($reason, 'UTF-8'))], $context);
+        // First: in MariaDB an append locks the counter and then reads the last event, and would wait for this transaction while it waits for the counter.
+        $this->append($transaction, $stream, $rows[\count($rows) - 1]['version'], [new StreamErased($stream, \mb_scrub($reason, 'UTF-8'))], $context);
+        foreach ($left as $row) {
+            $this->storage->replace($transaction, $stream, $row['version'], $erased->type, $erased->version, $erased->encode(new EventErased($row['type'])));
         }
+        $this->storage->forgetSnapshot($transaction, $stream);
 
-        return $count;
+        return \count($left);
     }
 
     /**

@@ -24,6 +24,8 @@ use Weft\EventSourcing\StreamReverted;
 use Weft\EventSourcing\UniqueIndex;
 use Weft\EventSourcing\UnknownEventException;
 use Weft\EventSourcing\ValueTakenException;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Account;
 use Weft\Tests\EventSourcing\Fixtures\AccountOpened;
@@ -85,6 +87,133 @@ final class AggregatesTest extends EventSourcingTestCase
             self::assertStringContainsString('"account:1" has newer events than version 1', $conflict->getMessage());
         }
         self::assertSame([AccountOpened::class, 1], self::contents($this->store($kind)->stream('account:1')));
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testAnAppendToAVersionThatTheStreamDoesNotHaveConflictsAndStoresNothing(string $kind): void
+    {
+        $store = $this->store($kind);
+        $database = $this->database($kind);
+        $append = static fn(int $expected): int => $database->transaction(static fn(Transaction $transaction): int => $store->append($transaction, 'till', $expected, [new Deposited(1), new Deposited(2)]));
+        self::assertSame(2, $append(0));
+        foreach ([0 => 'has newer events than version 0', 1 => 'has newer events than version 1', 3 => 'has no version 3', 5_000_000_000 => 'has no version 5000000000'] as $expected => $why) {
+            try {
+                $append($expected);
+                self::fail("appended after version {$expected}");
+            } catch (StreamConflictException $conflict) {
+                self::assertStringContainsString("\"till\" {$why}", $conflict->getMessage());
+            }
+        }
+        self::assertSame(4, $append(2));
+        self::assertSame([1, 2, 3, 4], \array_column($store->stream('till'), 'version'));
+    }
+
+    /** @dataProvider rollbacks */
+    #[DataProvider('rollbacks')]
+    public function testEventsWhoseTransactionWasNotCommittedAreStoredByTheNextSave(string $kind, \Closure $failing): void
+    {
+        $store = $this->store($kind);
+        $accounts = new Aggregates($store, Account::class);
+        $database = $this->database($kind);
+        $account = Account::open('1', 'Zoë');
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+        $account->deposit(1);
+        $failing($database, static function (Transaction $transaction) use ($accounts, $account): void {
+            $accounts->save($transaction, $account);
+            $account->deposit(2);
+            $accounts->save($transaction, $account);
+        });
+        $account->deposit(3);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+        $account->deposit(4);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+
+        self::assertSame([AccountOpened::class, 1, 2, 3, 4], self::contents($store->stream('account:1')));
+        self::assertSame([1, 2, 3, 4, 5], \array_column($store->stream('account:1'), 'version'));
+    }
+
+    /** @return iterable<string, array{string, \Closure(Database, \Closure(Transaction): void): void}> */
+    public static function rollbacks(): iterable
+    {
+        $ways = [
+            'its closure throws' => static function (Database $database, \Closure $save): void {
+                try {
+                    $database->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            },
+            'its closure rolls back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                $save($transaction);
+                $transaction->rollback();
+            }),
+            'a statement fails at the commit' => static function (Database $database, \Closure $save): void {
+                try {
+                    $database->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        $transaction->execute('INSERT INTO nowhere VALUES (1)');
+                    });
+                } catch (SqlException) {
+                }
+            },
+            'it is dropped' => static fn(Database $database, \Closure $save) => $save($database->begin()),
+            'its savepoint is rolled back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                try {
+                    $transaction->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            }),
+            'a savepoint around its released savepoint is rolled back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                try {
+                    $transaction->transaction(static function (Transaction $transaction) use ($save): void {
+                        $transaction->transaction($save);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            }),
+            'it is rolled back after its savepoint was released' => static function (Database $database, \Closure $save): void {
+                $transaction = $database->begin();
+                $transaction->transaction($save);
+                $transaction->rollback();
+            },
+        ];
+        foreach (self::databases() as $name => [$kind]) {
+            foreach ($ways as $way => $failing) {
+                yield "{$name}: {$way}" => [$kind, $failing];
+            }
+        }
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testASavepointThatIsRolledBackTakesNothingBackThatWasSavedBeforeIt(string $kind): void
+    {
+        $store = $this->store($kind);
+        $accounts = new Aggregates($store, Account::class);
+        $account = Account::open('1', 'Zoë');
+        $this->database($kind)->transaction(static function (Transaction $transaction) use ($accounts, $account): void {
+            $accounts->save($transaction, $account);
+            try {
+                $transaction->transaction(static function (Transaction $transaction) use ($accounts, $account): void {
+                    $account->deposit(1);
+                    $accounts->save($transaction, $account);
+                    throw new \DomainException('no');
+                });
+            } catch (\DomainException) {
+            }
+            $accounts->save($transaction, $account);
+        });
+        $account->deposit(2);
+        $this->database($kind)->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+
+        self::assertSame([AccountOpened::class, 1, 2], self::contents($store->stream('account:1')));
     }
 
     /** @dataProvider databases */
@@ -290,6 +419,13 @@ final class AggregatesTest extends EventSourcingTestCase
                 {
                     $account = Account::open($command->id, 'Zoë');
                     $account->deposit(7);
+                    try {
+                        $transaction->transaction(function (Transaction $transaction) use ($account, $context): void {
+                            $this->accounts->save($transaction, $account, $context);
+                            throw new \DomainException('only the savepoint');
+                        });
+                    } catch (\DomainException) {
+                    }
                     $this->accounts->save($transaction, $account, $context);
                     $command->fails && throw new \DomainException('no');
                 }
