@@ -11,12 +11,16 @@ use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
+use Weft\Bus\Encrypted;
 use Weft\Bus\EventListener;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Upcaster;
 use Weft\EventSourcing\AggregateNotFoundException;
+use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Aggregates;
+use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\InvalidEventException;
 use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\StreamConflictException;
@@ -359,9 +363,55 @@ final class AggregatesTest extends EventSourcingTestCase
         self::assertSame('1: 66 EUR', $balance(), 'back to before it was taken back');
         self::assertEquals(new StreamReverted('account:1', 3), $this->store($kind)->read(after: 12, limit: 1)[0]->event);
 
-        $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('is at version 25 and cannot be reverted to 26');
-        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 26));
+        foreach ([26, 0, -1] as $version) {
+            try {
+                $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', $version));
+                self::fail('reverted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString("is at version 25 and can be reverted to version 1 and above, not to {$version}", $error->getMessage());
+            }
+        }
+    }
+
+    /** @dataProvider texts */
+    #[DataProvider('texts')]
+    public function testATextThatNotEveryDatabaseTakesIsRefusedByName(\Closure $use, string $what): void
+    {
+        $database = $this->database('sqlite');
+        $store = $this->store('sqlite');
+        foreach (["a\0b", "\xff\xfe", \str_repeat('x', 201)] as $text) {
+            try {
+                $database->transaction(static fn(Transaction $transaction) => $use($store, $transaction, $text));
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString("{$what} must have ", $error->getMessage());
+                self::assertStringContainsString(' bytes of UTF-8 without NUL, got "', $error->getMessage());
+            }
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(EventStore, Transaction, string): mixed, string}> */
+    public static function texts(): iterable
+    {
+        yield 'a stream that is appended to' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->append($transaction, $text, 0, [new Deposited(1)]), 'The name of a stream'];
+        yield 'a stream that is erased' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->erase($transaction, $text), 'The name of a stream'];
+        yield 'a stream that is read' => [static fn(EventStore $store, Transaction $transaction, string $text): array => $store->stream($text, connection: $transaction), 'The name of a stream'];
+        yield 'an aggregate' => [static fn(EventStore $store, Transaction $transaction, string $text): ?Account => (new Aggregates($store, Account::class))->find($transaction, $text), 'The id of an aggregate ' . Account::class];
+        yield 'the name of an aggregate' => [static fn(EventStore $store, Transaction $transaction, string $text): object => new AggregateRoot($text), 'The name of an aggregate'];
+        yield 'a projection' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->catchUp($text, static fn() => null), 'The name of a projection'];
+        yield 'a projection that is reset' => [static fn(EventStore $store, Transaction $transaction, string $text) => $store->reset($text), 'The name of a projection'];
+        yield 'a unique index' => [static fn(EventStore $store, Transaction $transaction, string $text): object => new UniqueIndex($store, $text), 'The name of a unique index'];
+        yield 'a unique value' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->claim($transaction, $text, '1'), 'A unique value'];
+        yield 'an owner' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->claim($transaction, 'a', $text), 'The owner of a unique value'];
+        yield 'an owner that releases' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->release($transaction, 'a', $text), 'The owner of a unique value'];
+        yield 'an owner that releases all' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->releaseAll($transaction, $text), 'The owner of a unique value'];
+    }
+
+    public function testAnEventWithAnEncryptedPropertyIsRefusedWithTheReason(): void
+    {
+        $this->expectException(InvalidMessageClassError::class);
+        $this->expectExceptionMessage('is #[Encrypted], which only properties of messages of the bus can be');
+        $this->store('sqlite')->registerEvents(CardStored::class);
     }
 
     /** @dataProvider databases */
@@ -514,6 +564,11 @@ final class AggregatesTest extends EventSourcingTestCase
         yield 'no attribute' => [AccountOpened::class, 'needs the attribute #[AggregateRoot] and the trait RecordsEvents'];
         yield 'no class' => ['Nobody', 'Class Nobody does not exist'];
     }
+}
+
+final class CardStored
+{
+    public function __construct(#[Encrypted] public readonly string $number) {}
 }
 
 final class OpenAccount

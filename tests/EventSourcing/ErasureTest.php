@@ -268,7 +268,7 @@ final class ErasureTest extends EventSourcingTestCase
                     $claim();
                     self::fail('claimed');
                 } catch (\ValueError $refused) {
-                    self::assertSame('The owner of a unique value must have at most 200 bytes, got 201', $refused->getMessage());
+                    self::assertSame('The owner of a unique value must have 1 to 200 bytes of UTF-8 without NUL, got "' . "{$longest}o" . '" of 201', $refused->getMessage());
                 }
             }
         });
