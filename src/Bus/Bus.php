@@ -162,8 +162,8 @@ final class Bus
      * other, with retries and dead letters. Replies are not stored: a crash may lose one, which ends in a timeout.
      *
      * @param class-string|null $reply   class of the reply, if neither a handler nor {@see MessageOptions::$classes} names it
-     * @param float             $timeout seconds for publishing, handling and the reply. Cancelling the wait leaves nothing behind;
-     *                                   a late reply is discarded
+     * @param float             $timeout seconds for publishing, handling and the reply, above 0 and at most 1,000,000,000. Cancelling the
+     *                                   wait leaves nothing behind; a late reply is discarded
      *
      * @throws RequestTimeoutException
      * @throws RequestFailedException when the handler has failed for good
@@ -172,7 +172,7 @@ final class Bus
     public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
     {
         if (\is_nan($timeout) || $timeout <= 0.0 || $timeout > 1e9) {
-            throw new \ValueError('The timeout of a request must be above 0 seconds, got ' . Number::text($timeout));
+            throw new \ValueError('The timeout of a request must be above 0 and at most 1,000,000,000 seconds, got ' . Number::text($timeout));
         }
         $reply === null || $this->setup->codec->of($reply);
 
@@ -200,7 +200,7 @@ final class Bus
      * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
      * @param \Closure(): object $command creates the command for each time
      *
-     * @throws \ValueError when the name or the rule is invalid, or the rule never fires
+     * @throws \ValueError when the name or the rule is invalid, the bus has a schedule of this name, or the rule never fires
      */
     public function schedule(string $name, string $cron, \Closure $command, \DateTimeZone $zone = new \DateTimeZone('UTC')): static
     {

@@ -41,7 +41,7 @@ final class Context implements TraceSource
      * Publishes an event to all of its listeners; there may be none.
      *
      * The event is encoded now and published after the handler has returned and its transaction has committed, see
-     * {@see DeliveryGuarantee}.
+     * {@see DeliveryGuarantee}. What is sent in a nested transaction that is rolled back is not published.
      *
      * @return string the message id, for {@see Bus::cancel()}
      *

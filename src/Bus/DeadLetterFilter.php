@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Selects dead letters that match all given criteria; without any it matches every dead letter. */
+/** Selects dead letters that match all given criteria, none of which may be empty; without any it matches every dead letter. */
 final class DeadLetterFilter
 {
     /**
@@ -18,7 +18,11 @@ final class DeadLetterFilter
         public readonly ?string $type = null,
         public readonly ?string $error = null,
         public readonly ?string $handler = null,
-    ) {}
+    ) {
+        foreach (['id' => $id, 'type' => $type, 'error' => $error, 'handler' => $handler] as $criterion => $text) {
+            $text !== '' || throw new \ValueError("The {$criterion} of a dead-letter filter must not be empty, which would match others than meant; null is for any");
+        }
+    }
 
     /** Whether the filter matches every dead letter. */
     public function isEmpty(): bool

@@ -150,6 +150,9 @@ final class DeadLetters
      */
     private function each(DeadLetterFilter $filter, ?int $limit, \Closure $do): int
     {
+        if ($limit !== null && $limit < 1) {
+            throw new \ValueError("The limit of dead letters must be at least 1, got {$limit}");
+        }
         if (current() === null) {
             return run(fn(): int => $this->each($filter, $limit, $do));
         }

@@ -19,7 +19,8 @@ final class RateLimit
 {
     /**
      * @param float       $perSecond calls per second, above 0
-     * @param int<1, max> $burst     calls that may run at once after a period without calls
+     * @param int<1, max> $burst     calls that may run at once after a period without calls; at most what the rate
+     *                               allows in 1,000,000,000 seconds
      * @param bool        $shared    whether all processes with the same database share the limit. A process reserves calls for 0.1
      *                               seconds in advance
      * @param string|null $name      1 to 200 bytes; default: the handler's name
@@ -35,6 +36,10 @@ final class RateLimit
         }
         if ($burst < 1) {
             throw new \ValueError("The burst of a rate limit must be at least 1, got {$burst}");
+        }
+        // Shared limits count microseconds in 64 bits.
+        if ($burst / $perSecond > 1e9) {
+            throw new \ValueError("A rate limit must allow its burst within 1,000,000,000 seconds, got {$burst} at " . Number::text($perSecond) . ' per second');
         }
         $name === null || Identifier::check('The name of a rate limit', $name, 200);
     }

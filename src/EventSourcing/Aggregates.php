@@ -69,7 +69,8 @@ final class Aggregates
     }
 
     /**
-     * Appends the events that an aggregate has recorded since it was loaded or saved.
+     * Appends the events that an aggregate has recorded since it was loaded or saved. If the transaction, or a savepoint around the call, is
+     * rolled back, the next call appends them.
      *
      * @param T            $aggregate
      * @param Context|null $context publishes the events if the transaction of its handler commits
@@ -93,15 +94,14 @@ final class Aggregates
         if ($this->class->state !== null && !$history->isClosed && \intdiv($version, (int) $every) > \intdiv($before, (int) $every)) {
             $this->store->storage()->snapshot($transaction, $stream, $version, $this->class->state->version, $this->class->state->encode($aggregate));
         }
-        $history->version = $version;
-        $history->recorded = [];
+        $history->saved($transaction, $version);
     }
 
     /**
      * Reverts an aggregate to an earlier version. Nothing is deleted: a {@see StreamReverted} event is appended, which readers of all events
      * receive, too.
      *
-     * @param int          $version of its stream, at least 0
+     * @param int          $version of its stream, at least 1
      * @param Context|null $context publishes the event
      *
      * @throws AggregateNotFoundException
@@ -110,8 +110,9 @@ final class Aggregates
     public function revert(Transaction $transaction, string $id, int $version, ?Context $context = null): void
     {
         $history = History::of($this->load($transaction, $id));
-        if ($version < 0 || $version > $history->version) {
-            throw new \ValueError("{$this->class->class} \"{$id}\" is at version {$history->version} and cannot be reverted to {$version}");
+        // Without its first event it would have no id.
+        if ($version < 1 || $version > $history->version) {
+            throw new \ValueError("{$this->class->class} \"{$id}\" is at version {$history->version} and can be reverted to version 1 and above, not to {$version}");
         }
         $stream = $this->class->stream($id);
         $this->store->append($transaction, $stream, $history->version, [new StreamReverted($stream, $version)], $context);

@@ -8,6 +8,7 @@ use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Identifier;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\EventSourcing\Internal\Events;
 use Weft\EventSourcing\Internal\Storage;
@@ -72,7 +73,7 @@ final class EventStore
     /**
      * Appends to a stream as part of a transaction.
      *
-     * @param string       $stream   1 to 200 bytes
+     * @param string       $stream   1 to 200 bytes of UTF-8 without NUL
      * @param int          $expected the current version of the stream, which is that of its last event; 0 for a new stream
      * @param list<object> $events
      * @param Context|null $context  publishes the events if the transaction of its handler commits
@@ -82,8 +83,9 @@ final class EventStore
      */
     public function append(Transaction $transaction, string $stream, int $expected, array $events, ?Context $context = null): int
     {
-        if ($stream === '' || \strlen($stream) > 200 || $expected < 0) {
-            throw new \ValueError("A stream must have a name of 1 to 200 bytes and a version of at least 0, got \"{$stream}\" and {$expected}");
+        self::checkStream($stream);
+        if ($expected < 0) {
+            throw new \ValueError("The version of a stream must be at least 0, got {$expected}");
         }
         if ($events === []) {
             return $expected;
@@ -96,7 +98,7 @@ final class EventStore
             $rows[] = [$class->type, $class->version, $headers, $class->encode($event)];
         }
         try {
-            $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000));
+            $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000)) || throw new StreamConflictException("Stream \"{$stream}\" has no version {$expected}: nothing can follow it");
         } catch (UniqueViolationException $taken) {
             throw new StreamConflictException("Stream \"{$stream}\" has newer events than version {$expected}", $taken);
         }
@@ -126,23 +128,23 @@ final class EventStore
         if (\strlen($reason) > 1_000) {
             throw new \ValueError('The reason for erasing a stream must have at most 1,000 bytes, got ' . \strlen($reason));
         }
+        self::checkStream($stream);
         $this->storage->prepare();
         $erased = $this->codec()->of(EventErased::class);
-        $version = 0;
-        $count = 0;
-        foreach ($this->storage->stream($transaction, $stream, 0) as $row) {
-            $version = $row['version'];
-            if ($row['type'] !== $erased->type && $row['type'] !== $this->codec()->of(StreamErased::class)->type) {
-                $this->storage->replace($transaction, $stream, $version, $erased->type, $erased->version, $erased->encode(new EventErased($row['type'])));
-                $count++;
-            }
+        $stay = [$erased->type, $this->codec()->of(StreamErased::class)->type];
+        $rows = $this->storage->stream($transaction, $stream, 0);
+        $left = \array_filter($rows, static fn(array $row): bool => !\in_array($row['type'], $stay, true));
+        if ($left === []) {
+            return 0;
         }
-        if ($count > 0) {
-            $this->storage->forgetSnapshot($transaction, $stream);
-            $this->append($transaction, $stream, $version, [new StreamErased($stream, \mb_scrub($reason, 'UTF-8'))], $context);
+        // First: in MariaDB an append locks the counter and then reads the last event, and would wait for this transaction while it waits for the counter.
+        $this->append($transaction, $stream, $rows[\count($rows) - 1]['version'], [new StreamErased($stream, \mb_scrub($reason, 'UTF-8'))], $context);
+        foreach ($left as $row) {
+            $this->storage->replace($transaction, $stream, $row['version'], $erased->type, $erased->version, $erased->encode(new EventErased($row['type'])));
         }
+        $this->storage->forgetSnapshot($transaction, $stream);
 
-        return $count;
+        return \count($left);
     }
 
     /**
@@ -154,6 +156,7 @@ final class EventStore
      */
     public function stream(string $stream, int $after = 0, ?Connection $connection = null): array
     {
+        self::checkStream($stream);
         $this->storage->prepare();
 
         return \array_map($this->events->read(...), $this->storage->stream($connection ?? $this->storage->database, $stream, $after));
@@ -187,7 +190,7 @@ final class EventStore
      * Updates a projection: calls `$apply` with each event that the projection has not processed, in order and exactly once. The position
      * of the projection commits together with its changes, so that neither a crash nor a concurrent process repeats or skips an event.
      *
-     * @param string                                       $projection 1 to 200 bytes; must never change
+     * @param string                                       $projection 1 to 200 bytes of UTF-8 without NUL; must never change
      * @param \Closure(RecordedEvent, Transaction): mixed $apply
      * @param int<1, max>                                  $batch      events per transaction
      * @return int number of events processed by this call
@@ -196,9 +199,7 @@ final class EventStore
      */
     public function catchUp(string $projection, \Closure $apply, int $batch = 500): int
     {
-        if ($projection === '' || \strlen($projection) > 200) {
-            throw new \ValueError("The name of a projection must have 1 to 200 bytes, got \"{$projection}\"");
-        }
+        self::checkProjection($projection);
         $total = 0;
         $this->storage->prepare();
         while (($events = $this->read($from = $this->storage->reached($projection), $batch)) !== []) {
@@ -235,6 +236,7 @@ final class EventStore
     /** Resets the position of a projection to the beginning. The caller must delete the projected data. */
     public function reset(string $projection): void
     {
+        self::checkProjection($projection);
         $this->storage->prepare();
         $this->storage->reset($projection);
     }
@@ -251,6 +253,16 @@ final class EventStore
     public function events(): Events
     {
         return $this->events;
+    }
+
+    private static function checkStream(string $stream): void
+    {
+        Identifier::check('The name of a stream', $stream, 200);
+    }
+
+    private static function checkProjection(string $projection): void
+    {
+        Identifier::check('The name of a projection', $projection, 200);
     }
 
     private function codec(): Codec

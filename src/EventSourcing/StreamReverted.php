@@ -10,7 +10,7 @@ use Weft\Bus\MessageType;
 #[MessageType('weft.stream.reverted')]
 final class StreamReverted
 {
-    /** @param int $to the last version that counts; 0 reverts all events */
+    /** @param int $to the last version that counts */
     public function __construct(
         public readonly string $stream,
         public readonly int $to,

@@ -4,27 +4,26 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
+use Weft\Bus\Internal\Identifier;
 use Weft\Sql\Connection;
 use Weft\Sql\Transaction;
 
 /** Values that belong to one owner each, such as e-mail addresses: uniqueness across aggregates, which their streams alone cannot ensure. */
 final class UniqueIndex
 {
-    /** @param string $name 1 to 100 bytes */
+    /** @param string $name 1 to 100 bytes of UTF-8 without NUL */
     public function __construct(
         private readonly EventStore $store,
         private readonly string $name,
     ) {
-        if ($name === '' || \strlen($name) > 100) {
-            throw new \ValueError("The name of a unique index must have 1 to 100 bytes, got \"{$name}\"");
-        }
+        Identifier::check('The name of a unique index', $name, 100);
     }
 
     /**
      * Claims a value as part of a transaction. A concurrent claim waits for its end. Does nothing if the owner has the value already.
      *
-     * @param string $value 1 to 200 bytes, compared bytewise
-     * @param string $owner at most 200 bytes
+     * @param string $value 1 to 200 bytes of UTF-8 without NUL, compared bytewise
+     * @param string $owner at most 200 bytes of UTF-8 without NUL
      *
      * @throws ValueTakenException when another owner has it; the transaction can still be used
      */
@@ -38,7 +37,7 @@ final class UniqueIndex
     /** @return bool whether the owner had the value */
     public function release(Connection $connection, string $value, string $owner): bool
     {
-        return $this->store->storage()->release($connection, $this->name, self::checked($value), $owner);
+        return $this->store->storage()->release($connection, $this->name, self::checked($value), self::checkedOwner($owner));
     }
 
     /**
@@ -58,7 +57,7 @@ final class UniqueIndex
     /** @return int number of values that the owner had */
     public function releaseAll(Connection $connection, string $owner): int
     {
-        return $this->store->storage()->releaseAll($connection, $this->name, $owner);
+        return $this->store->storage()->releaseAll($connection, $this->name, self::checkedOwner($owner));
     }
 
     public function owner(Connection $connection, string $value): ?string
@@ -68,12 +67,16 @@ final class UniqueIndex
 
     private static function checked(string $value): string
     {
-        return $value !== '' && \strlen($value) <= 200 ? $value : throw new \ValueError('A unique value must have 1 to 200 bytes, got ' . \strlen($value));
+        Identifier::check('A unique value', $value, 200);
+
+        return $value;
     }
 
     /** MariaDB would store the beginning of a longer one, for which no owner could release the value. */
     private static function checkedOwner(string $owner): string
     {
-        return \strlen($owner) <= 200 ? $owner : throw new \ValueError('The owner of a unique value must have at most 200 bytes, got ' . \strlen($owner));
+        $owner === '' || Identifier::check('The owner of a unique value', $owner, 200);
+
+        return $owner;
     }
 }

@@ -37,13 +37,13 @@ final class Locks
     /** @var array<string, array{Mutex, int}> by name: orders the tasks of this process, and how many there are */
     private array $queues = [];
 
-    /** @param float $seconds seconds that a lock lives without renewal, at least 0.05; after a crash of its owner, others wait this long */
+    /** @param float $seconds seconds that a lock lives without renewal, at least 0.05 and at most 31,536,000; after a crash of its owner, others wait this long */
     public function __construct(
         private readonly LockStore $store,
         private readonly float $seconds = 30.0,
     ) {
-        if (\is_nan($seconds) || $seconds < 0.05) {
-            throw new \ValueError('The lifetime of a lock is at least 0.05 seconds, got ' . Number::text($seconds));
+        if (\is_nan($seconds) || $seconds < 0.05 || $seconds > 31_536_000.0) {
+            throw new \ValueError('The lifetime of a lock is at least 0.05 and at most 31,536,000 seconds, got ' . Number::text($seconds));
         }
     }
 

@@ -13,6 +13,7 @@ use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
+use Weft\Sql\Internal\Rollbacks;
 use Weft\Sql\Internal\Rows;
 use Weft\UsageError;
 
@@ -43,6 +44,8 @@ final class Transaction implements Connection
     private int $depth = 0;
 
     private readonly Cursors $cursors;
+
+    private ?Rollbacks $rollbacks = null;
 
     /** Whether the user has committed or rolled back. */
     private bool $ended = false;
@@ -155,6 +158,7 @@ final class Transaction implements Connection
             $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
             $this->flush();
             $this->cursors->released($this->depth);
+            $this->rollbacks?->released($this->depth);
         } catch (\Throwable $thrown) {
             $this->undo($savepoint);
             throw $thrown;
@@ -217,6 +221,25 @@ final class Transaction implements Connection
         $this->refusal = $refusal;
     }
 
+    /** @internal whether a nested transaction is open */
+    public function isNested(): bool
+    {
+        return $this->depth > 0;
+    }
+
+    /**
+     * Calls the closure when what the transaction does now is not kept: when it or the savepoint around this call is rolled back, when its
+     * commit fails or its outcome is unknown, and when it is dropped.
+     *
+     * @internal
+     *
+     * @param \Closure(): void $undo takes back a change in memory; must not throw, wait, or hold the transaction
+     */
+    public function onRollback(\Closure $undo): void
+    {
+        ($this->rollbacks ??= new Rollbacks())->add($this->depth, $undo);
+    }
+
     /**
      * Commits, unless the closure of {@see Database::transaction()} has ended the transaction.
      *
@@ -267,8 +290,13 @@ final class Transaction implements Connection
         try {
             $this->await($this->native->commit());
         } catch (CancelledException $cancelled) {
+            $this->rollbacks?->undone(0);
             throw $this->withOutcome($cancelled);
+        } catch (\Throwable $failed) {
+            $this->rollbacks?->undone(0);
+            throw $failed;
         }
+        $this->rollbacks?->committed();
         $this->ended = true;
     }
 
@@ -276,6 +304,7 @@ final class Transaction implements Connection
     private function rollBackAll(): void
     {
         $this->refuseInside('rollback');
+        $this->rollbacks?->undone(0);
         if ($this->native->isOpen()) {
             $this->await($this->native->rollback());
         }
@@ -304,6 +333,7 @@ final class Transaction implements Connection
     private function undo(string $savepoint): void
     {
         $this->cursors->undone($this->depth);
+        $this->rollbacks?->undone($this->depth);
         if (!$this->native->isOpen()) {
             return;
         }

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\BusOptions;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\DeadLetters;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -62,6 +63,47 @@ final class BusTest extends BusTestCase
             self::assertSame(1, $letters->delete(new DeadLetterFilter(id: 'id-50998')));
             self::assertSame(50_999, $letters->count());
         });
+    }
+
+    /**
+     * @dataProvider limitsOfDeadLetters
+     *
+     * @param \Closure(DeadLetters): mixed $use
+     */
+    #[DataProvider('limitsOfDeadLetters')]
+    public function testALimitOfDeadLettersBelowOneIsRefused(\Closure $use, string $got): void
+    {
+        $this->inRuntime(function () use ($use, $got): void {
+            $letters = Bus::connect('memory:')->queue(self::QUEUE)->deadLetters();
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage("The limit of dead letters must be at least 1, got {$got}");
+            $use($letters);
+        });
+    }
+
+    /** @return iterable<string, array{\Closure(DeadLetters): mixed, string}> */
+    public static function limitsOfDeadLetters(): iterable
+    {
+        yield 'peek' => [static fn(DeadLetters $letters): mixed => $letters->peek(-1), '-1'];
+        yield 'retry' => [static fn(DeadLetters $letters): mixed => $letters->retry(limit: -5), '-5'];
+        yield 'delete' => [static fn(DeadLetters $letters): mixed => $letters->delete(new DeadLetterFilter(), limit: 0), '0'];
+    }
+
+    /** @dataProvider emptyFilters */
+    #[DataProvider('emptyFilters')]
+    public function testAFilterOfDeadLettersWithAnEmptyTextIsRefused(string $criterion): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("The {$criterion} of a dead-letter filter must not be empty");
+        new DeadLetterFilter(...[$criterion => '']);
+    }
+
+    public static function emptyFilters(): iterable
+    {
+        yield 'id' => ['id'];
+        yield 'type' => ['type'];
+        yield 'error' => ['error'];
+        yield 'handler' => ['handler'];
     }
 
     /** @dataProvider turns */

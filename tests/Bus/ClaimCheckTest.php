@@ -32,6 +32,7 @@ use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\async;
 
@@ -54,6 +55,22 @@ final class ClaimCheckTest extends BusTestCase
 
         self::assertCount(1, $files);
         self::assertSame('600', \decoct(\fileperms($files[0]) & 0o777));
+    }
+
+    public function testTheNameOfABodyInADirectoryIsOnTheDiskAsWellAsTheBody(): void
+    {
+        \is_executable('/usr/bin/strace') || self::markTestSkipped('strace is not installed');
+        $trace = "{$this->directory}/trace";
+        $claims = "{$this->directory}/claims";
+        \mkdir($claims);
+        $program = Subprocess::run("(new Weft\\Bus\\Claims\\FilesystemStore('{$claims}'))->put('1', 'body');", under: ['/usr/bin/strace', '-y', '-e', 'trace=fsync,rename,renameat,renameat2', '-o', $trace]);
+        if (\str_contains($program->errors, 'ptrace')) {
+            self::markTestSkipped("the system allows no tracing: {$program->errors}");
+        }
+        self::assertSame([0, ''], [$program->exitCode, $program->errors]);
+        $pattern = \preg_quote($claims, '{');
+
+        self::assertMatchesRegularExpression("{^fsync\\(\\d+<{$pattern}/claim-\\w+\\.\\w+>\\) += 0\nrename.* = 0\nfsync\\(\\d+<{$pattern}>\\) += 0$}m", (string) \file_get_contents($trace));
     }
 
     /** @dataProvider stores */

@@ -713,6 +713,18 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testASecondScheduleWithTheNameOfAnotherIsRefused(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect(new Memory(), Database::connect($this->dsn()));
+            $bus->schedule('nightly', '0 3 * * *', static fn(): StoreCustomer => self::customer('1'));
+            $bus->schedule('hourly', '0 * * * *', static fn(): StoreCustomer => self::customer('2'));
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage('This bus already has a schedule "nightly"');
+            $bus->schedule('nightly', '0 4 * * *', static fn(): StoreCustomer => self::customer('3'));
+        });
+    }
+
     public static function scheduleNames(): iterable
     {
         yield 'empty' => ['', ''];

@@ -613,6 +613,23 @@ final class FlowTest extends BusTestCase
         });
     }
 
+    /** @dataProvider slowRates */
+    #[DataProvider('slowRates')]
+    public function testARateLimitBeyondWhatItsClockCountsIsRefused(float $perSecond, int $burst): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('A rate limit must allow its burst within 1,000,000,000 seconds, got ');
+        new RateLimit(perSecond: $perSecond, burst: $burst, shared: true);
+    }
+
+    public static function slowRates(): iterable
+    {
+        yield 'one call in longer than a life' => [0.9e-9, 1];
+        yield 'never' => [1e-300, 1];
+        yield 'the smallest number' => [5e-324, 1];
+        yield 'a burst without end' => [1.0, \PHP_INT_MAX];
+    }
+
     public function testWithoutTuningAFastHandlerKeepsUpWithWhatIsOffered(): void
     {
         $this->inRuntime(function (): void {

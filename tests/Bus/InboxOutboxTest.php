@@ -421,6 +421,23 @@ class InboxOutboxTest extends BusTestCase
         yield 'more than 64 bits of seconds' => [1e19];
     }
 
+    /** @dataProvider relayTimes */
+    #[DataProvider('relayTimes')]
+    public function testATimeAfterWhichTheRelayWouldPublishNothingIsRefused(float $seconds): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('relayAfter must be at least 0.1 and at most 86,400 seconds, got ');
+        new InboxOptions(relayAfter: $seconds);
+    }
+
+    public static function relayTimes(): iterable
+    {
+        yield 'at once' => [0.0];
+        yield 'later than in a day' => [86_401.0];
+        yield 'never' => [\INF];
+        yield 'no number' => [\NAN];
+    }
+
     /** @param \Closure(Bus, Database, SpyTransport): void $test */
     private function with(\Closure $test, float $relayAfter = 0.5): void
     {

@@ -43,6 +43,22 @@ final class RequestTest extends BusTestCase
     use Servers;
     use TemporaryDatabase;
 
+    /** @dataProvider timeoutsOutOfBounds */
+    #[DataProvider('timeoutsOutOfBounds')]
+    public function testATimeoutOutOfItsBoundsIsRefused(float $seconds, string $got): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("The timeout of a request must be above 0 and at most 1,000,000,000 seconds, got {$got}");
+        Bus::connect('memory:')->request(self::customer(1), timeout: $seconds);
+    }
+
+    public static function timeoutsOutOfBounds(): iterable
+    {
+        yield 'none' => [0.0, '0'];
+        yield 'longer than a life' => [1e10, '10000000000'];
+        yield 'no number' => [\NAN, 'NAN'];
+    }
+
     /** @dataProvider transports */
     #[DataProvider('transports')]
     public function testAThousandQueriesInFlightGetTheAnswerToEach(string $transport): void

@@ -181,15 +181,37 @@ final class SerializerTest extends BusTestCase
         $data = ['id' => 'o-9', 'lines' => [], 'at' => '2026-01-02T03:04:05Z'];
         $attributes = ['specversion' => '1.0', 'id' => self::ID, 'source' => '/erp', 'type' => 'shop.order.placed', 'traceparent' => self::TRACE, 'correlationid' => 'correlation'];
         $binary = static fn(string $prefix, array $attributes): array => \array_combine(\array_map(static fn(string $name): string => $prefix . $name, \array_keys($attributes)), $attributes);
-        yield 'binary' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + [Header::CONTENT_TYPE => 'application/json'], self::ID];
-        yield 'binary, with a header whose name is a number' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + ['123' => 'x', Header::CONTENT_TYPE => 'application/json'], self::ID];
-        yield 'binary, with colons and without a content type' => [(string) \json_encode($data), $binary('cloudEvents:', $attributes), self::ID];
+        yield 'binary' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + [Header::CONTENT_TYPE => 'application/json'], '/erp ' . self::ID];
+        yield 'binary, with a header whose name is a number' => [(string) \json_encode($data), $binary('cloudEvents_', $attributes) + ['123' => 'x', Header::CONTENT_TYPE => 'application/json'], '/erp ' . self::ID];
+        yield 'binary, with colons and without a content type' => [(string) \json_encode($data), $binary('cloudEvents:', $attributes), '/erp ' . self::ID];
         yield 'binary, with an id that is not a UUID' => [(string) \json_encode($data), $binary('cloudEvents:', ['id' => '17'] + $attributes), '/erp 17'];
         $structured = [Header::CONTENT_TYPE => 'application/cloudevents+json; charset=utf-8'];
-        yield 'structured' => [(string) \json_encode($attributes + ['datacontenttype' => 'application/json', 'data' => $data, 'subject' => null]), $structured, self::ID];
-        yield 'structured, without the content type of the data' => [(string) \json_encode($attributes + ['data' => $data]), $structured, self::ID];
-        yield 'structured, with base64' => [(string) \json_encode($attributes + ['data_base64' => \base64_encode((string) \json_encode($data))]), $structured, self::ID];
-        yield 'structured, with data that is a string' => [(string) \json_encode($attributes + ['datacontenttype' => 'text/plain', 'data' => \json_encode($data)]), $structured, self::ID];
+        yield 'structured' => [(string) \json_encode($attributes + ['datacontenttype' => 'application/json', 'data' => $data, 'subject' => null]), $structured, '/erp ' . self::ID];
+        yield 'structured, without the content type of the data' => [(string) \json_encode($attributes + ['data' => $data]), $structured, '/erp ' . self::ID];
+        yield 'structured, with base64' => [(string) \json_encode($attributes + ['data_base64' => \base64_encode((string) \json_encode($data))]), $structured, '/erp ' . self::ID];
+        yield 'structured, with data that is a string' => [(string) \json_encode($attributes + ['datacontenttype' => 'text/plain', 'data' => \json_encode($data)]), $structured, '/erp ' . self::ID];
+    }
+
+    public function testABatchOfCloudEventsIsRefusedAsOne(): void
+    {
+        $this->expectException(MessageDecodingException::class);
+        $this->expectExceptionMessage('batches of events (application/cloudevents-batch+json) are not read');
+        (new CloudEvents('/shop'))->open(new Envelope('', '[]', [Header::CONTENT_TYPE => 'application/cloudevents-batch+json; charset=utf-8']));
+    }
+
+    public function testCloudEventsAreToldApartBySourceAndId(): void
+    {
+        $format = new CloudEvents('/shop');
+        $id = static function (string $source, array $headers = []) use ($format): ?string {
+            $event = \json_encode(['specversion' => '1.0', 'id' => self::ID, 'source' => $source, 'type' => 'shop.order.placed', 'data' => []]);
+
+            return $format->open(new Envelope('', (string) $event, $headers + [Header::CONTENT_TYPE => 'application/cloudevents+json']))?->header(Header::MESSAGE_ID);
+        };
+
+        self::assertSame(self::ID, $id('/shop'));
+        self::assertSame('/erp ' . self::ID, $id('/erp'));
+        self::assertSame('/billing ' . self::ID, $id('/billing', [Header::MESSAGE_ID => 'of the broker']));
+        self::assertSame(self::ID, $id('/billing', [Header::MESSAGE_ID => self::ID]), 'sent by another bus: replies and encrypted values name its id');
     }
 
     /**
@@ -301,6 +323,8 @@ final class SerializerTest extends BusTestCase
         yield 'an unknown version' => [static fn(): object => new PhpServiceBus(version: 3), 'Messages are written for version 4 or 5 of php-service-bus, got 3'];
         yield 'a long exchange' => [static fn(): object => new Route(\str_repeat('x', 128)), 'has 128'];
         yield 'a long routing key' => [static fn(): string => (new Route('shop', \str_repeat('x', 256)))->keyOf(new CustomerRelocated('1'), 't'), 'has 256'];
+        yield 'a message type that no database takes' => [static fn(): object => new MessageType("order\0placed"), 'The name of a message type must have 1 to 200 bytes of UTF-8 without NUL'];
+        yield 'a message type that is not UTF-8' => [static fn(): object => new MessageType("order\xff"), 'of UTF-8'];
         yield 'a listener of nothing' => [static fn(): object => new EventListener(''), 'must not be empty'];
     }
 

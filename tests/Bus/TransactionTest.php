@@ -10,6 +10,7 @@ use Weft\Bus\Retry;
 use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\SendOptions;
 use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
@@ -72,6 +73,42 @@ final class TransactionTest extends BusTestCase
             self::assertSame(3, self::drain($bus));
             self::assertSame([0, 0], [$heard, self::stored($database)]);
             self::assertSame(3, $bus->queue(self::QUEUE)->deadLetters()->count());
+        });
+    }
+
+    /** @dataProvider brokers */
+    #[DataProvider('brokers')]
+    public function testMessagesOfASavepointThatIsRolledBackAreNotSent(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus): void {
+            $heard = [];
+            $bus->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+                {
+                    $context->publish(new CustomerStored('before'));
+                    foreach (['undone' => true, 'kept' => false] as $id => $fails) {
+                        try {
+                            $transaction->transaction(static function (Transaction $transaction) use ($context, $id, $fails): void {
+                                $context->publish(new CustomerStored($id), new SendOptions(delay: $fails ? 0.01 : 0.05));
+                                $transaction->transaction(static fn(): string => $context->publish(new CustomerStored("{$id}, inside")));
+                                $fails && throw new \DomainException('no');
+                            });
+                        } catch (\DomainException) {
+                        }
+                    }
+                    $context->publish(new CustomerStored('after'));
+                }
+            }, self::listening(static function (CustomerStored $event) use (&$heard, $bus): void {
+                $heard[] = $event->id;
+                $event->id === 'kept' && $bus->stop();
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(7));
+            $bus->consume(self::QUEUE);
+            self::drain($bus);
+
+            self::assertEqualsCanonicalizing(['before', 'kept', 'kept, inside', 'after'], $heard);
         });
     }
 

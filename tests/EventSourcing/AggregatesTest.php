@@ -11,12 +11,16 @@ use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
 use Weft\Bus\Context;
+use Weft\Bus\Encrypted;
 use Weft\Bus\EventListener;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Upcaster;
 use Weft\EventSourcing\AggregateNotFoundException;
+use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Aggregates;
+use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\InvalidEventException;
 use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\StreamConflictException;
@@ -24,6 +28,8 @@ use Weft\EventSourcing\StreamReverted;
 use Weft\EventSourcing\UniqueIndex;
 use Weft\EventSourcing\UnknownEventException;
 use Weft\EventSourcing\ValueTakenException;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Account;
 use Weft\Tests\EventSourcing\Fixtures\AccountOpened;
@@ -85,6 +91,133 @@ final class AggregatesTest extends EventSourcingTestCase
             self::assertStringContainsString('"account:1" has newer events than version 1', $conflict->getMessage());
         }
         self::assertSame([AccountOpened::class, 1], self::contents($this->store($kind)->stream('account:1')));
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testAnAppendToAVersionThatTheStreamDoesNotHaveConflictsAndStoresNothing(string $kind): void
+    {
+        $store = $this->store($kind);
+        $database = $this->database($kind);
+        $append = static fn(int $expected): int => $database->transaction(static fn(Transaction $transaction): int => $store->append($transaction, 'till', $expected, [new Deposited(1), new Deposited(2)]));
+        self::assertSame(2, $append(0));
+        foreach ([0 => 'has newer events than version 0', 1 => 'has newer events than version 1', 3 => 'has no version 3', 5_000_000_000 => 'has no version 5000000000'] as $expected => $why) {
+            try {
+                $append($expected);
+                self::fail("appended after version {$expected}");
+            } catch (StreamConflictException $conflict) {
+                self::assertStringContainsString("\"till\" {$why}", $conflict->getMessage());
+            }
+        }
+        self::assertSame(4, $append(2));
+        self::assertSame([1, 2, 3, 4], \array_column($store->stream('till'), 'version'));
+    }
+
+    /** @dataProvider rollbacks */
+    #[DataProvider('rollbacks')]
+    public function testEventsWhoseTransactionWasNotCommittedAreStoredByTheNextSave(string $kind, \Closure $failing): void
+    {
+        $store = $this->store($kind);
+        $accounts = new Aggregates($store, Account::class);
+        $database = $this->database($kind);
+        $account = Account::open('1', 'Zoë');
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+        $account->deposit(1);
+        $failing($database, static function (Transaction $transaction) use ($accounts, $account): void {
+            $accounts->save($transaction, $account);
+            $account->deposit(2);
+            $accounts->save($transaction, $account);
+        });
+        $account->deposit(3);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+        $account->deposit(4);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+
+        self::assertSame([AccountOpened::class, 1, 2, 3, 4], self::contents($store->stream('account:1')));
+        self::assertSame([1, 2, 3, 4, 5], \array_column($store->stream('account:1'), 'version'));
+    }
+
+    /** @return iterable<string, array{string, \Closure(Database, \Closure(Transaction): void): void}> */
+    public static function rollbacks(): iterable
+    {
+        $ways = [
+            'its closure throws' => static function (Database $database, \Closure $save): void {
+                try {
+                    $database->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            },
+            'its closure rolls back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                $save($transaction);
+                $transaction->rollback();
+            }),
+            'a statement fails at the commit' => static function (Database $database, \Closure $save): void {
+                try {
+                    $database->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        $transaction->execute('INSERT INTO nowhere VALUES (1)');
+                    });
+                } catch (SqlException) {
+                }
+            },
+            'it is dropped' => static fn(Database $database, \Closure $save) => $save($database->begin()),
+            'its savepoint is rolled back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                try {
+                    $transaction->transaction(static function (Transaction $transaction) use ($save): void {
+                        $save($transaction);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            }),
+            'a savepoint around its released savepoint is rolled back' => static fn(Database $database, \Closure $save) => $database->transaction(static function (Transaction $transaction) use ($save): void {
+                try {
+                    $transaction->transaction(static function (Transaction $transaction) use ($save): void {
+                        $transaction->transaction($save);
+                        throw new \DomainException('no');
+                    });
+                } catch (\DomainException) {
+                }
+            }),
+            'it is rolled back after its savepoint was released' => static function (Database $database, \Closure $save): void {
+                $transaction = $database->begin();
+                $transaction->transaction($save);
+                $transaction->rollback();
+            },
+        ];
+        foreach (self::databases() as $name => [$kind]) {
+            foreach ($ways as $way => $failing) {
+                yield "{$name}: {$way}" => [$kind, $failing];
+            }
+        }
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testASavepointThatIsRolledBackTakesNothingBackThatWasSavedBeforeIt(string $kind): void
+    {
+        $store = $this->store($kind);
+        $accounts = new Aggregates($store, Account::class);
+        $account = Account::open('1', 'Zoë');
+        $this->database($kind)->transaction(static function (Transaction $transaction) use ($accounts, $account): void {
+            $accounts->save($transaction, $account);
+            try {
+                $transaction->transaction(static function (Transaction $transaction) use ($accounts, $account): void {
+                    $account->deposit(1);
+                    $accounts->save($transaction, $account);
+                    throw new \DomainException('no');
+                });
+            } catch (\DomainException) {
+            }
+            $accounts->save($transaction, $account);
+        });
+        $account->deposit(2);
+        $this->database($kind)->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $account));
+
+        self::assertSame([AccountOpened::class, 1, 2], self::contents($store->stream('account:1')));
     }
 
     /** @dataProvider databases */
@@ -230,9 +363,55 @@ final class AggregatesTest extends EventSourcingTestCase
         self::assertSame('1: 66 EUR', $balance(), 'back to before it was taken back');
         self::assertEquals(new StreamReverted('account:1', 3), $this->store($kind)->read(after: 12, limit: 1)[0]->event);
 
-        $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('is at version 25 and cannot be reverted to 26');
-        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 26));
+        foreach ([26, 0, -1] as $version) {
+            try {
+                $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', $version));
+                self::fail('reverted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString("is at version 25 and can be reverted to version 1 and above, not to {$version}", $error->getMessage());
+            }
+        }
+    }
+
+    /** @dataProvider texts */
+    #[DataProvider('texts')]
+    public function testATextThatNotEveryDatabaseTakesIsRefusedByName(\Closure $use, string $what): void
+    {
+        $database = $this->database('sqlite');
+        $store = $this->store('sqlite');
+        foreach (["a\0b", "\xff\xfe", \str_repeat('x', 201)] as $text) {
+            try {
+                $database->transaction(static fn(Transaction $transaction) => $use($store, $transaction, $text));
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString("{$what} must have ", $error->getMessage());
+                self::assertStringContainsString(' bytes of UTF-8 without NUL, got "', $error->getMessage());
+            }
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(EventStore, Transaction, string): mixed, string}> */
+    public static function texts(): iterable
+    {
+        yield 'a stream that is appended to' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->append($transaction, $text, 0, [new Deposited(1)]), 'The name of a stream'];
+        yield 'a stream that is erased' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->erase($transaction, $text), 'The name of a stream'];
+        yield 'a stream that is read' => [static fn(EventStore $store, Transaction $transaction, string $text): array => $store->stream($text, connection: $transaction), 'The name of a stream'];
+        yield 'an aggregate' => [static fn(EventStore $store, Transaction $transaction, string $text): ?Account => (new Aggregates($store, Account::class))->find($transaction, $text), 'The id of an aggregate ' . Account::class];
+        yield 'the name of an aggregate' => [static fn(EventStore $store, Transaction $transaction, string $text): object => new AggregateRoot($text), 'The name of an aggregate'];
+        yield 'a projection' => [static fn(EventStore $store, Transaction $transaction, string $text): int => $store->catchUp($text, static fn() => null), 'The name of a projection'];
+        yield 'a projection that is reset' => [static fn(EventStore $store, Transaction $transaction, string $text) => $store->reset($text), 'The name of a projection'];
+        yield 'a unique index' => [static fn(EventStore $store, Transaction $transaction, string $text): object => new UniqueIndex($store, $text), 'The name of a unique index'];
+        yield 'a unique value' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->claim($transaction, $text, '1'), 'A unique value'];
+        yield 'an owner' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->claim($transaction, 'a', $text), 'The owner of a unique value'];
+        yield 'an owner that releases' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->release($transaction, 'a', $text), 'The owner of a unique value'];
+        yield 'an owner that releases all' => [static fn(EventStore $store, Transaction $transaction, string $text) => (new UniqueIndex($store, 'email'))->releaseAll($transaction, $text), 'The owner of a unique value'];
+    }
+
+    public function testAnEventWithAnEncryptedPropertyIsRefusedWithTheReason(): void
+    {
+        $this->expectException(InvalidMessageClassError::class);
+        $this->expectExceptionMessage('is #[Encrypted], which only properties of messages of the bus can be');
+        $this->store('sqlite')->registerEvents(CardStored::class);
     }
 
     /** @dataProvider databases */
@@ -290,6 +469,13 @@ final class AggregatesTest extends EventSourcingTestCase
                 {
                     $account = Account::open($command->id, 'Zoë');
                     $account->deposit(7);
+                    try {
+                        $transaction->transaction(function (Transaction $transaction) use ($account, $context): void {
+                            $this->accounts->save($transaction, $account, $context);
+                            throw new \DomainException('only the savepoint');
+                        });
+                    } catch (\DomainException) {
+                    }
                     $this->accounts->save($transaction, $account, $context);
                     $command->fails && throw new \DomainException('no');
                 }
@@ -378,6 +564,11 @@ final class AggregatesTest extends EventSourcingTestCase
         yield 'no attribute' => [AccountOpened::class, 'needs the attribute #[AggregateRoot] and the trait RecordsEvents'];
         yield 'no class' => ['Nobody', 'Class Nobody does not exist'];
     }
+}
+
+final class CardStored
+{
+    public function __construct(#[Encrypted] public readonly string $number) {}
 }
 
 final class OpenAccount

@@ -22,6 +22,7 @@ use Weft\Tests\EventSourcing\Fixtures\Account;
 use Weft\Tests\EventSourcing\Fixtures\Deposited;
 
 use function Weft\all;
+use function Weft\async;
 use function Weft\delay;
 use function Weft\detach;
 
@@ -107,6 +108,35 @@ final class ErasureTest extends EventSourcingTestCase
         self::assertEquals(new Deposited(1), $store->stream('account:1')[1]->event);
         self::assertSame(0, $database->transaction(static fn(Transaction $transaction): int => $store->erase($transaction, 'account:9')));
         self::assertSame([], $store->stream('account:9'));
+    }
+
+    public function testInMariaDbAnErasureAndAnAppendThatWaitForAThirdTransactionDoNotWaitForEachOther(): void
+    {
+        $this->inRuntime(function (): void {
+            $store = $this->store('mariadb');
+            $database = $this->database('mariadb');
+            $append = static fn(string $stream, int $expected): int => $database->transaction(static fn(Transaction $transaction): int => $store->append($transaction, $stream, $expected, [new Deposited(1)]));
+            $append('till', 0);
+            $third = $database->begin();
+            $store->append($third, 'other', 0, [new Deposited(1)]);
+            $outcome = static function (\Closure $work): string {
+                try {
+                    $work();
+                } catch (StreamConflictException) {
+                    return 'conflict';
+                }
+
+                return 'done';
+            };
+            $appending = async(static fn(): string => $outcome(static fn(): int => $append('till', 1)));
+            delay(0.2);
+            $erasing = async(static fn(): string => $outcome(static fn(): int => $database->transaction(static fn(Transaction $transaction): int => $store->erase($transaction, 'till'))));
+            delay(0.2);
+            $third->commit();
+
+            // The first that has the counter.
+            self::assertEqualsCanonicalizing(['done', 'conflict'], [$appending->await(), $erasing->await()]);
+        });
     }
 
     /** @dataProvider databases */
@@ -238,7 +268,7 @@ final class ErasureTest extends EventSourcingTestCase
                     $claim();
                     self::fail('claimed');
                 } catch (\ValueError $refused) {
-                    self::assertSame('The owner of a unique value must have at most 200 bytes, got 201', $refused->getMessage());
+                    self::assertSame('The owner of a unique value must have 1 to 200 bytes of UTF-8 without NUL, got "' . "{$longest}o" . '" of 201', $refused->getMessage());
                 }
             }
         });

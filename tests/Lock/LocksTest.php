@@ -284,12 +284,12 @@ final class LocksTest extends TestCase
 
     public function testNonsenseIsRefusedByName(): void
     {
-        foreach ([static fn() => new Locks(new MemoryStore(), seconds: 0.0), static fn() => new Locks(new MemoryStore(), seconds: \NAN), static fn() => (new Locks(new MemoryStore()))->synchronized('', static fn() => null), static fn() => (new Locks(new MemoryStore()))->synchronized(\str_repeat('x', 201), static fn() => null)] as $nonsense) {
+        foreach ([static fn() => new Locks(new MemoryStore(), seconds: 0.0), static fn() => new Locks(new MemoryStore(), seconds: \NAN), static fn() => new Locks(new MemoryStore(), seconds: \INF), static fn() => new Locks(new MemoryStore(), seconds: 31_536_001.0), static fn() => (new Locks(new MemoryStore()))->synchronized('', static fn() => null), static fn() => (new Locks(new MemoryStore()))->synchronized(\str_repeat('x', 201), static fn() => null)] as $nonsense) {
             try {
                 $nonsense();
                 self::fail('accepted');
             } catch (\ValueError $error) {
-                self::assertMatchesRegularExpression('/at least 0.05 seconds|1 to 200 bytes/', $error->getMessage());
+                self::assertMatchesRegularExpression('/at least 0.05 and at most 31,536,000 seconds|1 to 200 bytes/', $error->getMessage());
             }
         }
         foreach ([["caf\xe9", null, 'UTF-8 without NUL, got "caf?" of 4'], ["a\0b", null, 'UTF-8 without NUL'], ['invoices', \NAN, '"invoices" cannot be waited for: wait must be at least 0 seconds or null, got NAN'], ['invoices', -1.0, 'got -1']] as [$name, $wait, $problem]) {

@@ -40,6 +40,7 @@ final class FilesystemStore implements ClaimStore
             @\unlink($temporary);
             throw new PublishException("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->directory}: " . (\error_get_last()['message'] ?? 'no reason given'));
         }
+        $this->syncDirectory();
     }
 
     /** @throws ClaimUnavailableException when it is not known whether there is such a body */
@@ -76,6 +77,16 @@ final class FilesystemStore implements ClaimStore
         }
 
         return $deleted;
+    }
+
+    /** The name of a file is as durable as its contents after this. Not every file system and platform can do it, and those that cannot say so. */
+    private function syncDirectory(): void
+    {
+        $directory = @\fopen($this->directory, 'r');
+        if ($directory !== false) {
+            @\fsync($directory);
+            \fclose($directory);
+        }
     }
 
     private function identity(): string

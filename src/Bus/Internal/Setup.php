@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\BusOptions;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageCompiler;
 use Weft\Bus\Internal\Codec\MessageRules;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 use Weft\Bus\Internal\Flow\RateLimiter;
@@ -91,7 +92,7 @@ final class Setup
         $logger = $options->logger ?? StreamLogger::fromEnvironment();
         $this->logger = GuardedLogger::around($logger);
         $this->container = $options->container;
-        $this->codec = new Codec($options->messages->keys, new MessageRules($options->messages->serializers, $options->messages->routes));
+        $this->codec = new Codec(MessageCompiler::ofBus($options->messages->keys), new MessageRules($options->messages->serializers, $options->messages->routes));
         $this->claims = new BodyStore($options->messages->claims, $database);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->codec, $this->claims);
         $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);

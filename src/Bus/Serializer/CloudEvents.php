@@ -20,7 +20,8 @@ use Weft\CloudEvents\ContentMode;
  * `traceparent`, `tracestate`, `correlationid` and `causationid`. A handler finds all attributes of a received event as headers:
  * `$context->header('cloudEvents_source')`.
  *
- * CloudEvents are unique by source and id. If the id is not a UUID, the message id is source and id, separated by a space.
+ * CloudEvents are unique by source and id: the message id of a received event is both, separated by a space. It is the id alone where
+ * that is a UUID and the event has this program's source, or the AMQP property `message-id` has it, too, as in events of other buses.
  *
  * ```php
  * new BusOptions(messages: new MessageOptions(serializers: ['shop.*' => new CloudEvents('/shop', ContentMode::Structured)]))
@@ -30,6 +31,7 @@ final class CloudEvents implements EnvelopeSerializer
 {
     private const STRUCTURED = 'application/cloudevents';
     private const JSON = 'application/cloudevents+json';
+    private const BATCH = 'application/cloudevents-batch';
 
     /** The AMQP binding prefers `_`, because JMS does not allow `:` in names (§3.1.3.1). */
     private const PREFIX = 'cloudEvents_';
@@ -101,7 +103,9 @@ final class CloudEvents implements EnvelopeSerializer
             throw MessageDecodingException::because('a CloudEvent', $missing === [] ? 'its specversion is not 1.0' : 'it has no ' . \implode(', no ', $missing));
         }
         [$id, $source, $type] = [(string) $attributes['id'], (string) $attributes['source'], (string) $attributes['type']];
-        $headers = [Header::MESSAGE_ID => \preg_match(self::UUID, $id) === 1 ? $id : "{$source} {$id}"];
+        // Replies and encrypted values name the id that the sending bus has given.
+        $isAlone = \preg_match(self::UUID, $id) === 1 && ($source === $this->source || $received->header(Header::MESSAGE_ID) === $id);
+        $headers = [Header::MESSAGE_ID => $isAlone ? $id : "{$source} {$id}"];
         foreach ($attributes as $name => $value) {
             $text = \is_string($value) ? $value : (string) \json_encode($value);
             $headers[self::KNOWN[$name] ?? self::PREFIX . $name] = $text;
@@ -176,6 +180,9 @@ final class CloudEvents implements EnvelopeSerializer
     private function attributes(Envelope $envelope): array
     {
         $type = MediaType::of($envelope->header(Header::CONTENT_TYPE) ?? '');
+        if (\str_starts_with($type, self::BATCH)) {
+            throw MessageDecodingException::because('a CloudEvent', "batches of events ({$type}) are not read");
+        }
         if ($type !== self::JSON) {
             throw MessageDecodingException::because('a CloudEvent', 'its format is not JSON: it has another content type than ' . self::JSON);
         }

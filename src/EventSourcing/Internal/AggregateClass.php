@@ -6,6 +6,7 @@ namespace Weft\EventSourcing\Internal;
 
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Codec\MessageCompiler;
+use Weft\Bus\Internal\Identifier;
 use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Applies;
 use Weft\EventSourcing\InvalidAggregateError;
@@ -85,9 +86,7 @@ final class AggregateClass
 
     public function stream(string $id): string
     {
-        if ($id === '' || \strlen($id) > 139) {
-            throw new \ValueError("The id of an aggregate must have 1 to 139 bytes, \"{$id}\" of {$this->class} has " . \strlen($id));
-        }
+        Identifier::check("The id of an aggregate {$this->class}", $id, 139);
 
         return "{$this->options->name}:{$id}";
     }

@@ -6,6 +6,7 @@ namespace Weft\EventSourcing\Internal;
 
 use Weft\EventSourcing\AggregateClosed;
 use Weft\EventSourcing\AggregateClosedException;
+use Weft\Sql\Transaction;
 
 /**
  * The recorded events of an aggregate and the version at which it was loaded. Stored beside the object, whose properties are only its state.
@@ -17,7 +18,7 @@ final class History
     /** @var \WeakMap<object, self>|null */
     private static ?\WeakMap $all = null;
 
-    /** The version of the last stored event. */
+    /** The version of the last stored event, of an open transaction as well. */
     public int $version = 0;
 
     /** @var list<object> not stored yet */
@@ -42,5 +43,17 @@ final class History
         $this->class->apply($aggregate, $event);
         $this->recorded[] = $event;
         $this->isClosed = $event instanceof AggregateClosed;
+    }
+
+    /** The recorded events were stored, and are recorded again if the transaction does not keep them. */
+    public function saved(Transaction $transaction, int $version): void
+    {
+        [$before, $events] = [$this->version, $this->recorded];
+        $transaction->onRollback(function () use ($before, $events): void {
+            $this->version = $before;
+            $this->recorded = [...$events, ...$this->recorded];
+        });
+        $this->version = $version;
+        $this->recorded = [];
     }
 }

@@ -45,11 +45,13 @@ final class Storage
     }
 
     /**
-     * @param list<array{string, int, string, string}> $events type, schema version, headers and body, for the versions after `$version`
+     * @param non-empty-list<array{string, int, string, string}> $events type, schema version, headers and body, for the versions after `$version`
+     *
+     * @return bool false when the stream has no such version: nothing was stored
      *
      * @throws \Weft\Sql\UniqueViolationException when one of these versions is there
      */
-    public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): void
+    public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): bool
     {
         match ($this->driver) {
             // A transaction takes its id before a position: see Horizon.
@@ -57,15 +59,19 @@ final class Storage
             Driver::Mysql => $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]),
             Driver::Sqlite => null,
         };
-        $before = \count($events);
+        $insert = $this->driver === Driver::Mysql
+            ? 'INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) SELECT LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ? FROM DUAL'
+            : 'INSERT INTO weft_events (stream, version, type, schema_version, headers, body, recorded_at) SELECT ?, ?, ?, ?, ?, ?, ?';
+        $position = $this->driver === Driver::Mysql ? \count($events) : null;
         foreach ($events as [$type, $schema, $headers, $body]) {
-            $row = [$stream, ++$version, $type, $schema, $headers, $body, $now];
-            $this->driver === Driver::Mysql
-                ? $transaction->execute('INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) VALUES (LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ?)', [--$before, ...$row])
-                : $transaction->execute('INSERT INTO weft_events (stream, version, type, schema_version, headers, body, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)', $row);
+            // The unique versions refuse all but the first of those that follow one event; this, a gap.
+            [$where, $previous] = $version === 0 ? ['', []] : [' WHERE EXISTS (SELECT 1 FROM weft_events WHERE stream = ? AND version = ?)', [$stream, $version]];
+            $row = [$stream, ++$version, $type, $schema, $headers, $body, $now, ...$previous];
+            $stored = $transaction->execute($insert . $where, $position === null ? $row : [--$position, ...$row]);
         }
+
         // A conflict occurs here, where it can be reported as such.
-        $transaction->flush();
+        return $stored->affected() === 1;
     }
 
     /** Replaces an event; its version, position and time stay, its headers do not. */

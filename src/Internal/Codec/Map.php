@@ -45,7 +45,9 @@ final class Map implements Type
         $encoded = [];
         try {
             foreach ($value as $key => $item) {
-                $encoded[$this->checked($key)] = $this->item->encode($item);
+                // json_encode() would leave it out, as PHP names properties that are not public.
+                $isLost = \is_string($key) && \str_starts_with($key, "\0");
+                $encoded[$isLost ? throw MismatchException::described('a key that does not begin with NUL', 'one that does') : $this->checked($key)] = $this->item->encode($item);
             }
         } catch (MismatchException $mismatch) {
             throw $mismatch->within(MismatchException::segment($key));

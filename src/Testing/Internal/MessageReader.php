@@ -6,6 +6,7 @@ namespace Weft\Testing\Internal;
 
 use Weft\Bus\BusOptions;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageCompiler;
 use Weft\Bus\Internal\Codec\MessageRules;
 use Weft\Bus\Internal\Decoder;
 use Weft\Bus\Internal\Schema\Upcasters;
@@ -27,7 +28,7 @@ final class MessageReader
     public function __construct(BusOptions $options)
     {
         $messages = $options->messages;
-        $this->codec = new Codec($messages->keys, new MessageRules($messages->serializers, $messages->routes));
+        $this->codec = new Codec(MessageCompiler::ofBus($messages->keys), new MessageRules($messages->serializers, $messages->routes));
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->codec, new BodyStore($messages->claims));
     }
 

@@ -226,6 +226,7 @@ final class CodecTest extends TestCase
         yield 'object in mixed' => [new Measured(1.0, [new \stdClass()]), '$.context[0]', 'stdClass'];
         yield 'bytes' => [new StoreCustomer('1', "secret \xff", ''), '$.name', 'UTF-8'];
         yield 'bytes deep inside' => [Order::place(1, new Item("secret \xff", 1.0)), '$.items[0].sku', 'UTF-8'];
+        yield 'NUL at the start of a map key' => [Order::place(1, new Item('a', 1.0, ["\0secret" => 'b'])), '$.items[0].labels[*]', 'a key that does not begin with NUL'];
         yield 'bytes as a map key' => [Order::place(1, new Item('a', 1.0, ["secret \xff" => 'b'])), '$.items[0].labels[*]', 'UTF-8'];
         yield 'a list that is none' => [$order('grid', [1 => []]), '$.grid', 'expected list'];
         yield 'a wrong item' => [$order('grid', [['secret']]), '$.grid[0][0]', 'expected int, found string'];

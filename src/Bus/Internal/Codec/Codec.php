@@ -6,7 +6,6 @@ namespace Weft\Bus\Internal\Codec;
 
 use Google\Protobuf\Internal\Message as GoogleMessage;
 use Weft\Bus\InvalidMessageClassError;
-use Weft\Bus\KeyRing;
 use Weft\Bus\MessageType;
 use Weft\Bus\Serializer\Protobuf;
 use Weft\Protobuf\Message as GeneratedMessage;
@@ -18,21 +17,16 @@ use Weft\Protobuf\Message as GeneratedMessage;
  */
 final class Codec
 {
-    private readonly MessageCompiler $compiler;
-
     /** @var array<class-string, MessageClass> */
     private array $byClass = [];
 
     /** @var array<string, MessageClass> */
     private array $byType = [];
 
-    /** @param KeyRing|null $keys for encrypted properties */
     public function __construct(
-        ?KeyRing $keys = null,
+        private readonly MessageCompiler $compiler = new MessageCompiler(),
         private readonly MessageRules $rules = new MessageRules(),
-    ) {
-        $this->compiler = new MessageCompiler($keys);
-    }
+    ) {}
 
     /**
      * @param class-string $class

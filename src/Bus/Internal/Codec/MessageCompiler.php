@@ -25,10 +25,19 @@ final class MessageCompiler implements PropertyRules
     public readonly EncryptionContext $binding;
     private readonly Compiler $compiler;
 
-    public function __construct(private readonly ?KeyRing $keys = null)
-    {
+    /** @param string $withoutKeys why an encrypted property is refused without a key ring */
+    public function __construct(
+        private readonly ?KeyRing $keys = null,
+        private readonly string $withoutKeys = 'is #[Encrypted], which only properties of messages of the bus can be',
+    ) {
         $this->binding = new EncryptionContext();
         $this->compiler = new Compiler($this);
+    }
+
+    /** @param KeyRing|null $keys of the bus */
+    public static function ofBus(?KeyRing $keys): self
+    {
+        return new self($keys, 'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()');
     }
 
     /**
@@ -56,7 +65,7 @@ final class MessageCompiler implements PropertyRules
         if ($encrypted === null) {
             return $type;
         }
-        $keys = $this->keys ?? throw new UnsupportedTypeException('is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()');
+        $keys = $this->keys ?? throw new UnsupportedTypeException($this->withoutKeys);
 
         return new EncryptedValue($type, $property->name, $keys, $encrypted->acceptPlain, $this->binding);
     }

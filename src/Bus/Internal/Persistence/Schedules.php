@@ -64,9 +64,15 @@ final class Schedules
         $this->dialect = new Dialect($database);
     }
 
-    /** @param \Closure(): object $command makes the message of each time */
+    /**
+     * @param \Closure(): object $command makes the message of each time
+     * @throws \ValueError when the name is taken
+     */
     public function add(string $name, Cron $cron, \Closure $command): void
     {
+        if (isset($this->known[$name])) {
+            throw new \ValueError("This bus already has a schedule \"{$name}\": each needs a name of its own");
+        }
         $this->known[$name] = [$cron, $command];
         $this->due = 0.0;
     }

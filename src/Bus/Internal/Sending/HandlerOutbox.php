@@ -74,6 +74,11 @@ final class HandlerOutbox
             $this->stats->sent++;
         }
 
+        // With the whole transaction everything that was kept is dropped.
+        if ($transaction?->isNested()) {
+            $transaction->onRollback(fn() => $this->withdraw($outgoing));
+        }
+
         return self::delayId($outgoing);
     }
 
@@ -144,5 +149,12 @@ final class HandlerOutbox
     private static function delayId(Outgoing $message): string
     {
         return $message->headers[Header::DELAY_ID] ?? $message->headers[Header::MESSAGE_ID];
+    }
+
+    /** The savepoint in which it was sent is rolled back. */
+    private function withdraw(Outgoing $message): void
+    {
+        $this->kept = \array_values(\array_filter($this->kept, static fn(Outgoing $kept): bool => $kept !== $message));
+        $this->delayed = \array_values(\array_filter($this->delayed, static fn(array $delayed): bool => $delayed[0] !== $message));
     }
 }
