@@ -49,7 +49,9 @@ final class BatchDispatcher
         $publish = [];
         $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish, $requeued);
         $worker->release($deliveries[0]);
-        \array_walk($requeued, $this->consumer->requeue(...));
+        foreach ($requeued as $delivery) {
+            $this->consumer->requeue($delivery);
+        }
         if ($this->shared !== null && $handler->transactional) {
             \array_walk($done, $this->shared->settled(...));
         } else {

@@ -119,7 +119,10 @@ final class SagaCompiler
         if ($problem !== null) {
             throw new InvalidHandlerError("Class {$class} cannot be registered as a saga: it {$problem}");
         }
-        /** @var Saga $options */
+        /**
+         * @var Saga                     $options
+         * @var \ReflectionClass<object> $reflection
+         */
 
         return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new MessageCompiler())->shape($class, 'a saga')), self::ids($reflection, $options));
     }

@@ -48,7 +48,7 @@ final class Sender
     public function afterCommit(Transaction $transaction, object $event): void
     {
         $context = $this->setup->handling();
-        if ($context?->transaction() === $transaction) {
+        if ($context !== null && $context->transaction() === $transaction) {
             $context->add(MessageKind::Event, $event, null);
 
             return;
