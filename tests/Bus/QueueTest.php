@@ -10,7 +10,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
+use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
@@ -24,6 +26,7 @@ use Weft\Bus\UndefinedQueueException;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
@@ -267,6 +270,33 @@ final class QueueTest extends BusTestCase
 
             self::assertSame([0, 1], [$queue->depth(), $queue->deadLetters()->count()]);
             self::assertSame([1, 1, 0], [$queue->deadLetters()->retry(), $queue->depth(), $queue->deadLetters()->count()]);
+        });
+    }
+
+    public function testDeadLettersBehindOneThatTheBrokerRefusesAreRetried(): void
+    {
+        $this->inRuntime(function (): void {
+            $transport = new SpyTransport(new Memory());
+            $bus = Bus::connect($transport, options: new BusOptions(retry: new Retry()))->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $ids = [$bus->send(self::customer(1)), $bus->send(self::customer(2)), $bus->send(self::customer(3))];
+            self::drain($bus);
+            $transport->before = static function (string $what, array $messages) use ($ids): void {
+                if ($what === 'put into customers' && $messages[0]->headers[Header::MESSAGE_ID] === $ids[1]) {
+                    throw new PublishException('inequivalent header', refused: true);
+                }
+            };
+            try {
+                $queue->deadLetters()->retry();
+                self::fail('one is refused');
+            } catch (PublishException $refused) {
+                self::assertStringContainsString("1 of 3 dead letters of \"customers\" could not be moved and stay: {$ids[1]}; the others were moved.", $refused->getMessage());
+                self::assertStringContainsString('inequivalent header', $refused->getMessage());
+                self::assertTrue($refused->refused);
+            }
+            self::assertSame([2, [$ids[1]]], [$queue->depth(), \array_map(static fn(DeadLetter $letter): string => $letter->messageId(), $queue->deadLetters()->peek())]);
+            $bus->close();
         });
     }
 

@@ -301,6 +301,7 @@ final class SerializerTest extends BusTestCase
         yield 'an unknown version' => [static fn(): object => new PhpServiceBus(version: 3), 'Messages are written for version 4 or 5 of php-service-bus, got 3'];
         yield 'a long exchange' => [static fn(): object => new Route(\str_repeat('x', 128)), 'has 128'];
         yield 'a long routing key' => [static fn(): string => (new Route('shop', \str_repeat('x', 256)))->keyOf(new CustomerRelocated('1'), 't'), 'has 256'];
+        yield 'a header that the broker interprets' => [static fn(): object => new Route('shop', headers: ['CC' => 'x']), 'The header "CC" cannot be set: RabbitMQ interprets it'];
         yield 'a listener of nothing' => [static fn(): object => new EventListener(''), 'must not be empty'];
     }
 

@@ -103,6 +103,7 @@ final class EnvelopeFactory
         $id = $headers[Header::MESSAGE_ID];
         try {
             $encoded = $serializer->encode($message, new Envelope($class->type, '', $headers), new MessageNormalizer($this->codec, null, $class, $id));
+            MessageHeaders::checkNames($encoded->headers);
         } catch (MessageEncodingException | CancelledException $thrown) {
             throw $thrown;
         } catch (\Throwable $thrown) {
