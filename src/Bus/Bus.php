@@ -224,6 +224,7 @@ final class Bus
      *
      * @return int number of messages that were handled or dead-lettered
      *
+     * @throws BrokerConflictException when the database holds the messages of a bus on another broker
      * @throws TransportException      when the connection to the broker is lost for good
      * @throws UndefinedQueueException when the queue is deleted meanwhile, unless the transport declares it again
      */

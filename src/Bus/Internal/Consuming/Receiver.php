@@ -173,6 +173,7 @@ final class Receiver
         $this->consumed++;
         try {
             $this->declare($queue);
+            $this->setup->persistence?->broker->hold();
 
             $handled = 0;
             $started = Clock::monotonic();
