@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\DuplicateMessageIdException;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Consuming\DeliveryProcessor;
 use Weft\Bus\Internal\Persistence\BlockedKeys;
 use Weft\Bus\Internal\Persistence\Persistence;
@@ -14,7 +15,10 @@ use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Pool\PoolException;
+use Weft\Sql\InsufficientPrivilegeException;
 use Weft\Sql\SqlException;
+use Weft\Sql\UndefinedColumnException;
+use Weft\Sql\UndefinedTableException;
 
 use function Weft\delay;
 
@@ -77,19 +81,37 @@ final class OrderedProcessor
     private function wait(Delivery $delivery, string $key, Worker $worker): bool
     {
         $isBlocked = true;
-        try {
-            $this->insist($worker, function () use ($key, $delivery, &$isBlocked): void {
+        $refused = null;
+        $this->insist($worker, function () use ($key, $delivery, &$isBlocked, &$refused): void {
+            try {
                 $isBlocked = $this->keys->add($this->queue, $key, $delivery);
-                $isBlocked && $this->consumer->ack($delivery);
-            });
-        } catch (DuplicateMessageIdException $duplicate) {
-            $this->handling->refuse($delivery, $duplicate);
+            } catch (DuplicateMessageIdException $duplicate) {
+                $refused = $duplicate;
+
+                return;
+            } catch (SqlException $exception) {
+                $refused = self::mayStoreLater($exception) ? throw $exception : $exception;
+
+                return;
+            }
+            $isBlocked && $this->consumer->ack($delivery);
+        });
+        if ($refused !== null) {
+            $this->handling->refuse($delivery, $refused);
         }
         if (!$isBlocked) {
             unset($this->blockedBy[$key]);
         }
 
         return $isBlocked;
+    }
+
+    /** False for a row that the database never stores, such as one with a type that is longer than the column. */
+    private static function mayStoreLater(SqlException $exception): bool
+    {
+        // The others end with an upgrade of the tables, or when an operator grants what the user lacks.
+        return DatabaseOutage::passes($exception) || $exception instanceof UndefinedTableException || $exception instanceof UndefinedColumnException
+            || $exception instanceof InsufficientPrivilegeException;
     }
 
     /** Handles the messages of a key that was released elsewhere; the key is reserved. */
