@@ -84,9 +84,13 @@ final class Bus
      * Declares, counts, empties, pauses and inspects a queue. The call itself does not contact the broker.
      *
      * @param string $name 1 to 250 bytes of UTF-8 without NUL
+     *
+     * @throws \ValueError when the name is invalid
      */
     public function queue(string $name): Queue
     {
+        Identifier::check('A queue name', $name, 250);
+
         return new Queue($name, $this->setup, $this->receiver);
     }
 

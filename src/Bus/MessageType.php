@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Identifier;
+
 /**
  * Sets the type name and schema version of a message class.
  *
@@ -14,16 +16,14 @@ namespace Weft\Bus;
 final class MessageType
 {
     /**
-     * @param string $name    1 to 200 bytes; brokers route by it
+     * @param string $name    1 to 200 bytes of UTF-8 without NUL; brokers route by it
      * @param int    $version version of the schema, at least 1, incremented with each change of the schema
      */
     public function __construct(
         public readonly string $name,
         public readonly int $version = 1,
     ) {
-        if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a message type must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
-        }
+        Identifier::check('The name of a message type', $name, 200);
         if ($version < 1) {
             throw new \ValueError("The version of message type \"{$name}\" must be at least 1, got {$version}");
         }

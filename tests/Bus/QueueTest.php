@@ -360,10 +360,64 @@ final class QueueTest extends BusTestCase
         });
     }
 
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testAPauseEndsWithItsQueueAndIsLoggedWhereNothingIsConsumed(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus, RecordingLogger $logger): void {
+            $queue = $bus->handlers(self::storing(static fn() => null))->queue(self::QUEUE);
+            $queue->declare();
+            $queue->pause();
+            $bus->send(self::customer(1));
+            self::assertSame(0, self::drain($bus));
+            self::assertTrue($logger->hasRecord('notice', 'Queue {queue} is paused'));
+
+            $queue->delete(withMessages: true);
+            $queue->declare();
+            $bus->send(self::customer(2));
+            self::assertSame([false, 1], [$queue->isPaused(), self::drain($bus)]);
+        });
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testAQueueThatIsNotDeclaredIsNotPaused(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            try {
+                $bus->queue('customer')->pause();
+                self::fail('there is none of that name');
+            } catch (UndefinedQueueException $undefined) {
+                self::assertStringContainsString('"customer"', $undefined->getMessage());
+            }
+            self::assertFalse($bus->queue('customer')->isPaused());
+        });
+    }
+
+    public function testInvalidNamesOfQueuesAndTypesAreRefused(): void
+    {
+        $bus = Bus::connect('memory:');
+        $bus->queue(self::QUEUE)->declare();
+        $acts = [];
+        foreach (['', "a\0b", "\xff", \str_repeat('x', 251)] as $name) {
+            $acts[] = static fn() => $bus->queue($name);
+            $acts[] = static fn() => $bus->queue(self::QUEUE)->bind($name);
+        }
+        foreach ($acts as $act) {
+            try {
+                $act();
+                self::fail('the name is invalid');
+            } catch (\ValueError $error) {
+                self::assertMatchesRegularExpression('/^(A queue name must have 1 to 250|The name of a message type must have 1 to 200) bytes of UTF-8 without NUL, got "/', $error->getMessage());
+            }
+        }
+    }
+
     public function testASignalEndsTheWaitForAResumption(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $bus->queue(self::QUEUE)->pause();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             // One turn, and it waits for signals.
