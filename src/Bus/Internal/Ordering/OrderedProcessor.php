@@ -81,22 +81,12 @@ final class OrderedProcessor
     private function wait(Delivery $delivery, string $key, Worker $worker): bool
     {
         $isBlocked = true;
-        $refused = null;
-        $this->insist($worker, function () use ($key, $delivery, &$isBlocked, &$refused): void {
-            try {
+        try {
+            $this->insist($worker, function () use ($key, $delivery, &$isBlocked): void {
                 $isBlocked = $this->keys->add($this->queue, $key, $delivery);
-            } catch (DuplicateMessageIdException $duplicate) {
-                $refused = $duplicate;
-
-                return;
-            } catch (SqlException $exception) {
-                $refused = self::mayStoreLater($exception) ? throw $exception : $exception;
-
-                return;
-            }
-            $isBlocked && $this->consumer->ack($delivery);
-        });
-        if ($refused !== null) {
+                $isBlocked && $this->consumer->ack($delivery);
+            }, self::mayStoreLater(...));
+        } catch (DuplicateMessageIdException | SqlException $refused) {
             $this->handling->refuse($delivery, $refused);
         }
         if (!$isBlocked) {
@@ -220,9 +210,12 @@ final class OrderedProcessor
     /**
      * Repeats the operation until it succeeds: continuing without it would break the order. If the worker stops, the message is requeued.
      *
-     * @param \Closure(): mixed $do
+     * @param \Closure(): mixed                    $do
+     * @param (\Closure(SqlException): bool)|null $mayPass whether it may succeed later; null for always
+     *
+     * @throws SqlException when it may not
      */
-    private function insist(Worker $worker, \Closure $do): void
+    private function insist(Worker $worker, \Closure $do, ?\Closure $mayPass = null): void
     {
         while (true) {
             try {
@@ -230,6 +223,9 @@ final class OrderedProcessor
 
                 return;
             } catch (PoolException | SqlException $exception) {
+                if ($exception instanceof SqlException && $mayPass !== null && !$mayPass($exception)) {
+                    throw $exception;
+                }
                 if ($worker->isStopping()) {
                     throw new OrderUnknownException($exception->getMessage(), previous: $exception);
                 }

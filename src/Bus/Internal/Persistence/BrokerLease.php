@@ -45,10 +45,8 @@ final class BrokerLease
     /** The only row. */
     private const ROW = 1;
 
-    /** @var string|null null for a transport of the application's own, which is not checked */
+    /** Empty for a transport of the application's own, which is not checked; null before it is known. */
     private ?string $broker = null;
-
-    private bool $isNamed = false;
 
     /** When it was recorded last, by the monotonic clock. */
     private float $heldAt = -\INF;
@@ -73,15 +71,12 @@ final class BrokerLease
         if (Clock::monotonic() - $this->heldAt < self::RENEWAL) {
             return;
         }
-        if (!$this->isNamed) {
-            $this->broker = self::nameOf($this->transport, $this->database);
-            $this->isNamed = true;
-        }
-        if ($this->broker === null) {
+        $broker = $this->broker ??= self::nameOf($this->transport, $this->database);
+        if ($broker === '') {
             return;
         }
         // A second look is enough: after it the row says which other one was first.
-        $this->attempt($this->broker) || $this->attempt($this->broker) || throw $this->conflict($this->broker, null);
+        $this->attempt($broker) || $this->attempt($broker) || throw $this->conflict($broker, null);
         $this->heldAt = Clock::monotonic();
     }
 
@@ -131,17 +126,17 @@ final class BrokerLease
             . ' give each bus a database or a schema of its own. If the bus has moved, stop its old workers, publish what waits there, and run `DELETE FROM weft_broker`');
     }
 
-    private static function nameOf(Transport $transport, Database $database): ?string
+    private static function nameOf(Transport $transport, Database $database): string
     {
         $name = match (true) {
             $transport instanceof DatabaseTransport && $transport->sharesDatabase($database) => 'this database',
             $transport instanceof RabbitMq => "RabbitMQ, virtual host \"{$transport->virtualHost()}\"",
-            $transport instanceof Postgres => \vsprintf('PostgreSQL, database "%s", schema "%s"', \array_values($transport->database()->execute('SELECT current_database()::text AS name, current_schema()::text AS within')->rows()[0])),
+            $transport instanceof Postgres => (string) $transport->database()->execute("SELECT 'PostgreSQL, database \"' || current_database() || '\", schema \"' || current_schema() || '\"'")->value(),
             $transport instanceof Sqlite => 'SQLite, file "' . \basename(Store::fileOf($transport->database())) . '"',
             $transport instanceof Memory => 'the memory of a process',
-            default => null,
+            default => '',
         };
 
-        return $name === null ? null : Identifier::fit($name, self::NAME_BYTES);
+        return Identifier::fit($name, self::NAME_BYTES);
     }
 }
