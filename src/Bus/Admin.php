@@ -74,10 +74,13 @@ final class Admin
      * after the commit.
      *
      * @return int number of published messages; they may be published twice, with the same ids
+     *
+     * @throws BrokerConflictException when the outbox is that of a bus on another broker
      */
     public function flushOutbox(): int
     {
         $this->setup->persistence?->prepare();
+        $this->setup->persistence?->broker->hold();
 
         return $this->setup->persistence?->relay->all() ?? 0;
     }

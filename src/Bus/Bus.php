@@ -84,9 +84,13 @@ final class Bus
      * Declares, counts, empties, pauses and inspects a queue. The call itself does not contact the broker.
      *
      * @param string $name 1 to 250 bytes of UTF-8 without NUL
+     *
+     * @throws \ValueError when the name is invalid
      */
     public function queue(string $name): Queue
     {
+        Identifier::check('A queue name', $name, 250);
+
         return new Queue($name, $this->setup, $this->receiver);
     }
 
@@ -224,6 +228,7 @@ final class Bus
      *
      * @return int number of messages that were handled or dead-lettered
      *
+     * @throws BrokerConflictException when the database holds the messages of a bus on another broker
      * @throws TransportException      when the connection to the broker is lost for good
      * @throws UndefinedQueueException when the queue is deleted meanwhile, unless the transport declares it again
      */

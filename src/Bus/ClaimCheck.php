@@ -14,8 +14,9 @@ final class ClaimCheck
 {
     /**
      * @param int   $threshold bytes, at least 0; larger bodies are stored. Lower it where the broker has little memory
-     * @param float $retention seconds a body is stored, above 0; longer than a message may wait or be a dead letter. See {@see Admin::prune()}.
-     *                         Raise it where dead letters are kept for longer
+     * @param float $retention seconds a body is stored, above 0; longer than a message may wait or be a dead letter. A longer delay of a message whose
+     *                         body is stored is refused with a \ValueError. See {@see Admin::prune()}. Raise it where dead letters are
+     *                         kept for longer
      */
     public function __construct(
         public readonly ClaimStore $store,

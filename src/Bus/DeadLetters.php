@@ -33,6 +33,9 @@ final class DeadLetters
     /** Messages that are read at a time. */
     private const BATCH_SIZE = 500;
 
+    /** Ids of refused messages that an error shows. */
+    private const SHOWN_IDS = 5;
+
     /** Headers that a retried message does not keep. */
     private const FAILURE_HEADERS = [
         Header::ERROR_CLASS, Header::ERROR_MESSAGE, Header::ERROR_STACK, Header::FAILED_AT, Header::FAILED_QUEUE, Header::RETRIES, Header::LEFT_OUT,
@@ -81,10 +84,12 @@ final class DeadLetters
      * be in both queues after a crash; the inbox recognises it by its id.
      *
      * @param float|null        $rate  messages per second; null for no limit
-     * @param positive-int|null $limit messages in all
+     * @param positive-int|null $limit messages in all, those that the broker refuses included
      * @return int number of moved messages
      *
-     * @throws PublishException|UndefinedQueueException the message is still a dead letter
+     * @throws PublishException         when the broker refuses messages, once all others are moved; or when it cannot be reached. Messages that
+     *                                  are not moved are still dead letters
+     * @throws UndefinedQueueException
      */
     public function retry(DeadLetterFilter $filter = new DeadLetterFilter(), ?float $rate = null, ?int $limit = null): int
     {
@@ -92,10 +97,24 @@ final class DeadLetters
             throw new \ValueError('The rate of retries must be above 0 per second, got ' . Number::text($rate));
         }
 
-        return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($rate): void {
-            $this->replace($consumer, $delivery, $this->queue, new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::FAILURE_HEADERS))));
+        $refused = [];
+        $tried = $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($rate, &$refused): void {
+            try {
+                $this->replace($consumer, $delivery, $this->queue, new Outgoing($letter->type, $letter->body, \array_diff_key($letter->headers, \array_flip(self::FAILURE_HEADERS))));
+            } catch (PublishException $exception) {
+                if (!$exception->refused && !$exception->nacked) {
+                    throw $exception;
+                }
+                // Those behind it may be moved.
+                $refused[] = [$letter, $exception];
+            }
             $rate === null || delay(1.0 / $rate);
         });
+        if ($refused !== []) {
+            throw $this->refusal($refused, $tried);
+        }
+
+        return $tried;
     }
 
     /**
@@ -142,6 +161,21 @@ final class DeadLetters
             throw new PublishException("Cannot move a dead letter of \"{$this->queue}\" to \"{$queue}\": {$exception->getMessage()}", $exception);
         }
         $consumer->settled($delivery);
+    }
+
+    /** @param non-empty-list<array{DeadLetter, PublishException}> $refused */
+    private function refusal(array $refused, int $tried): PublishException
+    {
+        [$letter, $first] = $refused[0];
+        $ids = \array_map(static fn(array $one): string => $one[0]->messageId(), \array_slice($refused, 0, self::SHOWN_IDS));
+        $more = \count($refused) > \count($ids) ? ' and others' : '';
+
+        return new PublishException(
+            \count($refused) . " of {$tried} dead letters of \"{$this->queue}\" could not be moved and stay: " . \implode(', ', $ids) . "{$more}; the others were moved. Message {$letter->messageId()} of type {$letter->type}: {$first->getMessage()}",
+            $first,
+            refused: $first->refused,
+            nacked: $first->nacked,
+        );
     }
 
     /**

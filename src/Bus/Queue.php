@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Weft\Bus\Internal\Consuming\Receiver;
+use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Internal\Setup;
 
 /**
@@ -40,15 +41,18 @@ final class Queue
     /**
      * Declares the queue and binds further message types to it, which have no handler here: for a queue that another program consumes.
      *
-     * @param string ...$types message classes, or names of types
+     * @param string ...$types message classes, or names of types, 1 to 200 bytes of UTF-8 without NUL
+     *
+     * @throws \ValueError when a name is invalid
      */
     public function bind(string ...$types): void
     {
+        $names = \array_map(fn(string $type): string => \class_exists($type) ? $this->setup->codec->of($type)->type : $type, $types);
+        foreach ($names as $name) {
+            Identifier::check('The name of a message type', $name, 200);
+        }
         $this->declare();
-        $this->setup->transport->declare($this->name, \array_values(\array_map(
-            fn(string $type): string => \class_exists($type) ? $this->setup->codec->of($type)->type : $type,
-            $types,
-        )));
+        $this->setup->transport->declare($this->name, \array_values($names));
     }
 
     /**
@@ -84,7 +88,7 @@ final class Queue
     }
 
     /**
-     * Deletes the queue and its dead-letter queue. A consumer of it ends, or declares it again.
+     * Deletes the queue, its dead-letter queue and its pause. A consumer of it ends, or declares it again.
      *
      * Its messages are also those in the database or in memory: those that wait for a retry or behind a blocked key. Retries that wait in
      * RabbitMQ, without a database, are neither counted nor deleted; they go to the queue `weft.unrouted` when they are due.
@@ -108,6 +112,7 @@ final class Queue
         $this->setup->transport->delete($this->name);
         $this->setup->delays?->forgetRetries($this->name);
         $this->setup->persistence?->keys->forgetQueue($this->name);
+        $this->setup->paused->resume($this->name);
     }
 
     /** @param \Closure(): int $count */
@@ -124,12 +129,25 @@ final class Queue
      * Stops the consumption of the queue in all processes with the same database, within about a second, until {@see resume()} is called, also
      * across restarts. Handlers in flight finish; messages wait in the queue.
      *
-     * @throws \Error without a database, unless the transport is in memory
+     * @throws \Error                   without a database, unless the transport is in memory
+     * @throws UndefinedQueueException when the queue is not declared
      */
     public function pause(): void
     {
         $this->setup->persistence?->prepare();
+        if ($this->setup->paused->isSupported()) {
+            $this->requireDeclared();
+        }
         $this->setup->paused->pause($this->name);
+    }
+
+    private function requireDeclared(): void
+    {
+        try {
+            $this->depth();
+        } catch (TransportException) {
+            // The broker is unavailable, which may be why the queue is to be paused.
+        }
     }
 
     /**

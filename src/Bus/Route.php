@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Sending\MessageHeaders;
+
 /**
  * Sends a message class through a foreign exchange of RabbitMQ instead of the bus's own. Set it on the class, or
  * with {@see MessageOptions::$routes}.
@@ -26,7 +28,10 @@ final class Route
      *                                                       of a queue
      * @param string|(\Closure(object): string)|null $key    routing key, at most 255 bytes, or what makes it of the message; null for the
      *                                                       type name
-     * @param array<string, string>                $headers  added to each message
+     * @param array<string, string>                $headers  added to each message; not those that RabbitMQ interprets: `CC`, `BCC`,
+     *                                                       `x-death` and the like
+     *
+     * @throws \ValueError when the name of the exchange is too long, or RabbitMQ interprets a header
      */
     public function __construct(
         public readonly string $exchange,
@@ -36,6 +41,7 @@ final class Route
         if (\strlen($exchange) > 127) {
             throw new \ValueError("The name of an exchange must have at most 127 bytes, \"{$exchange}\" has " . \strlen($exchange));
         }
+        MessageHeaders::checkNames($headers);
     }
 
     /** @internal */

@@ -30,8 +30,9 @@ final class SendOptions
      *                                          {@see Expires} or never. Set it where a late message is worthless
      * @param string|null             $key      orders the message by this key instead of the property that {@see OrderedBy} names; not
      *                                          empty. Only for classes with `#[OrderedBy]`
-     * @param array<string, string>   $headers  of the application, UTF-8, 32 KiB in total; names that begin with `weft-` are reserved. Set them for what
-     *                                          middleware or other programs read
+     * @param array<string, string>   $headers  of the application, UTF-8, 32 KiB in total; names that begin with `weft-` are reserved, as are
+     *                                          `CC`, `BCC`, `x-death` and others that RabbitMQ interprets. Set them for what middleware or
+     *                                          other programs read
      * @param bool                    $confirm  whether the call waits for the broker's confirmation. Without it a lost connection may lose
      *                                          the message, and an unroutable command is not reported. Switch it off for messages that may
      *                                          be lost. Has no effect in handlers, whose messages are published after their commit

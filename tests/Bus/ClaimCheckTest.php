@@ -21,6 +21,7 @@ use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\PublishException;
 use Weft\Bus\Retry;
+use Weft\Bus\SendOptions;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\ConnectionRefusedException;
@@ -398,6 +399,26 @@ final class ClaimCheckTest extends BusTestCase
     {
         yield 'one by one' => [false];
         yield 'in batches' => [true];
+    }
+
+    public function testADelayThatIsLongerThanTheBodyIsStoredIsRefused(): void
+    {
+        $this->inRuntime(function (): void {
+            $claims = new ClaimCheck(new FilesystemStore($this->directory), threshold: 30, retention: 3600.0);
+            $bus = Bus::connect('memory:', Database::connect($this->dsn()), new BusOptions(messages: new MessageOptions(claims: $claims)));
+            $bus->publish(new CustomerStored('1'), new SendOptions(delay: 7200.0));
+            $bus->send(self::customer(1), new SendOptions(delay: 1800.0));
+            foreach ([new SendOptions(delay: 7200.0), new SendOptions(at: new \DateTimeImmutable('+3 days'))] as $late) {
+                try {
+                    $bus->send(self::customer(2), $late);
+                    self::fail('its body is deleted before');
+                } catch (\ValueError $error) {
+                    self::assertMatchesRegularExpression('/^Message .*StoreCustomer is delayed by (7200|259200) seconds, but its body is stored for 3600 seconds: raise the retention/', $error->getMessage());
+                }
+            }
+            self::assertSame([2, 1], [$bus->admin()->backlog()['delayed'], \count(\glob("{$this->directory}/claim-*") ?: [])]);
+            $bus->close();
+        });
     }
 
     public function testAnIdFromAMessageNamesNoOtherFile(): void

@@ -208,6 +208,10 @@ final class FlowTest extends BusTestCase
         yield [['expires' => \NAN], 'The expiry of a message must be above 0 and below 10,000,000,000 seconds, got NAN'];
         yield [['headers' => ['message-id' => 'x']], 'not reserved for the bus'];
         yield [['headers' => ['weft-future' => 'x']], 'not reserved for the bus'];
+        yield [['headers' => ['CC' => 'boss@example.org']], 'The header "CC" cannot be set: RabbitMQ interprets it'];
+        yield [['headers' => ['BCC' => 'x']], 'The header "BCC" cannot be set'];
+        yield [['headers' => ['x-death' => 'x']], 'The header "x-death" cannot be set'];
+        yield [['headers' => ['x-first-death-exchange' => 'weft.commands']], 'The header "x-first-death-exchange" cannot be set'];
         yield [['headers' => ['a' => 1]], 'got "a" with int'];
         yield [['headers' => ['raw' => "\xff\x00\xfe"]], 'The header "raw" of a message must be UTF-8, got the bytes ff00fe'];
         yield [['headers' => ["caf\xe9" => 'x']], 'The header "caf?" of a message must be UTF-8'];

@@ -34,6 +34,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Sql\DataException;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Transaction;
@@ -46,6 +47,7 @@ use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\Cli\Weft;
 use Weft\Tests\RecordingLogger;
+use Weft\Tests\Timing;
 
 use function Weft\all;
 use function Weft\async;
@@ -669,6 +671,34 @@ final class OrderTest extends BusTestCase
             $letters = $bus->queue(self::QUEUE)->deadLetters()->peek();
             self::assertSame(['{"account":"a","number":1}', '{"account":"a","number":3}'], \array_map(static fn($letter): string => $letter->body, $letters));
             self::assertSame(DuplicateMessageIdException::class, $letters[1]->errorClass());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testAMessageThatTheDatabaseNeverStoresDoesNotBlockThoseBehindIt(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $transport = new Memory();
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                $seen[] = "{$message->account}{$message->number}";
+                $message->number === 1 && throw new \DomainException('no');
+            }));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->send(new Deposit('a', 1));
+            self::drain($bus);
+            // Longer than the column.
+            $transport->put(self::QUEUE, [new Outgoing(\str_repeat('t', 250), '{}', [Header::MESSAGE_ID => 'too long', Header::ORDER_KEY => 'account:a', Header::KIND => 'command'])]);
+            $bus->sendAll([new Deposit('a', 2), new Deposit('b', 3)]);
+            timeout(Timing::DEADLINE, static fn(): int => self::drain($bus));
+
+            self::assertSame([['a1', 'b3'], 1], [$seen, $queue->blockedKeys()[0]->waiting]);
+            $letters = $queue->deadLetters()->peek();
+            self::assertSame([1 => 'too long'], \array_slice(\array_map(static fn($letter): string => $letter->messageId(), $letters), 1, preserve_keys: true));
+            self::assertSame(DataException::class, $letters[1]->errorClass());
             $bus->close();
             $database->close();
         });

@@ -10,7 +10,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\ConsumeOptions;
+use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\PublishException;
@@ -24,6 +26,7 @@ use Weft\Bus\UndefinedQueueException;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
@@ -270,6 +273,33 @@ final class QueueTest extends BusTestCase
         });
     }
 
+    public function testDeadLettersBehindOneThatTheBrokerRefusesAreRetried(): void
+    {
+        $this->inRuntime(function (): void {
+            $transport = new SpyTransport(new Memory());
+            $bus = Bus::connect($transport, options: new BusOptions(retry: new Retry()))->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $ids = [$bus->send(self::customer(1)), $bus->send(self::customer(2)), $bus->send(self::customer(3))];
+            self::drain($bus);
+            $transport->before = static function (string $what, array $messages) use ($ids): void {
+                if ($what === 'put into customers' && $messages[0]->headers[Header::MESSAGE_ID] === $ids[1]) {
+                    throw new PublishException('inequivalent header', refused: true);
+                }
+            };
+            try {
+                $queue->deadLetters()->retry();
+                self::fail('one is refused');
+            } catch (PublishException $refused) {
+                self::assertStringContainsString("1 of 3 dead letters of \"customers\" could not be moved and stay: {$ids[1]}; the others were moved.", $refused->getMessage());
+                self::assertStringContainsString('inequivalent header', $refused->getMessage());
+                self::assertTrue($refused->refused);
+            }
+            self::assertSame([2, [$ids[1]]], [$queue->depth(), \array_map(static fn(DeadLetter $letter): string => $letter->messageId(), $queue->deadLetters()->peek())]);
+            $bus->close();
+        });
+    }
+
     /** @dataProvider buses */
     #[DataProvider('buses')]
     public function testAPausedQueueIsNotConsumedUntilItIsResumed(\Closure $connect): void
@@ -330,10 +360,64 @@ final class QueueTest extends BusTestCase
         });
     }
 
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testAPauseEndsWithItsQueueAndIsLoggedWhereNothingIsConsumed(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus, RecordingLogger $logger): void {
+            $queue = $bus->handlers(self::storing(static fn() => null))->queue(self::QUEUE);
+            $queue->declare();
+            $queue->pause();
+            $bus->send(self::customer(1));
+            self::assertSame(0, self::drain($bus));
+            self::assertTrue($logger->hasRecord('notice', 'Queue {queue} is paused'));
+
+            $queue->delete(withMessages: true);
+            $queue->declare();
+            $bus->send(self::customer(2));
+            self::assertSame([false, 1], [$queue->isPaused(), self::drain($bus)]);
+        });
+    }
+
+    /** @dataProvider buses */
+    #[DataProvider('buses')]
+    public function testAQueueThatIsNotDeclaredIsNotPaused(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            try {
+                $bus->queue('customer')->pause();
+                self::fail('there is none of that name');
+            } catch (UndefinedQueueException $undefined) {
+                self::assertStringContainsString('"customer"', $undefined->getMessage());
+            }
+            self::assertFalse($bus->queue('customer')->isPaused());
+        });
+    }
+
+    public function testInvalidNamesOfQueuesAndTypesAreRefused(): void
+    {
+        $bus = Bus::connect('memory:');
+        $bus->queue(self::QUEUE)->declare();
+        $acts = [];
+        foreach (['', "a\0b", "\xff", \str_repeat('x', 251)] as $name) {
+            $acts[] = static fn() => $bus->queue($name);
+            $acts[] = static fn() => $bus->queue(self::QUEUE)->bind($name);
+        }
+        foreach ($acts as $act) {
+            try {
+                $act();
+                self::fail('the name is invalid');
+            } catch (\ValueError $error) {
+                self::assertMatchesRegularExpression('/^(A queue name must have 1 to 250|The name of a message type must have 1 to 200) bytes of UTF-8 without NUL, got "/', $error->getMessage());
+            }
+        }
+    }
+
     public function testASignalEndsTheWaitForAResumption(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::storing(static fn() => null));
+            $bus->queue(self::QUEUE)->declare();
             $bus->queue(self::QUEUE)->pause();
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             // One turn, and it waits for signals.

@@ -20,6 +20,7 @@ use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeliveryGuarantee;
+use Weft\Bus\Retry;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -35,6 +36,7 @@ use Weft\Tests\Bus\Fixtures\PostgresSchema;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\VirtualHost;
 use Weft\Tests\Sql\Support\Proxy;
+use Weft\Tests\Timing;
 
 use function Weft\async;
 use function Weft\delay;
@@ -329,6 +331,43 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame($expected, $actual);
             $connection->close();
             $bus->close();
+        });
+    }
+
+    public function testAMessageWithCopiesIsDeadLetteredDelayedAndRetriedWithoutFurtherCopies(): void
+    {
+        $this->inRuntime(function (): void {
+            $url = $this->host->in(self::setting('AMQP_URL'));
+            $database = Database::connect('sqlite::memory:');
+            $connection = Connection::connect($url);
+            foreach (['dead letters' => [null, new Retry()], 'retries in the broker' => [null, new Retry(delayed: 1, delay: 0.05)], 'retries in the database' => [$database, new Retry(delayed: 1, delay: 0.05)]] as $what => [$store, $retry]) {
+                $calls = 0;
+                $bus = Bus::connect($url, $store, new BusOptions(retry: $retry))->handlers(self::storing(static function () use (&$calls): never {
+                    $calls++;
+                    throw new \RuntimeException('no');
+                }));
+                $bus->queue(self::QUEUE)->declare();
+                $bus->queue('side')->declare();
+                $headers = ['CC' => ['side'], 'tenant' => 't', 'weft-kind' => 'command'];
+                $connection->publisher()->publish(new Message('{"id":"1","name":"a","email":"b"}', $headers, messageId: $what, type: StoreCustomer::class), routingKey: self::QUEUE);
+                self::assertSame(1, $bus->queue('side')->purge(), 'the copy that the sender has asked for');
+
+                $letters = $bus->queue(self::QUEUE)->deadLetters();
+                $consuming = async(static fn(): int => $bus->consume(self::QUEUE, options: new ConsumeOptions(signals: false)));
+                for ($deadline = \microtime(true) + Timing::DEADLINE; $letters->count() === 0 && \microtime(true) < $deadline;) {
+                    delay(0.02);
+                }
+                $bus->stop();
+                $consuming->await();
+                self::assertSame([1 + $retry->delayed, 0], [$calls, $bus->queue('side')->depth()], $what);
+                self::assertSame('t', $letters->peek()[0]->headers['tenant'] ?? null, $what);
+                self::assertSame(1, $letters->retry(), $what);
+                self::assertSame([1, 0], [$bus->queue(self::QUEUE)->depth(), $bus->queue('side')->depth()], $what);
+                $bus->queue(self::QUEUE)->delete(withMessages: true);
+                $bus->queue('side')->delete(withMessages: true);
+                $bus->close();
+            }
+            $connection->close();
         });
     }
 

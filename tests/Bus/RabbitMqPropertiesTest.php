@@ -51,6 +51,18 @@ final class RabbitMqPropertiesTest extends TestCase
         self::assertSame('a', $delivery->type);
     }
 
+    public function testHeadersThatTheBrokerInterpretsAreNotPublished(): void
+    {
+        $broker = ['CC' => 'boss@example.org', 'BCC' => 'x', 'x-death' => 'a', 'x-delivery-count' => '7', 'x-first-death-exchange' => Publisher::COMMANDS];
+        $message = new Outgoing('a', '{}', [...$broker, 'cc' => 'of the application', Header::MESSAGE_ID => 'm1']);
+
+        self::assertSame(['cc' => 'of the application'], Properties::routed($message)[0]);
+        self::assertSame(['cc' => 'of the application'], Properties::direct($message)[0]);
+        $delivery = Properties::delivery([1, false, '', 'q', '{}', ['CC' => ['side'], 'tenant' => 't'], []]);
+        self::assertSame(['CC' => '["side"]', 'tenant' => 't'], $delivery->headers, 'a handler may read whom the sender has copied');
+        self::assertSame(['tenant' => 't'], Properties::direct(new Outgoing('a', '{}', $delivery->headers), $delivery->extra)[0]);
+    }
+
     public function testTheExchangeOrAHeaderTellsTheKindOfAMessage(): void
     {
         $headers = [Header::MESSAGE_ID => self::ID, Header::KIND => 'command'];

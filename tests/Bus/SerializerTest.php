@@ -325,6 +325,7 @@ final class SerializerTest extends BusTestCase
         yield 'a long routing key' => [static fn(): string => (new Route('shop', \str_repeat('x', 256)))->keyOf(new CustomerRelocated('1'), 't'), 'has 256'];
         yield 'a message type that no database takes' => [static fn(): object => new MessageType("order\0placed"), 'The name of a message type must have 1 to 200 bytes of UTF-8 without NUL'];
         yield 'a message type that is not UTF-8' => [static fn(): object => new MessageType("order\xff"), 'of UTF-8'];
+        yield 'a header that the broker interprets' => [static fn(): object => new Route('shop', headers: ['CC' => 'x']), 'The header "CC" cannot be set: RabbitMQ interprets it'];
         yield 'a listener of nothing' => [static fn(): object => new EventListener(''), 'must not be empty'];
     }
 

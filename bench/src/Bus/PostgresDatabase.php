@@ -33,6 +33,8 @@ final class PostgresDatabase
     {
         $connection = $this->connection();
         $connection->exec('TRUNCATE customers');
+        // The runs have different brokers, which must not share a database at the same time.
+        $connection->exec('DROP TABLE IF EXISTS weft_broker');
         $connection->exec('CHECKPOINT');
     }
 

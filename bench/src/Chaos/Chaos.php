@@ -20,7 +20,7 @@ final class Chaos
 {
     private const QUEUE = 'chaos';
     private const TABLES = [
-        'transfers', 'bookings', 'weft_inbox', 'weft_outbox', 'weft_redeliveries', 'weft_delayed', 'weft_schedules',
+        'transfers', 'bookings', 'weft_inbox', 'weft_outbox', 'weft_redeliveries', 'weft_delayed', 'weft_schedules', 'weft_broker',
         'weft_messages', 'weft_consumers', 'weft_bindings', 'weft_queues',
     ];
     private const STOP_SECONDS = 10.0;

@@ -134,6 +134,13 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $this->declareQueue($queue, $arguments[$queue], $bindings);
     }
 
+    /** @internal as the DSN names it */
+    public function virtualHost(): string
+    {
+        // AMQP URI specification: without a path it is "/".
+        return \preg_match('~^[^:]+://[^/?]*/([^?]*)~', $this->dsn, $match) === 1 ? \rawurldecode($match[1]) : '/';
+    }
+
     /** @internal whether it declares and binds a queue */
     public function declares(string $queue): bool
     {

@@ -75,7 +75,7 @@ final class MigratorTest extends TestCase
         self::assertSame(1, (new SqlStore($database))->acquire('lock', 'owner', 1.0), 'the tables of locks have not changed');
 
         $this->expectException(SchemaException::class);
-        $this->expectExceptionMessage('found version 1, version 2 is needed; weft_redeliveries, weft_blocked_keys, weft_blocked_messages, weft_rate_limits, weft_paused_queues is missing');
+        $this->expectExceptionMessage('found version 1, version 2 is needed; weft_redeliveries, weft_blocked_keys, weft_blocked_messages, weft_rate_limits, weft_paused_queues, weft_broker is missing');
         (new Migrator($database))->ensure(self::bus($database));
     }
 

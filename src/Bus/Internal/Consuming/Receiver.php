@@ -173,6 +173,7 @@ final class Receiver
         $this->consumed++;
         try {
             $this->declare($queue);
+            $this->setup->persistence?->broker->hold();
 
             $handled = 0;
             $started = Clock::monotonic();
@@ -208,10 +209,10 @@ final class Receiver
         if (!$this->setup->paused->has($queue)) {
             return true;
         }
+        $this->setup->logger->notice('Queue {queue} is paused', ['queue' => $queue]);
         if ($options->stopWhenEmpty) {
             return false;
         }
-        $this->setup->logger->notice('Queue {queue} is paused', ['queue' => $queue]);
         $isSignalled = false;
         $signal = $options->signals ? detach(function () use (&$isSignalled): void {
             signal(self::SIGTERM, self::SIGINT);

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\DuplicateMessageIdException;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Consuming\DeliveryProcessor;
 use Weft\Bus\Internal\Persistence\BlockedKeys;
 use Weft\Bus\Internal\Persistence\Persistence;
@@ -14,7 +15,10 @@ use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Pool\PoolException;
+use Weft\Sql\InsufficientPrivilegeException;
 use Weft\Sql\SqlException;
+use Weft\Sql\UndefinedColumnException;
+use Weft\Sql\UndefinedTableException;
 
 use function Weft\delay;
 
@@ -81,15 +85,23 @@ final class OrderedProcessor
             $this->insist($worker, function () use ($key, $delivery, &$isBlocked): void {
                 $isBlocked = $this->keys->add($this->queue, $key, $delivery);
                 $isBlocked && $this->consumer->ack($delivery);
-            });
-        } catch (DuplicateMessageIdException $duplicate) {
-            $this->handling->refuse($delivery, $duplicate);
+            }, self::mayStoreLater(...));
+        } catch (DuplicateMessageIdException | SqlException $refused) {
+            $this->handling->refuse($delivery, $refused);
         }
         if (!$isBlocked) {
             unset($this->blockedBy[$key]);
         }
 
         return $isBlocked;
+    }
+
+    /** False for a row that the database never stores, such as one with a type that is longer than the column. */
+    private static function mayStoreLater(SqlException $exception): bool
+    {
+        // The others end with an upgrade of the tables, or when an operator grants what the user lacks.
+        return DatabaseOutage::passes($exception) || $exception instanceof UndefinedTableException || $exception instanceof UndefinedColumnException
+            || $exception instanceof InsufficientPrivilegeException;
     }
 
     /** Handles the messages of a key that was released elsewhere; the key is reserved. */
@@ -198,9 +210,12 @@ final class OrderedProcessor
     /**
      * Repeats the operation until it succeeds: continuing without it would break the order. If the worker stops, the message is requeued.
      *
-     * @param \Closure(): mixed $do
+     * @param \Closure(): mixed                    $do
+     * @param (\Closure(SqlException): bool)|null $mayPass whether it may succeed later; null for always
+     *
+     * @throws SqlException when it may not
      */
-    private function insist(Worker $worker, \Closure $do): void
+    private function insist(Worker $worker, \Closure $do, ?\Closure $mayPass = null): void
     {
         while (true) {
             try {
@@ -208,6 +223,9 @@ final class OrderedProcessor
 
                 return;
             } catch (PoolException | SqlException $exception) {
+                if ($exception instanceof SqlException && $mayPass !== null && !$mayPass($exception)) {
+                    throw $exception;
+                }
                 if ($worker->isStopping()) {
                     throw new OrderUnknownException($exception->getMessage(), previous: $exception);
                 }

@@ -17,7 +17,7 @@ use function Weft\delay;
 use function Weft\detach;
 
 /**
- * Background tasks of a consuming bus: the outbox relay, delayed messages and schedules, and the deletion of old rows. Every worker
+ * Background tasks of a consuming bus: the outbox relay, delayed messages and schedules, the lease of the broker, and the deletion of old rows. Every worker
  * runs them; they work on different rows.
  *
  * @internal
@@ -53,6 +53,7 @@ final class Maintenance
         private readonly OutboxRelay $relay,
         private readonly DelayedMessages $delayed,
         private readonly Schedules $schedules,
+        private readonly BrokerLease $broker,
         private readonly InboxOptions $options,
         private readonly LoggerInterface $logger,
     ) {}
@@ -167,6 +168,7 @@ final class Maintenance
     private function purge(): void
     {
         delay(Jitter::around(self::PURGE_INTERVAL, 0.25));
+        $this->broker->hold();
         $this->prune();
     }
 }

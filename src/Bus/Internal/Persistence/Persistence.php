@@ -37,6 +37,7 @@ final class Persistence
     public readonly Schedules $schedules;
     public readonly Maintenance $maintenance;
     public readonly BlockedKeys $keys;
+    public readonly BrokerLease $broker;
     private readonly string $now;
     private readonly Redeliveries $redeliveries;
     private readonly DeferredDelete $sent;
@@ -49,10 +50,11 @@ final class Persistence
         public readonly InboxOptions $options,
         LoggerInterface $logger,
     ) {
+        $this->broker = new BrokerLease($database, $transport);
         $this->relay = new OutboxRelay($database, $transport, $logger, $options->relayAfter);
         $this->delayed = new DelayedMessages($database, $transport, $logger);
         $this->schedules = new Schedules($database, $this->delayed, $envelopes, $logger);
-        $this->maintenance = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $options, $logger);
+        $this->maintenance = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $this->broker, $options, $logger);
         $this->keys = new BlockedKeys($database);
         $this->now = (new Dialect($database))->seconds();
         $this->redeliveries = new Redeliveries($database, $logger);

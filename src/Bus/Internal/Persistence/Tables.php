@@ -14,7 +14,8 @@ use Weft\Sql\Internal\Schema\Type;
 use Weft\Sql\Internal\Schema\Version;
 
 /**
- * The tables of the bus: inbox, outbox, redeliveries, delayed messages, schedules, blocked keys, rate limits and paused queues.
+ * The tables of the bus: inbox, outbox, redeliveries, delayed messages, schedules, blocked keys, rate limits, paused queues and
+ * the broker.
  *
  * @internal
  */
@@ -59,6 +60,7 @@ final class Tables
             self::blockedMessages($driver),
             self::rateLimits(),
             self::pausedQueues(),
+            self::broker(),
         ];
     }
 
@@ -126,6 +128,15 @@ final class Tables
             ->column('paused_at', Type::bigint());
     }
 
+    /** The broker for which outbox and delayed messages are, in one row, see {@see BrokerLease}. */
+    private static function broker(): Table
+    {
+        return Table::named('weft_broker')
+            ->column('id', Type::smallint(), suffix: 'PRIMARY KEY')
+            ->column('name', Type::name(255))
+            ->column('used_at', Type::bigint());
+    }
+
     /** @return list<Rename> */
     private static function renamesTo2(Driver $driver): array
     {
@@ -141,7 +152,7 @@ final class Tables
     {
         $renames = \array_merge(...\array_map(static fn(Rename $rename): array => $rename->expand($driver), self::renamesTo2($driver)));
 
-        return [...self::inboxTo2($driver), ...$renames, self::outboxTo2($driver), Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver)];
+        return [...self::inboxTo2($driver), ...$renames, self::outboxTo2($driver), Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver), Step::create(self::broker(), $driver)];
     }
 
     /** @return list<Step> */

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Sending\MessageHeaders;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -34,16 +35,6 @@ final class Properties
 
     /** Properties that must not be published again. */
     private const UNPUBLISHABLE = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
-
-    /**
-     * Headers that the broker adds when a message passes through queues. A message must not be sent again with them: RabbitMQ would take it
-     * for a message in a cycle and drop it.
-     */
-    private const BROKER_HEADERS = [
-        'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
-        'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
-        'x-acquired-count' => true,
-    ];
 
     /** Those of the {@see NAMES} that contain an id. */
     private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
@@ -125,7 +116,7 @@ final class Properties
         // The broker has changed the exchange of a message that it dead-lettered.
         $isCommand = $exchange === Publisher::COMMANDS || ($headers['x-first-death-exchange'] ?? null) === Publisher::COMMANDS;
         if ($headers !== []) {
-            $headers = \array_diff_key($headers, self::BROKER_HEADERS);
+            $headers = \array_diff_key($headers, MessageHeaders::ADDED_BY_BROKER);
         }
         foreach ($headers as $name => $value) {
             if (!\is_string($value)) {
@@ -175,6 +166,8 @@ final class Properties
     private static function split(array $headers): array
     {
         $properties = [];
+        // Foreign messages that are published again may have some, as may rows that an older version has stored.
+        $headers = \array_diff_key($headers, MessageHeaders::BROKER_HEADERS);
         foreach (self::NAMES as $header => $property) {
             if (isset($headers[$header])) {
                 $properties[$property] = \is_string($headers[$header]) ? self::utf8($headers[$header]) : $headers[$header];

@@ -8,7 +8,9 @@ use Weft\Bus\ClaimCheck;
 use Weft\Bus\Claims\DatabaseStore;
 use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\MessageDecodingException;
+use Weft\Internal\Number;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -43,6 +45,20 @@ final class BodyStore
     {
         $store = $this->check?->store;
         $store instanceof DatabaseStore && $store->prepare();
+    }
+
+    /**
+     * A body is deleted when it is older than the retention, although its message may not be due yet.
+     *
+     * @param float|null $due as {@see Clock::now()} has it; null for now
+     * @throws \ValueError
+     */
+    public function checkDelay(string $class, ?float $due): void
+    {
+        $retention = $this->check->retention ?? \INF;
+        if ($due !== null && ($delay = $due - Clock::now()) >= $retention) {
+            throw new \ValueError("Message {$class} is delayed by " . Number::text(\round($delay)) . ' seconds, but its body is stored for ' . Number::text($retention) . ' seconds: raise the retention of the ClaimCheck, or its threshold above the size of the body');
+        }
     }
 
     /**

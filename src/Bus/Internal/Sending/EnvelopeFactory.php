@@ -85,6 +85,7 @@ final class EnvelopeFactory
             [$type, $body, $headers] = $this->serialized($class->serializer, $class, $message, $headers);
         }
         if (\strlen($body) > $this->claims->threshold) {
+            $this->claims->checkDelay($class->class, $due);
             $body = $this->claims->store($headers[Header::MESSAGE_ID], $body, $transaction);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
         }
@@ -103,6 +104,7 @@ final class EnvelopeFactory
         $id = $headers[Header::MESSAGE_ID];
         try {
             $encoded = $serializer->encode($message, new Envelope($class->type, '', $headers), new MessageNormalizer($this->codec, null, $class, $id));
+            MessageHeaders::checkNames($encoded->headers);
         } catch (MessageEncodingException | CancelledException $thrown) {
             throw $thrown;
         } catch (\Throwable $thrown) {

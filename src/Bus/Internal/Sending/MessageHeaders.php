@@ -15,6 +15,22 @@ use Weft\Internal\Number;
  */
 final class MessageHeaders
 {
+    /**
+     * Headers that RabbitMQ adds when a message passes through queues. It takes a message that is sent with them for one in a cycle, and drops
+     * it.
+     */
+    public const ADDED_BY_BROKER = [
+        'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
+        'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
+        'x-acquired-count' => true,
+    ];
+
+    /**
+     * All headers that RabbitMQ interprets, with names as it compares them. It copies a message to the queues in `CC` and `BCC`, and refuses it
+     * when these are not lists.
+     */
+    public const BROKER_HEADERS = [...self::ADDED_BY_BROKER, 'CC' => true, 'BCC' => true];
+
     /** Limit of all application headers: RabbitMQ sends the headers of a message and of its dead letter in one frame. */
     private const MAX_BYTES = 32_768;
 
@@ -46,6 +62,7 @@ final class MessageHeaders
      */
     public static function check(array $headers): void
     {
+        self::checkNames($headers);
         foreach ($headers as $name => $value) {
             if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
                 throw new \ValueError("A header must have a name of 1 to 128 bytes that is not reserved for the bus and a string value, got \"{$name}\" with " . \get_debug_type($value));
@@ -57,6 +74,17 @@ final class MessageHeaders
         /** @var array<string, string> $headers */
         if (($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::MAX_BYTES) {
             throw new \ValueError('The headers of a message must have at most ' . self::MAX_BYTES . " bytes in total, got {$bytes}");
+        }
+    }
+
+    /**
+     * @param array<mixed> $headers
+     * @throws \ValueError for one that the broker interprets
+     */
+    public static function checkNames(array $headers): void
+    {
+        foreach (\array_intersect_key($headers, self::BROKER_HEADERS) as $name => $_) {
+            throw new \ValueError("The header \"{$name}\" cannot be set: RabbitMQ interprets it");
         }
     }
 

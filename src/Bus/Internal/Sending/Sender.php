@@ -37,6 +37,7 @@ final class Sender
             $this->setup->transport->publish([$outgoing], $options->confirm ?? true);
         } else {
             $this->setup->persistence?->prepare();
+            $this->setup->persistence?->broker->hold();
             ($this->setup->delays ?? throw Due::databaseRequired($message))->store($outgoing, $due);
         }
         $this->setup->stats->sent++;
