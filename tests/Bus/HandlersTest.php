@@ -173,6 +173,33 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle(StoreCustomer $command): void {}
         }, 'is marked with #[Weft\\Tests\\Bus\\Retri]'];
+        yield 'arguments of a command handler' => [new class {
+            #[CommandHandler(validationEnabled: true, executionTimeout: 1)]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\CommandHandler]: Attribute class Weft\\Bus\\CommandHandler does not have a constructor, cannot pass arguments. It takes no arguments'];
+        yield 'arguments of a query handler' => [new class {
+            #[\Weft\Bus\QueryHandler('cached')]
+            public function handle(StoreCustomer $query): int
+            {
+                return 7;
+            }
+        }, '::handle() has an invalid #[Weft\\Bus\\QueryHandler]: '];
+        yield 'an unknown argument' => [new class {
+            #[EventListener(priority: 10)]
+            public function handle(CustomerStored $event): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\EventListener]: Unknown named parameter $priority. Its arguments are types'];
+        yield 'an argument too many' => [new class {
+            #[EventListener('shop.*', 10)]
+            public function handle(CustomerStored $event): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\EventListener]: it has 2 arguments. Its arguments are types'];
+        yield 'a repeated attribute' => [new class {
+            #[CommandHandler, CommandHandler]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\CommandHandler]: Attribute "Weft\\Bus\\CommandHandler" must not be repeated'];
+        yield 'an attribute of a class on a method' => [new class {
+            #[CommandHandler, MessageType('customer.store')]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\MessageType]: Attribute "Weft\\Bus\\MessageType" cannot target method'];
     }
 
     public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void

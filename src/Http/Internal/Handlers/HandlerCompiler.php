@@ -14,6 +14,8 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Status;
 use Weft\Http\WebSocket;
+use Weft\Internal\AttributeCheck;
+use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
@@ -28,6 +30,8 @@ use Weft\Validation\Validate;
  */
 final class HandlerCompiler
 {
+    private static ?Compiler $inputs = null;
+
     private readonly string $name;
 
     /** @param list<string> $names of the path's parameters */
@@ -62,6 +66,7 @@ final class HandlerCompiler
     {
         $compiler = new self(new \ReflectionFunction($handler), $path, $names);
         $compiler->function->isGenerator() && throw $compiler->invalid('is a generator, which would return before its body runs');
+        $compiler->refuseWrongAttributes();
         $arguments = [];
         foreach ($compiler->function->getParameters() as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
@@ -74,6 +79,7 @@ final class HandlerCompiler
 
     private function plan(\Closure $handler): HandlerPlan
     {
+        $this->refuseWrongAttributes();
         $parameters = \array_values($this->function->getParameters());
         $arguments = \array_values(\array_map($this->argument(...), $parameters));
         $bodies = \array_filter($arguments, self::isBody(...));
@@ -85,6 +91,19 @@ final class HandlerCompiler
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
         return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+    }
+
+    /** PHP ignores an attribute that is misspelt, and with it what the handler relies on. */
+    private function refuseWrongAttributes(): void
+    {
+        foreach (\array_filter([$this->function, $this->ownClass()]) as $place) {
+            $problem = AttributeCheck::on($place);
+            $problem === null || throw $this->invalid($place instanceof \ReflectionClass ? "is in {$place->name}, which $problem" : $problem);
+        }
+        foreach ($this->function->getParameters() as $parameter) {
+            $problem = AttributeCheck::on($parameter);
+            $problem === null || throw $this->wrong($parameter, $problem);
+        }
     }
 
     private function argument(\ReflectionParameter $parameter): Argument
@@ -188,7 +207,7 @@ final class HandlerCompiler
     private function type(\ReflectionParameter $parameter): Type
     {
         try {
-            return JsonValue::compiler()->parameter($parameter);
+            return (self::$inputs ??= new Compiler(new InputRules()))->parameter($parameter);
         } catch (UnsupportedTypeException $unsupported) {
             throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
         }
