@@ -387,6 +387,10 @@ final class Router
         if ($methods === []) {
             throw new InvalidRouteError("The route \"$path\" has no methods");
         }
+        $withoutBody = \array_values(\array_intersect($methods, ['GET', 'HEAD']))[0] ?? null;
+        if ($withoutBody !== null && $plan->takesBody()) {
+            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], but a request of $withoutBody has no body (RFC 9110, section 9.3): take #[Query], or POST");
+        }
         $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
     }
 

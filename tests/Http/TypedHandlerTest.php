@@ -311,6 +311,12 @@ final class TypedHandlerTest extends HttpTestCase
     public static function badSignatures(): iterable
     {
         yield 'no source' => ['$page, which has no source', static fn(int $page) => null];
+        yield 'a service' => ['has the parameter $database, which is a service (Weft\Sql\Database); of those a handler gets none: capture it, by `use ($database)` of a closure', static fn(\Weft\Sql\Database $database) => null];
+        yield 'an interface' => ['has the parameter $log, which is a service (Psr\Log\LoggerInterface)', static fn(\Psr\Log\LoggerInterface $log) => null];
+        yield 'data or a service' => ['has no source: only the Request comes by its type. Mark it #[Body], #[Query] or #[Header] if the request contains it; if it is a service, capture it', static fn(Documented $in) => null];
+        yield 'a request of PSR-7' => ['has the parameter $request, which is a request of another kind (Psr\Http\Message\ServerRequestInterface): take Weft\Http\Request; Weft\Http\PsrHandler serves', static fn(\Psr\Http\Message\ServerRequestInterface $request) => null];
+        yield 'a request of Symfony' => ['take Weft\Http\Request; Weft\Bridge\Symfony\SymfonyHandler serves', static fn(\Symfony\Component\HttpFoundation\Request $request) => null];
+        yield 'a request of Laravel' => ['(Illuminate\Http\Request): take Weft\Http\Request; `php artisan weft:serve` serves', static fn(\Illuminate\Http\Request $request) => null];
         yield 'two bodies' => ['two parameters with #[Body]', static fn(#[Body] Nested $a, #[Body] Nested $b) => null];
         yield 'a closure in the body' => ['which has the type Closure', static fn(#[Body] \Closure $a) => null];
         yield 'a plain array' => ['@param list<T> $a', static fn(#[Body] array $a) => null];
@@ -353,6 +359,19 @@ final class TypedHandlerTest extends HttpTestCase
         $routes = (new Router())->post('/', #[\Vendor\Status, Description('adds')] static fn(#[Body] Documented $in, #[\SensitiveParameter, \Vendor\Query] #[Query] string $token = ''): array => []);
 
         self::assertCount(1, $routes->routes());
+    }
+
+    public function testABodyOfAMethodWithoutOneIsRefused(): void
+    {
+        foreach ([['GET'], ['head'], ['POST', 'GET']] as $methods) {
+            try {
+                (new Router())->route($methods, '/', static fn(#[Body] Documented $in): array => []);
+                self::fail('it was taken');
+            } catch (InvalidRouteError $error) {
+                self::assertStringContainsString('has a parameter with #[Body], but a request of ' . \strtoupper($methods[\count($methods) - 1]) . ' has no body (RFC 9110, section 9.3)', $error->getMessage());
+            }
+        }
+        self::assertCount(1, (new Router())->delete('/', static fn(#[Body] Documented $in): array => [])->routes());
     }
 
     public function testAMethodWithAMisspeltAttributeIsRefused(): void
