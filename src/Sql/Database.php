@@ -58,6 +58,11 @@ final class Database implements Connection
     #[WaitsFor('a database to open')]
     public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks(), bool $createTables = true): self
     {
+        $pdo = [];
+        if (\preg_match('/^(mysql|mariadb|pgsql|postgres|postgresql):(?!\/\/)/', $dsn, $pdo) === 1) {
+            $scheme = \str_starts_with($pdo[1], 'm') ? $pdo[1] : 'postgres';
+            throw new InvalidDsnError("invalid database DSN \"{$pdo[1]}:***\": that is a DSN of PDO; write $scheme://user@host/database");
+        }
         $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name, $hooks->names()));
 
         $driver = Driver::from($native->driver());

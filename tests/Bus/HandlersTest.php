@@ -18,6 +18,7 @@ use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
+use Weft\InvalidDsnError;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -200,6 +201,18 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler, MessageType('customer.store')]
             public function handle(StoreCustomer $command): void {}
         }, '::handle() has an invalid #[Weft\\Bus\\MessageType]: Attribute "Weft\\Bus\\MessageType" cannot target method'];
+    }
+
+    public function testADsnOfAnotherSchemeIsRefusedAsThatOfADatabaseIs(): void
+    {
+        foreach (['kafka://user:secret@localhost' => 'got kafka:', 'secret' => 'got one without a scheme', 'kafka' => 'without a scheme'] as $dsn => $problem) {
+            try {
+                Bus::connect($dsn);
+                self::fail("$dsn was taken");
+            } catch (InvalidDsnError $error) {
+                self::assertStringEndsWith($problem, $error->getMessage());
+            }
+        }
     }
 
     public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void
