@@ -18,6 +18,7 @@ use Weft\Internal\App\BackgroundTask;
 use Weft\Internal\App\HealthChecks;
 use Weft\Internal\Generators;
 use Weft\Internal\Inspection;
+use Weft\Internal\MetricsAddress;
 use Weft\Internal\Number;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
@@ -213,12 +214,13 @@ final class App
      *
      * @param string $address `127.0.0.1:9464`; port 0 selects a free port. Do not expose it to the public.
      *
+     * @throws Http\InvalidAddressError
      * @throws Http\ListenException
      */
     public function metrics(string $address): static
     {
         if (!Worker::isSupervised() && !Inspection::isActive()) {
-            $this->endpoint = MetricsEndpoint::open($address);
+            $this->endpoint = MetricsEndpoint::open(MetricsAddress::checked($address));
             $this->logger->info('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->endpoint->address()]);
         }
 

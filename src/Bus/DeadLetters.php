@@ -57,9 +57,14 @@ final class DeadLetters
         return "{$queue}.dead";
     }
 
+    /** @throws UndefinedQueueException neither the queue nor its dead letters exist */
     public function count(): int
     {
-        return $this->transport->depth($this->dead);
+        try {
+            return $this->transport->depth($this->dead);
+        } catch (UndefinedQueueException $undefined) {
+            throw new UndefinedQueueException("Queue \"{$this->queue}\" has no queue of dead letters; is its name misspelt? {$undefined->getMessage()}", $undefined);
+        }
     }
 
     /**

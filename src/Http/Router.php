@@ -6,6 +6,7 @@ namespace Weft\Http;
 
 use Weft\Http\Internal\Handlers\HandlerCompiler;
 use Weft\Http\Internal\OpenApi\Document;
+use Weft\Http\Internal\Routing\Callback;
 use Weft\Http\Internal\Routing\Dispatcher;
 use Weft\Http\Internal\Routing\PathPattern;
 use Weft\Http\Internal\Routing\Pipeline;
@@ -59,11 +60,17 @@ final class Router
         $this->routes = new RouteList();
     }
 
-    /** Adds middleware around all routes of this router or group, including routes added earlier. The first is the outermost. */
-    public function use(callable ...$middleware): self
+    /**
+     * Adds middleware around all routes of this router or group, including routes added earlier. The first is the outermost.
+     *
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError it is not callable
+     */
+    public function use(mixed ...$middleware): self
     {
         foreach ($middleware as $one) {
-            $this->middleware[] = $one(...);
+            $this->middleware[] = Callback::of($one, 'Middleware');
         }
 
         return $this;
@@ -77,39 +84,72 @@ final class Router
         return $this;
     }
 
-    public function get(string $path, callable $handler, callable ...$middleware): self
+    /**
+     * @param callable $handler
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError as {@see route()}
+     */
+    public function get(string $path, mixed $handler, mixed ...$middleware): self
     {
         return $this->route(['GET'], $path, $handler, ...$middleware);
     }
 
-    public function post(string $path, callable $handler, callable ...$middleware): self
+    /**
+     * @param callable $handler
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError as {@see route()}
+     */
+    public function post(string $path, mixed $handler, mixed ...$middleware): self
     {
         return $this->route(['POST'], $path, $handler, ...$middleware);
     }
 
-    public function put(string $path, callable $handler, callable ...$middleware): self
+    /**
+     * @param callable $handler
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError as {@see route()}
+     */
+    public function put(string $path, mixed $handler, mixed ...$middleware): self
     {
         return $this->route(['PUT'], $path, $handler, ...$middleware);
     }
 
-    public function patch(string $path, callable $handler, callable ...$middleware): self
+    /**
+     * @param callable $handler
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError as {@see route()}
+     */
+    public function patch(string $path, mixed $handler, mixed ...$middleware): self
     {
         return $this->route(['PATCH'], $path, $handler, ...$middleware);
     }
 
-    public function delete(string $path, callable $handler, callable ...$middleware): self
+    /**
+     * @param callable $handler
+     * @param callable ...$middleware
+     *
+     * @throws InvalidRouteError as {@see route()}
+     */
+    public function delete(string $path, mixed $handler, mixed ...$middleware): self
     {
         return $this->route(['DELETE'], $path, $handler, ...$middleware);
     }
 
     /**
      * @param list<string> $methods
+     * @param callable $handler
+     * @param callable ...$middleware
      *
-     * @throws InvalidRouteError the path is malformed, the handler's signature is invalid, or another route takes its requests
+     * @throws InvalidRouteError the path is malformed, the handler is not callable or its signature is invalid, or another route takes its
+     *     requests
      */
-    public function route(array $methods, string $path, callable $handler, callable ...$middleware): self
+    public function route(array $methods, string $path, mixed $handler, mixed ...$middleware): self
     {
-        $this->add($methods, $path, $handler(...), \array_values($middleware));
+        $this->add($methods, $path, $handler, \array_values($middleware));
 
         return $this;
     }
@@ -147,11 +187,12 @@ final class Router
      *
      * @param string $path such as `/assets`; empty for all paths without another route
      * @param string $directory resolved now; a symbolic link that changes later has no effect
+     * @param callable ...$middleware
      *
      * @throws \ValueError the path is malformed or already has a handler
      * @throws \Error the directory does not exist
      */
-    public function static(string $path, string $directory, StaticOptions $options = new StaticOptions(), callable ...$middleware): self
+    public function static(string $path, string $directory, StaticOptions $options = new StaticOptions(), mixed ...$middleware): self
     {
         $headers = ['cache-control' => $options->cacheControl(), 'x-content-type-options' => 'nosniff'];
         $files = new StaticDirectory(HttpStaticDir::open($directory, $options->hidden), $options->index, $headers);
@@ -173,14 +214,17 @@ final class Router
      * cancelled.
      *
      * @param callable $handler receives the WebSocket by its type, and the arguments of other handlers
+     * @param callable ...$middleware
      *
-     * @throws InvalidRouteError the path is malformed, the handler's signature is invalid, or another route takes its requests
+     * @throws InvalidRouteError the path is malformed, the handler is not callable or its signature is invalid, or another route takes its
+     *     requests
      */
-    public function websocket(string $path, callable $handler, WebSocketOptions $options = new WebSocketOptions(), callable ...$middleware): self
+    public function websocket(string $path, mixed $handler, WebSocketOptions $options = new WebSocketOptions(), mixed ...$middleware): self
     {
+        $closure = Callback::of($handler, "The handler of \"{$this->prefix()}$path\"");
         $pattern = PathPattern::of($this->prefix() . $path);
-        $arguments = HandlerCompiler::ofWebSocket($handler(...), $pattern->path, $pattern->names);
-        $route = new WebSocketRoute($handler(...), $arguments, $options);
+        $arguments = HandlerCompiler::ofWebSocket($closure, $pattern->path, $pattern->names);
+        $route = new WebSocketRoute($closure, $arguments, $options);
         $this->add(['GET'], $path, $route->open(...), \array_values($middleware), isDocumented: false);
 
         return $this;
@@ -213,8 +257,9 @@ final class Router
      * Adds the routes that `$define` adds under a common prefix, with their own middleware.
      *
      * @param \Closure(self): mixed $define
+     * @param callable ...$middleware
      */
-    public function group(string $prefix, \Closure $define, callable ...$middleware): self
+    public function group(string $prefix, \Closure $define, mixed ...$middleware): self
     {
         $group = new self();
         $group->attach($this, $prefix);
@@ -227,9 +272,11 @@ final class Router
      * Adds the routes of another router under a prefix, inside its middleware. Routes that are added to it later are added here as well. Its
      * fallback is not used.
      *
+     * @param callable ...$middleware
+     *
      * @throws InvalidRouteError it was mounted before, or a route conflicts with one of this router
      */
-    public function mount(string $prefix, self $router, callable ...$middleware): self
+    public function mount(string $prefix, self $router, mixed ...$middleware): self
     {
         if ($router->parent !== null || $router === $this->outermost()) {
             throw new InvalidRouteError("The router to mount at \"$prefix\" is mounted or is a group already, or is around this router: make a router for each place");
@@ -245,10 +292,16 @@ final class Router
         return $this;
     }
 
-    /** Handles requests without a matching route, instead of a 404. */
-    public function fallback(callable $handler): self
+    /**
+     * Handles requests without a matching route, instead of a 404.
+     *
+     * @param callable $handler
+     *
+     * @throws InvalidRouteError it is not callable
+     */
+    public function fallback(mixed $handler): self
     {
-        $this->fallback = $handler(...);
+        $this->fallback = Callback::of($handler, 'The fallback');
 
         return $this;
     }
@@ -323,16 +376,20 @@ final class Router
 
     /**
      * @param array<string> $methods
-     * @param list<callable> $middleware
+     * @param list<mixed> $middleware
      */
-    private function add(array $methods, string $path, \Closure $handler, array $middleware, bool $isDocumented = true): void
+    private function add(array $methods, string $path, mixed $handler, array $middleware, bool $isDocumented = true): void
     {
         $pattern = PathPattern::of($this->prefix() . $path);
-        $plan = HandlerCompiler::compile($handler, $pattern->path, $pattern->names);
-        $middleware = \array_map(static fn(callable $one) => $one(...), $middleware);
+        $plan = HandlerCompiler::compile(Callback::of($handler, "The handler of \"$pattern->path\""), $pattern->path, $pattern->names);
+        $middleware = \array_map(static fn(mixed $one): \Closure => Callback::of($one, "The middleware of \"$pattern->path\""), $middleware);
         $methods = \array_values(\array_unique(\array_map(\strtoupper(...), $methods)));
         if ($methods === []) {
             throw new InvalidRouteError("The route \"$path\" has no methods");
+        }
+        $withoutBody = \array_values(\array_intersect($methods, ['GET', 'HEAD']))[0] ?? null;
+        if ($withoutBody !== null && $plan->takesBody()) {
+            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], but a request of $withoutBody has no body (RFC 9110, section 9.3): take #[Query], or POST");
         }
         $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
     }

@@ -31,6 +31,14 @@ use function Weft\delay;
  */
 final class Database implements Connection
 {
+    private const WRITES = '/^[\s(]*(?:INSERT|UPDATE|DELETE|REPLACE|MERGE)\b/i';
+
+    /** @var array<string, true> lines that a warning has named */
+    private array $warned = [];
+
+    /** @var array<int, int> how many closures of {@see transaction()} a task is in, by its id */
+    private array $transactions = [];
+
     private function __construct(
         private readonly SqlDatabase $native,
         private readonly Driver $driver,
@@ -58,6 +66,11 @@ final class Database implements Connection
     #[WaitsFor('a database to open')]
     public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks(), bool $createTables = true): self
     {
+        $pdo = [];
+        if (\preg_match('/^(mysql|mariadb|pgsql|postgres|postgresql):(?!\/\/)/', $dsn, $pdo) === 1) {
+            $scheme = \str_starts_with($pdo[1], 'm') ? $pdo[1] : 'postgres';
+            throw new InvalidDsnError("invalid database DSN \"{$pdo[1]}:***\": that is a DSN of PDO; write $scheme://user@host/database");
+        }
         $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name, $hooks->names()));
 
         $driver = Driver::from($native->driver());
@@ -95,6 +108,10 @@ final class Database implements Connection
     #[WaitsFor('the result of a statement')]
     public function execute(string $sql, array $params = []): Result
     {
+        if ($this->transactions !== [] && \preg_match(self::WRITES, $sql) === 1) {
+            $this->warnOutside('statement');
+        }
+
         return new Result($this->await($this->native->execute($sql, $params, Scheduler::waiter())));
     }
 
@@ -109,16 +126,22 @@ final class Database implements Connection
 
     public function executeMany(string $sql, iterable $items): array
     {
+        $this->transactions === [] || $this->warnOutside('statement');
+
         return $this->transaction(static fn (Transaction $transaction): array => $transaction->executeMany($sql, $items));
     }
 
     public function copyIn(string $sql, iterable $chunks): int
     {
+        $this->transactions === [] || $this->warnOutside('COPY');
+
         return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks, $this->hookRunner);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
+        $this->transactions === [] || $this->warnOutside('COPY');
+
         return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $table, $columns, $rows, $this->hookRunner);
     }
 
@@ -154,14 +177,33 @@ final class Database implements Connection
         return new Listener(Scheduler::await($this->native->listen((array) $channels, $check)));
     }
 
+    /**
+     * Statements of the closure go through the Transaction that it receives. Those on this object run on another connection: they are not part of
+     * the transaction. Where the closure writes by them in the same task, a warning (`E_USER_WARNING`) names the line, once.
+     *
+     * @template T
+     *
+     * @param callable(Transaction): T $work
+     *
+     * @return T
+     *
+     * @throws SqlException when a statement or the commit fails; then nothing took effect
+     */
     public function transaction(callable $work): mixed
     {
+        $this->transactions === [] || $this->warnOutside('transaction');
+        $task = self::task();
         $transaction = $this->begin();
+        $this->transactions[$task] = ($this->transactions[$task] ?? 0) + 1;
         try {
             $returned = $work($transaction);
         } catch (\Throwable $thrown) {
             $transaction->abandon();
             throw $thrown;
+        } finally {
+            if (--$this->transactions[$task] === 0) {
+                unset($this->transactions[$task]);
+            }
         }
         $transaction->finish();
 
@@ -260,6 +302,25 @@ final class Database implements Connection
     private function await(int $op): mixed
     {
         return HookRunner::through($this->hookRunner, $op);
+    }
+
+    /**
+     * Other libraries have one connection, where such a statement would be part of the transaction. It is not refused: an entry that a rollback
+     * must not undo is written like this, and so are Weft's own locks and messages, whose lines are left out.
+     */
+    private function warnOutside(string $what): void
+    {
+        if (!isset($this->transactions[self::task()])) {
+            return;
+        }
+        $caller = \debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1] ?? [];
+        [$file, $line] = [$caller['file'] ?? '', $caller['line'] ?? 0];
+        if (isset($this->warned["$file:$line"]) || \str_starts_with($file, \dirname(__DIR__) . '/')) {
+            return;
+        }
+        $this->warned["$file:$line"] = true;
+        $consequence = $this->driver === Driver::Sqlite ? 'it may wait for the end of the transaction, and a rollback does not undo it' : 'a rollback does not undo it';
+        \trigger_error("Database \"{$this->name}\": the $what at $file:$line is not part of the transaction around it: $consequence. Use the Transaction that the closure receives, or, if that is meant, a task of its own", \E_USER_WARNING);
     }
 
     /** The connection that the current task holds. */

@@ -22,6 +22,7 @@ use Weft\Bus\MessageOptions;
 use Weft\Bus\MessageType;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
+use Weft\InvalidDsnError;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -242,6 +243,45 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle(StoreCustomer $command): void {}
         }, 'is marked with #[Weft\\Tests\\Bus\\Retri]'];
+        yield 'arguments of a command handler' => [new class {
+            #[CommandHandler(validationEnabled: true, executionTimeout: 1)]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\CommandHandler]: Attribute class Weft\\Bus\\CommandHandler does not have a constructor, cannot pass arguments. It takes no arguments'];
+        yield 'arguments of a query handler' => [new class {
+            #[\Weft\Bus\QueryHandler('cached')]
+            public function handle(StoreCustomer $query): int
+            {
+                return 7;
+            }
+        }, '::handle() has an invalid #[Weft\\Bus\\QueryHandler]: '];
+        yield 'an unknown argument' => [new class {
+            #[EventListener(priority: 10)]
+            public function handle(CustomerStored $event): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\EventListener]: Unknown named parameter $priority. Its arguments are types'];
+        yield 'an argument too many' => [new class {
+            #[EventListener('shop.*', 10)]
+            public function handle(CustomerStored $event): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\EventListener]: it has 2 arguments. Its arguments are types'];
+        yield 'a repeated attribute' => [new class {
+            #[CommandHandler, CommandHandler]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\CommandHandler]: Attribute "Weft\\Bus\\CommandHandler" must not be repeated'];
+        yield 'an attribute of a class on a method' => [new class {
+            #[CommandHandler, MessageType('customer.store')]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() has an invalid #[Weft\\Bus\\MessageType]: Attribute "Weft\\Bus\\MessageType" cannot target method'];
+    }
+
+    public function testADsnOfAnotherSchemeIsRefusedAsThatOfADatabaseIs(): void
+    {
+        foreach (['kafka://user:secret@localhost' => 'got kafka:', 'secret' => 'got one without a scheme', 'kafka' => 'without a scheme'] as $dsn => $problem) {
+            try {
+                Bus::connect($dsn);
+                self::fail("$dsn was taken");
+            } catch (InvalidDsnError $error) {
+                self::assertStringEndsWith($problem, $error->getMessage());
+            }
+        }
     }
 
     public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void

@@ -155,6 +155,8 @@ final class BusCommandsTest extends TestCase
         $weft = Weft::run(['queues', self::BUS, 'nowhere']);
         self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
         self::assertMatchesRegularExpression('/^weft: Queue "nowhere" is not declared in \S+cli\.db\nHelp: weft explain bus-undefined-queue\n$/', $weft->errors);
+        $weft = Weft::run(['dead:list', self::BUS, 'nowhere']);
+        self::assertMatchesRegularExpression('/^weft: Queue "nowhere" has no queue of dead letters; is its name misspelt\? Queue "nowhere\.dead" is not declared in \S+cli\.db\n/', $weft->errors);
 
         self::assertStringContainsString('Exception trace:', Weft::run(['queues', self::BUS, 'nowhere', '-v'])->errors);
     }

@@ -35,6 +35,7 @@ final class NewCommandTest extends TestCase
         $written = Weft::run(['new', $this->directory]);
         self::assertSame([0, ''], [$written->exitCode, $written->errors]);
         self::assertStringContainsString("  app.php\n", $written->output);
+        self::assertStringContainsString('`vendor/bin/phpunit`', (string) \file_get_contents("{$this->directory}/README.md"));
         self::assertMatchesRegularExpression('{^/\S+/bin/weft run app\.php --watch$}m', $written->output);
 
         $address = '127.0.0.1:' . Port::free();

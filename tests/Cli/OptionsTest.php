@@ -171,6 +171,9 @@ final class OptionsTest extends TestCase
 
         self::assertSame(1, $weft->exitCode);
         self::assertStringContainsString('weft run: cannot serve metrics on 127.0.0.1:99999: ', $weft->errors);
+        $weft = Weft::run(['run', '--metrics=9464', __FILE__]);
+        self::assertSame(1, $weft->exitCode);
+        self::assertStringContainsString('weft: "9464" is not an address for metrics: write HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:9464', $weft->errors);
     }
 
     public function testWithoutTheExtensionTheCommandSaysHowToLoadIt(): void

@@ -563,6 +563,7 @@ final class AggregatesTest extends EventSourcingTestCase
     {
         yield 'no attribute' => [AccountOpened::class, 'needs the attribute #[AggregateRoot] and the trait RecordsEvents'];
         yield 'no class' => ['Nobody', 'Class Nobody does not exist'];
+        yield 'a misspelt attribute' => [Misspelt::class, '::apply() is marked with #[Weft\Tests\EventSourcing\Aplies], which is not a class. Is #[Weft\EventSourcing\Applies] meant?'];
     }
 }
 
@@ -574,4 +575,15 @@ final class CardStored
 final class OpenAccount
 {
     public function __construct(public readonly string $id, public readonly bool $fails) {}
+}
+
+#[\Weft\EventSourcing\AggregateRoot('misspelt')]
+final class Misspelt
+{
+    use \Weft\EventSourcing\RecordsEvents;
+
+    public string $id = '';
+
+    #[Aplies]
+    protected function apply(AccountOpened $event): void {}
 }

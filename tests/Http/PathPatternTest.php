@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Http\Internal\Routing\PathPattern;
 use Weft\Http\Internal\Routing\RouteTable;
+use Weft\Http\InvalidRouteError;
 
 final class PathPatternTest extends TestCase
 {
@@ -55,6 +56,55 @@ final class PathPatternTest extends TestCase
         yield [false, '/{path:.+}', '/{b:.*}'];
         yield [false, '/a/{b}-{c}', '/a/{b}'];
         yield [false, '/{kind:a|b}/{id}', '/c/{id}'];
+    }
+
+    /** @dataProvider foreign */
+    #[DataProvider('foreign')]
+    public function testASyntaxThatIsNoParameterIsRefused(string $path, string $message): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage("The path \"$path\" contains $message");
+
+        PathPattern::of($path);
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function foreign(): iterable
+    {
+        yield ['/books/{id?}', '"{id?}": no parameter is optional: add a route for each of the two paths'];
+        yield ['/books/{id<\d+>}', '"{id<\d+>}": write {id:\d+}'];
+        yield ['/books/{id<\d+>?}', '"{id<\d+>?}": write {id:\d+}'];
+        yield ['/{a}/:id', '":id": write {id}'];
+        yield ['/:id/c', '":id": write {id}'];
+        yield ['/c/{id', '"{": write {name} or {name:expression}'];
+        yield ['/d/{}', '"{": write {name} or {name:expression}'];
+        yield ['/d/{a-b}', '"{": write {name} or {name:expression}'];
+        yield ['/e/{id:', '"{": write {name} or {name:expression}'];
+        yield ['/e/id}', '"}": write {name} or {name:expression}'];
+        yield ['/f/<id>', '"<id>": write {id}'];
+        yield ['/f/<int:id>/g', '"<int:id>": write {id}'];
+        yield ['/g/*', '"*": write {path:.*} for the rest of the path'];
+        yield ['/g/**', '"**": write {path:.*} for the rest of the path'];
+        yield ['/h[/{id}]', '"[/.]": no part is optional: add a route for each path'];
+        yield ['/i?page=1', '"?": a path has no query'];
+        yield ['/a b', '" ": percent-encode'];
+    }
+
+    /** @dataProvider texts */
+    #[DataProvider('texts')]
+    public function testWhatAPathMayContainIsText(string $path, string $request): void
+    {
+        self::assertTrue(PathPattern::of($path)->matches($request));
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function texts(): iterable
+    {
+        yield ['/v1/books/{id}:publish', '/v1/books/7:publish'];
+        yield ['/v1/books:batchGet', '/v1/books:batchGet'];
+        yield ['/a*b/**c/{id}*', '/a*b/**c/7*'];
+        yield ['/a:{b}/(c)/d=e;f,g/@h/$i/j%20k', '/a:7/(c)/d=e;f,g/@h/$i/j%20k'];
+        yield ['/{id:[a-z]{2,4}}/{star:\*}/{colon::x}', '/abc/*/:x'];
     }
 
     /** @dataProvider expressions */

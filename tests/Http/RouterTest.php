@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Http\Internal\Routing\Route;
 use Weft\Http\InvalidRouteError;
+use Weft\Http\Response;
 use Weft\Http\Router;
 
 final class RouterTest extends HttpTestCase
@@ -189,6 +191,50 @@ final class RouterTest extends HttpTestCase
         self::assertCount(3, $router->routes());
     }
 
+    /** @dataProvider notCallable */
+    #[DataProvider('notCallable')]
+    public function testWhatIsNotCallableIsRefusedWithWhatToWrite(mixed $handler, string $problem): void
+    {
+        $adds = [
+            'The handler of "/shop/a"' => static fn(Router $router): Router => $router->group('/shop', static fn(Router $shop): Router => $shop->get('/a', $handler)),
+            'The handler of "/b"' => static fn(Router $router): Router => $router->websocket('/b', $handler),
+            'The middleware of "/c"' => static fn(Router $router): Router => $router->get('/c', static fn() => null, $handler),
+            'The fallback' => static fn(Router $router): Router => $router->fallback($handler),
+            'Middleware' => static fn(Router $router): Router => $router->use($handler),
+        ];
+        foreach ($adds as $role => $add) {
+            try {
+                $add(new Router());
+                self::fail('it was taken');
+            } catch (InvalidRouteError $error) {
+                self::assertSame("$role is $problem", $error->getMessage());
+            }
+        }
+    }
+
+    /** @return iterable<string, array{mixed, string}> */
+    public static function notCallable(): iterable
+    {
+        $class = Controller::class;
+        $write = "write [\$controller, 'show'] or \$controller->show(...), where \$controller is an object of $class";
+        yield 'class and method' => [[$class, 'show'], "[$class::class, 'show'], and Weft makes no objects: $write"];
+        yield 'a class' => [$class, "the name of the class $class, and Weft makes no objects: $write"];
+        yield 'a method of Laravel' => ["$class@show", "\"$class@show\": $write"];
+        yield 'an object' => [new Controller(), "an object of $class, which has no __invoke(): $write"];
+        yield 'no such method' => [[new Controller(), 'list'], "[an object of $class, 'list'], but $class has no method list()"];
+        yield 'a private method' => [[new Controller(), 'secret'], "[an object of $class, 'secret'], but $class::secret() is not public"];
+        yield 'no such class' => [['Nobody', 'show'], "[Nobody::class, 'show'], but there is no class Nobody"];
+        yield 'no function' => ['nobody', '"nobody", which is no function'];
+        yield 'null' => [null, 'null, which cannot be called'];
+    }
+
+    public function testAMethodOfAnObjectAndAStaticOneAreHandlers(): void
+    {
+        $router = (new Router())->get('/a', [new Controller(), 'show'])->get('/b', [StaticController::class, 'show'])->get('/c', StaticController::class . '::show');
+
+        self::assertCount(3, $router->routes());
+    }
+
     public function testTwoRoutesCannotHaveOneName(): void
     {
         $this->expectException(InvalidRouteError::class);
@@ -225,5 +271,26 @@ final class RouterTest extends HttpTestCase
                 self::assertStringContainsString($path, $error->getMessage());
             }
         }
+    }
+}
+
+final class Controller
+{
+    public function show(): Response
+    {
+        return Response::text('shown');
+    }
+
+    private function secret(): Response
+    {
+        return $this->show();
+    }
+}
+
+final class StaticController
+{
+    public static function show(): Response
+    {
+        return Response::text('shown');
     }
 }

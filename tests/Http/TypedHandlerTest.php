@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Symfony\Component\Validator\Constraints as Assert;
 use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\Internal\Handlers\BodyArgument;
@@ -375,6 +376,12 @@ final class TypedHandlerTest extends HttpTestCase
     public static function badSignatures(): iterable
     {
         yield 'no source' => ['$page, which has no source', static fn(int $page) => null];
+        yield 'a service' => ['has the parameter $database, which is a service (Weft\Sql\Database); of those a handler gets none: capture it, by `use ($database)` of a closure', static fn(\Weft\Sql\Database $database) => null];
+        yield 'an interface' => ['has the parameter $log, which is a service (Psr\Log\LoggerInterface)', static fn(\Psr\Log\LoggerInterface $log) => null];
+        yield 'data or a service' => ['has no source: only the Request comes by its type. Mark it #[Body], #[Query] or #[Header] if the request contains it; if it is a service, capture it', static fn(Documented $in) => null];
+        yield 'a request of PSR-7' => ['has the parameter $request, which is a request of another kind (Psr\Http\Message\ServerRequestInterface): take Weft\Http\Request; Weft\Http\PsrHandler serves', static fn(\Psr\Http\Message\ServerRequestInterface $request) => null];
+        yield 'a request of Symfony' => ['take Weft\Http\Request; Weft\Bridge\Symfony\SymfonyHandler serves', static fn(\Symfony\Component\HttpFoundation\Request $request) => null];
+        yield 'a request of Laravel' => ['(Illuminate\Http\Request): take Weft\Http\Request; `php artisan weft:serve` serves', static fn(\Illuminate\Http\Request $request) => null];
         yield 'two bodies' => ['two parameters with #[Body]', static fn(#[Body] Nested $a, #[Body] Nested $b) => null];
         yield 'a closure in the body' => ['which has the type Closure', static fn(#[Body] \Closure $a) => null];
         yield 'a plain array' => ['@param list<T> $a', static fn(#[Body] array $a) => null];
@@ -396,7 +403,56 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
         yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
+        yield 'a misspelt attribute' => ['is marked with #[Weft\Tests\Http\Validat], which is not a class. Is #[Weft\Validation\Validate] meant? Check the spelling', #[Validat] static fn(#[Body] Nested $in) => null];
+        yield 'an attribute that is not imported' => ['is marked with #[Weft\Tests\Http\Email], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', #[Email] static fn() => null];
+        yield 'one whose namespace is not imported' => ['is marked with #[Weft\Tests\Http\Http\Status], which is not a class. Is #[Weft\Http\Status] meant?', #[Http\Status(201)] static fn() => null];
+        yield 'a misspelt status' => ['is marked with #[Weft\Tests\Http\Stats], which is not a class. Is #[Weft\Http\Status] meant?', #[Stats(201)] static fn() => null];
+        yield 'a misspelt attribute of a parameter' => ['has the parameter $in, which is marked with #[Weft\Tests\Http\Bdy], which is not a class. Is #[Weft\Http\Body] meant?', static fn(#[Bdy] Nested $in) => null];
+        yield 'a second one of a parameter' => ['has the parameter $x, which is marked with #[Weft\Tests\Http\Validat], which', static fn(#[Query, Validat(min: 10)] int $x) => null];
+        yield 'a misspelt constraint' => ['has the parameter $in, which contains Weft\Tests\Http\MisspeltConstraint, which cannot be encoded: property $email is marked with #[Symfony\Component\Validator\Constraints\Emial], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', static fn(#[Body] MisspeltConstraint $in) => null];
+        yield 'a misspelt constraint in a query' => ['property $email is marked with', static fn(#[Query] MisspeltConstraint $in) => null];
+        yield 'a misspelt constraint in a list' => ['property $email is marked with', /** @param list<MisspeltConstraint> $in */ static fn(#[Body] array $in) => null];
+        yield 'validation of a property' => ['property $count has an invalid #[Weft\Validation\Validate]: Attribute "Weft\Validation\Validate" cannot target property', static fn(#[Body] ValidatedProperty $in) => null];
+        yield 'arguments that an attribute does not have' => ['has an invalid #[Weft\Validation\Validate]: Unknown named parameter $group. Its arguments are passOn, event, groups', #[Validate(group: 'bar')] static fn(#[Body] Nested $in) => null];
+        yield 'a status of a failure' => ['has an invalid #[Weft\Http\Status]: The status of a handler must be from 200 to 299', #[Status(404)] static fn() => null];
+        yield 'an argument of #[Body]' => ['has the parameter $in, which has an invalid #[Weft\Http\Body]', static fn(#[Body('in')] Nested $in) => null];
         yield 'no name of a field' => ['which is not a token', static fn(#[Header('a b')] string $a) => null];
+    }
+
+    public function testAttributesOfOthersThatAreNotInstalledAreLeftAlone(): void
+    {
+        $routes = (new Router())->post('/', #[\Vendor\Status, Description('adds')] static fn(#[Body] Documented $in, #[\SensitiveParameter, \Vendor\Query] #[Query] string $token = ''): array => []);
+
+        self::assertCount(1, $routes->routes());
+    }
+
+    public function testABodyOfAMethodWithoutOneIsRefused(): void
+    {
+        foreach ([['GET'], ['head'], ['POST', 'GET']] as $methods) {
+            try {
+                (new Router())->route($methods, '/', static fn(#[Body] Documented $in): array => []);
+                self::fail('it was taken');
+            } catch (InvalidRouteError $error) {
+                self::assertStringContainsString('has a parameter with #[Body], but a request of ' . \strtoupper($methods[\count($methods) - 1]) . ' has no body (RFC 9110, section 9.3)', $error->getMessage());
+            }
+        }
+        self::assertCount(1, (new Router())->delete('/', static fn(#[Body] Documented $in): array => [])->routes());
+    }
+
+    public function testAMethodWithAMisspeltAttributeIsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('is marked with #[Weft\Tests\Http\Validat], which is not a class');
+
+        (new Router())->post('/', (new Misspelling())->add(...));
+    }
+
+    public function testAWebSocketWithAMisspeltAttributeIsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('has the parameter $page, which is marked with #[Weft\Tests\Http\Qery], which is not a class');
+
+        (new Router())->websocket('/chat', static function (WebSocket $socket, #[Qery] int $page = 1): void {});
     }
 
     public function testAGeneratorAsTheHandlerOfAWebSocketIsRefused(): void
@@ -465,5 +521,33 @@ final class Including
     public static function handler(): \Closure
     {
         return static fn(#[Body] Nested $nested): Nested => $nested;
+    }
+}
+
+final class MisspeltConstraint
+{
+    public function __construct(#[Assert\Emial] public readonly string $email)
+    {
+    }
+}
+
+final class ValidatedProperty
+{
+    #[Validate(min: 1)]
+    public int $count;
+}
+
+#[\Vendor\Entity, Resource]
+final class Documented
+{
+    #[\Vendor\Column, Example('x')]
+    public string $text;
+}
+
+final class Misspelling
+{
+    #[Validat]
+    public function add(#[Body] Documented $in): void
+    {
     }
 }

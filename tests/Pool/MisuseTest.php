@@ -52,7 +52,7 @@ final class MisuseTest extends TestCase
                 $pool->borrow();
                 self::fail('lent twice');
             } catch (ResourceNotReadyException $failed) {
-                self::assertStringEndsWith('; last failure: pool "tools": the factory threw Weft\Pool\FactoryException: pool "tools": the factory returned a stdClass that is in the pool already; it must create a new one for each call', $failed->getMessage());
+                self::assertStringEndsWith('; last failure: pool "tools": the factory returned a stdClass that is in the pool already; it must create a new one for each call', $failed->getMessage());
                 self::assertInstanceOf(FactoryException::class, $failed->getPrevious());
             }
             $pool->return($first);

@@ -148,6 +148,15 @@ trait ErrorConformance
         yield 'unknown scheme' => ['oracle://app:hunter2@localhost/app'];
     }
 
+    public function testADsnOfPdoIsRefusedWithTheOneToWrite(): void
+    {
+        $advice = ['mysql' => 'mysql', 'mariadb' => 'mariadb', 'pgsql' => 'postgres', 'postgresql' => 'postgres'];
+        foreach ($advice as $scheme => $right) {
+            $error = self::thrown(InvalidDsnError::class, static fn () => Database::connect("$scheme:host=localhost;dbname=app;password=hunter2"));
+            self::assertSame("invalid database DSN \"$scheme:***\": that is a DSN of PDO; write $right://user@host/database", $error->getMessage());
+        }
+    }
+
     /** @dataProvider wrongDsns */
     #[DataProvider('wrongDsns')]
     public function testAWrongDsnIsRefusedWithoutShowingAPassword(string $dsn): void

@@ -620,12 +620,12 @@ class MysqlTest extends ServerConformance
     public function testTheIsolationLevelIsSetByTheFirstStatement(): void
     {
         $this->items();
-        $this->db->transaction(function (Transaction $tx): void {
-            $tx->execute('SET TRANSACTION ISOLATION LEVEL READ COMMITTED');
-            self::assertSame(0, $tx->execute('SELECT count(*) FROM items')->value());
-            $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
-            self::assertSame(1, $tx->execute('SELECT count(*) FROM items')->value(), 'a committed row is seen');
-        });
+        $tx = $this->db->begin();
+        $tx->execute('SET TRANSACTION ISOLATION LEVEL READ COMMITTED');
+        self::assertSame(0, $tx->execute('SELECT count(*) FROM items')->value());
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+        self::assertSame(1, $tx->execute('SELECT count(*) FROM items')->value(), 'a committed row is seen');
+        $tx->commit();
     }
 
     public function testADeadlockHasItsClassAndNothingSentBehindItTakesEffect(): void

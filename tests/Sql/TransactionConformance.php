@@ -8,6 +8,9 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Sql\Transaction;
 use Weft\UsageError;
 
+use function Weft\async;
+use function Weft\current;
+use function Weft\run;
 use function Weft\timeout;
 
 /** What a transaction promises, for {@see SqlConformance}. */
@@ -39,6 +42,67 @@ trait TransactionConformance
 
         self::assertSame($thrown, $caught);
         self::assertSame([], $this->names());
+    }
+
+    public function testAWriteOnTheDatabaseInATransactionIsNotPartOfItAndItsLineIsNamedOnce(): void
+    {
+        $this->items();
+        $line = __LINE__ + 4;
+        $warnings = self::warnings(function (): void {
+            foreach ([1, 2] as $id) {
+                self::thrown(\DomainException::class, fn () => $this->db->transaction(function () use ($id): void {
+                    $this->db->execute('INSERT INTO items (id, name) VALUES (?, ?)', [$id, "item $id"]);
+                    throw new \DomainException();
+                }));
+            }
+        });
+
+        self::assertSame(['item 1', 'item 2'], $this->names());
+        self::assertCount(1, $warnings);
+        self::assertStringContainsString('the statement at ' . __FILE__ . ":$line is not part of the transaction around it", $warnings[0]);
+    }
+
+    public function testATransactionWithinTheClosureOfAnotherOfTheSameDatabaseIsNamed(): void
+    {
+        $line = __LINE__ + 1;
+        $warnings = self::warnings(fn (): mixed => $this->db->transaction(fn (): mixed => $this->db->transaction(static fn (): int => 7)));
+
+        self::assertCount(1, $warnings);
+        self::assertStringContainsString('the transaction at ' . __FILE__ . ":$line is not part of the transaction around it", $warnings[0]);
+    }
+
+    public function testAStatementThatReadsOneOfAnotherTaskAndOneBehindTheTransactionAreNotNamed(): void
+    {
+        $this->items();
+        $insert = 'INSERT INTO items (id, name) VALUES (?, ?)';
+        $work = function () use ($insert): void {
+            $this->db->transaction(function () use ($insert): void {
+                $this->db->execute('SELECT name FROM items');
+                async(fn () => $this->db->execute($insert, [1, 'one']))->await();
+            });
+            $this->db->execute($insert, [2, 'two']);
+        };
+
+        self::assertSame([], self::warnings(static fn (): mixed => current() === null ? run($work) : $work()));
+        self::assertSame(['one', 'two'], $this->names());
+    }
+
+    /** @return list<string> */
+    private static function warnings(\Closure $work): array
+    {
+        $warnings = [];
+        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        }, \E_USER_WARNING);
+        try {
+            $work();
+        } finally {
+            \restore_error_handler();
+        }
+
+        return $warnings;
     }
 
     public function testATransactionSeesItsOwnRowsAndNobodyElseDoesBeforeTheCommit(): void

@@ -9,6 +9,7 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
+use Weft\InvalidDsnError;
 use Weft\Sql\Database;
 
 /**
@@ -18,6 +19,7 @@ use Weft\Sql\Database;
  */
 final class Dsn
 {
+    /** @throws InvalidDsnError */
     public static function connect(string $dsn, ?Database $database): Transport
     {
         $scheme = \strstr($dsn, ':', true);
@@ -28,8 +30,8 @@ final class Dsn
             'sqlite' => Sqlite::connect($dsn, $database, $database?->createsTables() ?? true),
             'memory' => new Memory(),
             // Only the scheme is shown: the rest may contain a password.
-            false => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
-            default => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
+            false => throw new InvalidDsnError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
+            default => throw new InvalidDsnError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
         };
     }
 }

@@ -11,6 +11,7 @@ use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Applies;
 use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\RecordsEvents;
+use Weft\Internal\AttributeCheck;
 
 /**
  * The options of an aggregate class, and the methods that apply its events.
@@ -36,6 +37,9 @@ final class AggregateClass
     private function __construct(public readonly string $class)
     {
         $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregateError("Class {$class} does not exist");
+        if (($problem = AttributeCheck::on($reflection)) !== null) {
+            throw new InvalidAggregateError("Class {$class} {$problem}");
+        }
         $attribute = $reflection->getAttributes(AggregateRoot::class)[0] ?? null;
         if ($attribute === null || !\in_array(RecordsEvents::class, self::traits($reflection), true)) {
             throw new InvalidAggregateError("Class {$class} is not an aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
@@ -100,6 +104,9 @@ final class AggregateClass
         /** @var array<class-string, \Closure(object, object): void> $appliers */
         $appliers = [];
         foreach ($reflection->getMethods() as $method) {
+            if (($problem = AttributeCheck::on($method)) !== null) {
+                throw new InvalidAggregateError("Method {$method->class}::{$method->name}() {$problem}");
+            }
             if ($method->getAttributes(Applies::class) === []) {
                 continue;
             }

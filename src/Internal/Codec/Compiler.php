@@ -25,7 +25,13 @@ final class Compiler
      */
     public function shape(string $class): ClassCodec
     {
-        return $this->shapes[$class] ??= $this->compile($class);
+        try {
+            return $this->shapes[$class] ??= $this->compile($class);
+        } catch (UnsupportedClassException $unsupported) {
+            // Otherwise the next that contains it would take it for one that is fine.
+            unset($this->seen[$class]);
+            throw $unsupported;
+        }
     }
 
     /**

@@ -92,11 +92,17 @@ final class ResourceLifecycle implements WorkHandler
         $id = ++$this->lastId;
         try {
             $resource = ($this->factory)();
-            if ($resource === null) {
-                throw new FactoryException("pool \"{$this->name}\": the factory returned null instead of a resource");
-            }
-            if ((\is_object($resource) || \is_resource($resource)) && \in_array($resource, $this->resources, true)) {
-                throw new FactoryException("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that is in the pool already; it must create a new one for each call');
+            $problem = match (true) {
+                $resource === null => 'null instead of a resource',
+                (\is_object($resource) || \is_resource($resource)) && \in_array($resource, $this->resources, true)
+                    => 'a ' . \get_debug_type($resource) . ' that is in the pool already; it must create a new one for each call',
+                default => null,
+            };
+            if ($problem !== null) {
+                $message = "pool \"{$this->name}\": the factory returned $problem";
+                $this->native->failed($request, Thrown::keep(new FactoryException($message)), $message);
+
+                return;
             }
             $this->resources[$id] = $resource;
             if ($this->hooks->created !== null) {

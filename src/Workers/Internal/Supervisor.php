@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 use Psr\Log\LoggerInterface;
+use Weft\Internal\MetricsAddress;
 use Weft\Native;
 use Weft\Workers\SupervisorException;
 
@@ -80,7 +81,7 @@ final class Supervisor
             'command' => \implode(' ', $this->options->command),
         ]);
         if ($this->options->metrics !== null) {
-            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve($this->options->metrics)]);
+            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve(MetricsAddress::checked($this->options->metrics))]);
         }
     }
 

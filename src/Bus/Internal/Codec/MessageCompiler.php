@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\Encrypted;
-use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
+use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\ClassCodec;
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\PropertyRules;
@@ -56,7 +56,7 @@ final class MessageCompiler implements PropertyRules
 
     public function problem(\ReflectionClass|\ReflectionProperty $place): ?string
     {
-        return UnknownAttribute::on($place);
+        return AttributeCheck::on($place);
     }
 
     public function type(\ReflectionProperty $property, Type $type): Type

@@ -37,7 +37,7 @@ final class HandlerCompiler
     {
         $handlers = [];
         $class = new \ReflectionObject($service);
-        Parameters::refuseUnknownAttributes($class);
+        Parameters::refuseWrongAttributes($class);
         foreach ($class->getMethods() as $method) {
             $kind = self::kind($method);
             if ($kind !== null) {

@@ -8,8 +8,8 @@ use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\MessageLogger;
-use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidHandlerError;
+use Weft\Internal\AttributeCheck;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -111,13 +111,13 @@ final class Parameters
      * @param \ReflectionClass<object> $class with methods that may be handlers
      * @throws InvalidHandlerError
      */
-    public static function refuseUnknownAttributes(\ReflectionClass $class): void
+    public static function refuseWrongAttributes(\ReflectionClass $class): void
     {
-        if (($problem = UnknownAttribute::on($class)) !== null) {
+        if (($problem = AttributeCheck::on($class)) !== null) {
             throw new InvalidHandlerError("{$class->name} {$problem}");
         }
         foreach ($class->getMethods() as $method) {
-            if (($problem = UnknownAttribute::on($method)) !== null) {
+            if (($problem = AttributeCheck::on($method)) !== null) {
                 throw self::invalid($method, $problem);
             }
         }

@@ -59,7 +59,7 @@ final class SagaCompiler
         $handlers = [];
         $starts = false;
         $reflection = new \ReflectionClass($class);
-        Parameters::refuseUnknownAttributes($reflection);
+        Parameters::refuseWrongAttributes($reflection);
         foreach ($reflection->getMethods() as $method) {
             $mark = self::mark($method);
             if ($mark !== null) {

@@ -6,10 +6,10 @@ namespace Weft\Bus\Internal\Schema;
 
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Upcaster;
+use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\MismatchException;
 
 /**
@@ -32,7 +32,7 @@ final class Upcasters
     {
         $found = false;
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
-            if (($unknown = UnknownAttribute::on($method)) !== null) {
+            if (($unknown = AttributeCheck::on($method)) !== null) {
                 throw new InvalidUpcasterException("Upcaster {$method->class}::{$method->name}() {$unknown}");
             }
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {

@@ -9,11 +9,14 @@ use Weft\Http\Body;
 use Weft\Http\Header;
 use Weft\Http\InvalidRouteError;
 use Weft\Http\Path;
+use Weft\Http\PsrHandler;
 use Weft\Http\Query;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Status;
 use Weft\Http\WebSocket;
+use Weft\Internal\AttributeCheck;
+use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
@@ -28,6 +31,8 @@ use Weft\Validation\Validate;
  */
 final class HandlerCompiler
 {
+    private static ?Compiler $inputs = null;
+
     private readonly string $name;
 
     /** @param list<string> $names of the path's parameters */
@@ -62,6 +67,7 @@ final class HandlerCompiler
     {
         $compiler = new self(new \ReflectionFunction($handler), $path, $names);
         $compiler->function->isGenerator() && throw $compiler->invalid('is a generator, which would return before its body runs');
+        $compiler->refuseWrongAttributes();
         $arguments = [];
         foreach ($compiler->function->getParameters() as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
@@ -74,6 +80,7 @@ final class HandlerCompiler
 
     private function plan(\Closure $handler): HandlerPlan
     {
+        $this->refuseWrongAttributes();
         $parameters = \array_values($this->function->getParameters());
         $arguments = \array_values(\array_map($this->argument(...), $parameters));
         $bodies = \array_filter($arguments, self::isBody(...));
@@ -85,6 +92,19 @@ final class HandlerCompiler
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
         return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+    }
+
+    /** PHP ignores an attribute that is misspelt, and with it what the handler relies on. */
+    private function refuseWrongAttributes(): void
+    {
+        foreach (\array_filter([$this->function, $this->ownClass()]) as $place) {
+            $problem = AttributeCheck::on($place);
+            $problem === null || throw $this->invalid($place instanceof \ReflectionClass ? "is in {$place->name}, which $problem" : $problem);
+        }
+        foreach ($this->function->getParameters() as $parameter) {
+            $problem = AttributeCheck::on($parameter);
+            $problem === null || throw $this->wrong($parameter, $problem);
+        }
     }
 
     private function argument(\ReflectionParameter $parameter): Argument
@@ -101,8 +121,50 @@ final class HandlerCompiler
             $mark instanceof Header => $this->header($parameter, $mark->name ?? \strtolower((string) \preg_replace('/(?<=[a-z0-9])(?=[A-Z])|_/', '-', $parameter->name))),
             $mark instanceof Path, \in_array($name, $this->names, true) => $this->path($parameter, $name),
             self::isRequest($parameter) => new RequestArgument(),
-            default => throw $this->wrong($parameter, "has no source: the path has no {{$name}}, and only the Request comes by its type. Mark it #[Body], #[Query] or #[Header]"),
+            default => throw $this->wrong($parameter, $this->withoutSource($parameter, $name)),
         };
+    }
+
+    private function withoutSource(\ReflectionParameter $parameter, string $name): string
+    {
+        $type = $parameter->getType();
+        $class = $type instanceof \ReflectionNamedType && !$type->isBuiltin() ? $type->getName() : null;
+        $mark = 'Mark it #[Body], #[Query] or #[Header]';
+        if ($class === null || \enum_exists($class) || \is_a($class, \DateTimeInterface::class, true) || !\class_exists($class) && !\interface_exists($class)) {
+            return self::ofOtherFramework((string) $class) ?? "has no source: the path has no {{$name}}, and only the Request comes by its type. $mark";
+        }
+        $capture = "capture it, by `use (\${$parameter->name})` of a closure, or as a property of the object whose method is the handler";
+
+        return self::ofOtherFramework($class) ?? ($this->isService($parameter, $class)
+            ? "is a service ($class); of those a handler gets none: $capture"
+            : "has no source: only the Request comes by its type. $mark if the request contains it; if it is a service, $capture");
+    }
+
+    /** What to write for the request of another framework. */
+    private static function ofOtherFramework(string $class): ?string
+    {
+        // By name as well: the class of a library that is not installed has no parents.
+        $is = static fn(string ...$names): bool => \array_filter($names, static fn(string $name): bool => $class === $name || \is_a($class, $name, true)) !== [];
+        $handler = match (true) {
+            $is('Illuminate\Http\Request') => '`php artisan weft:serve` serves applications of Laravel',
+            $is('Symfony\Component\HttpFoundation\Request') => 'Weft\Bridge\Symfony\SymfonyHandler serves applications of Symfony',
+            $is('Psr\Http\Message\ServerRequestInterface', 'Psr\Http\Message\RequestInterface') => PsrHandler::class . ' serves applications of PSR-15',
+            default => null,
+        };
+
+        return $handler === null ? null : "is a request of another kind ($class): take " . Request::class . "; $handler";
+    }
+
+    /** Whether no request could contain such an object. */
+    private function isService(\ReflectionParameter $parameter, string $class): bool
+    {
+        try {
+            JsonValue::compiler()->parameter($parameter);
+        } catch (UnsupportedTypeException) {
+            return !\is_a($class, CloudEvent::class, true);
+        }
+
+        return false;
     }
 
     private static function mark(\ReflectionParameter $parameter): Body|Query|Header|Path|null
@@ -125,7 +187,7 @@ final class HandlerCompiler
             || $type === null && $parameter->getPosition() === 0 && $parameter->getName() === 'request';
     }
 
-    private static function isBody(?Argument $argument): bool
+    public static function isBody(?Argument $argument): bool
     {
         return $argument instanceof BodyArgument || $argument instanceof CloudEventArgument;
     }
@@ -188,7 +250,7 @@ final class HandlerCompiler
     private function type(\ReflectionParameter $parameter): Type
     {
         try {
-            return JsonValue::compiler()->parameter($parameter);
+            return (self::$inputs ??= new Compiler(new InputRules()))->parameter($parameter);
         } catch (UnsupportedTypeException $unsupported) {
             throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
         }

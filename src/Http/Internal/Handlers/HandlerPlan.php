@@ -117,6 +117,11 @@ final class HandlerPlan
         };
     }
 
+    public function takesBody(): bool
+    {
+        return \array_filter($this->arguments, HandlerCompiler::isBody(...)) !== [];
+    }
+
     private function failure(UnusableResultException $unusable): \TypeError
     {
         return $unusable->error($this);

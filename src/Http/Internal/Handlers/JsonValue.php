@@ -24,7 +24,7 @@ final class JsonValue
 
     private static ?Compiler $compiler = null;
 
-    /** The compiler of all classes that handlers take and return. */
+    /** The compiler of all classes that handlers return. */
     public static function compiler(): Compiler
     {
         return self::$compiler ??= new Compiler();

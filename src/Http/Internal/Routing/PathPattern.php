@@ -16,6 +16,21 @@ final class PathPattern
 {
     /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
+    /**
+     * What is no text of a path, and what to write instead. Braces, angle and square brackets, `?` and `#` occur in no path (RFC 3986,
+     * section 3.3); `:` and `*` do, but as the beginning of a segment, or all of it, they are parameters of other routers.
+     */
+    private const FOREIGN = [
+        '~\{(\w+)\?\}~' => 'no parameter is optional: add a route for each of the two paths',
+        '~\{(\w+)<([^<>]*)>\??\}~' => 'write {$1:$2}',
+        '~[{}]~' => 'write {name} or {name:expression}, a name of letters, digits and _',
+        '~<(?:\w+:)?(\w+)>~' => 'write {$1}',
+        '~(?<=/):(\w+)(?=/|$)~' => 'write {$1}',
+        '~(?<=/)\*{1,2}(?=/|$)~' => 'write {path:.*} for the rest of the path, {name} for one segment',
+        '~\[.*\]~s' => 'no part is optional: add a route for each path',
+        '~[?#]~' => 'a path has no query and no fragment; a handler gets query parameters by #[Query]',
+        '~[\[\]<>"\s]~' => 'percent-encode what is not allowed in a path',
+    ];
     private const ESCAPE = '\\\\.';
     private const CHARACTER_CLASS = '\[\^?\]?(?:\\\\.|\[:\^?\w+:\]|[^\]\\\\])*+\]';
     private const SEGMENT = '[^/]+';
@@ -40,6 +55,7 @@ final class PathPattern
         if (!\str_starts_with($path, '/')) {
             throw new InvalidRouteError("The path of a route must begin with /, got \"$path\"");
         }
+        self::refuseForeign($path);
         $expression = '';
         $names = $parts = [];
         $end = 0;
@@ -62,6 +78,18 @@ final class PathPattern
         }
 
         return new self($path, $expression, $names, $parts);
+    }
+
+    /** What looks like a parameter and is none would match only itself, so that all requests were answered 404. */
+    private static function refuseForeign(string $path): void
+    {
+        $text = (string) \preg_replace(self::NAME, '.', $path);
+        foreach (self::FOREIGN as $expression => $advice) {
+            $found = [];
+            if (\preg_match($expression, $text, $found) === 1) {
+                throw new InvalidRouteError("The path \"$path\" contains \"{$found[0]}\": " . \strtr($advice, ['$1' => $found[1] ?? '', '$2' => $found[2] ?? '']));
+            }
+        }
     }
 
     public function matches(string $path): bool
