@@ -92,7 +92,7 @@ final class FileHandler implements \SessionHandlerInterface, \SessionIdInterface
     }
 
     /** A new random id. PHP 8.6 warns of a handler without this method, though only its own sessions call it. */
-    public function create_sid(): string
+    public function create_sid(): string // phpcs:ignore PSR1.Methods.CamelCapsMethodName
     {
         return \bin2hex(\random_bytes(20));
     }
