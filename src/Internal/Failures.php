@@ -73,7 +73,7 @@ final class Failures
             'amqp.consumer_cancelled' => new Amqp\ConsumerCancelledException($message),
             'amqp.full' => new Amqp\PublisherFullException($message),
 
-            'protobuf.decode' => new Protobuf\DecodingException($message),
+            'protobuf.decode' => new Protobuf\DecodingException($message, isTooLarge: isset($details['isTooLarge'])),
             'protobuf.encode' => new Protobuf\EncodingException($message),
             'protobuf.schema' => new Protobuf\InvalidSchemaException($message),
 
