@@ -293,11 +293,11 @@ final class ClientFaultTest extends GrpcTestCase
 
     public function testAStatusMayHaveMuchToSay(): void
     {
-        $server = $this->serve('"get" => static function ($request, Call $call) { $call->begin(["first" => str_repeat("f", 50_000)]); throw new StatusException(Status::NotFound, str_repeat("m", 20_000), [new User(name: str_repeat("d", 50_000))], ["last" => str_repeat("l", 50_000)]); }');
+        $server = $this->serve('"get" => static function ($request, Call $call) { $call->begin(["first" => str_repeat("f", 50_000)]); throw new StatusException(Status::NotFound, str_repeat("m", 20_000), [new User(name: str_repeat("d", 50_000))], ["last" => str_repeat("l", 50_000)]); }', ', new ServerOptions(limits: new Limits(messages: new MessageLimits(metadataBytes: 200_000)))');
 
         $failure = self::failure(fn() => $this->client($server->address)->get(new GetUserRequest()));
 
-        self::assertSame([Status::NotFound, 20_000], [$failure->status, \strlen($failure->getMessage())]);
+        self::assertSame([Status::NotFound, 2_048], [$failure->status, \strlen($failure->getMessage())]);
         self::assertSame(50_000, \strlen((string) $failure->details[0]->unpack(User::class)?->name));
         self::assertSame(50_000, \strlen($failure->metadata['last'][0]));
     }
