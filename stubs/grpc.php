@@ -171,9 +171,18 @@ class GrpcCall
      *
      * @return T
      *
-     * @throws \Weft\Protobuf\DecodingException if the bytes are no such message
+     * @throws \Weft\Protobuf\DecodingException if the bytes are no such message, or its values take more memory than `messageMemory()`
      */
     public function request(string $class): object
+    {
+    }
+
+    /**
+     * The limit of the memory of a decoded message in bytes.
+     *
+     * @internal
+     */
+    public function messageMemory(): int
     {
     }
 
@@ -197,7 +206,8 @@ class GrpcCall
     }
 
     /**
-     * Sends initial metadata now, instead of none with the first message. False when that was done before, or the client is gone.
+     * Sends initial metadata now, instead of none with the first message. False when that was done before, the client is gone, or the
+     * metadata is larger than the limit, which ends the call with Internal.
      *
      * @param array<string, string|list<string>> $metadata values of names that end in `-bin` are bytes, others printable ASCII
      */
@@ -338,6 +348,11 @@ final class GrpcClientCall
 
     /** @return array<string, list<string>> trailing metadata, once the end was read */
     public function trailers(): array
+    {
+    }
+
+    /** The limit of the memory of a decoded message in bytes. */
+    public function messageMemory(): int
     {
     }
 

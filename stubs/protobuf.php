@@ -23,13 +23,14 @@ function protobufEncode(object $message): string
  * @template T of object
  *
  * @param class-string<T> $class a generated class
+ * @param int|null $memory bytes that the values may take, as an estimate; null is unlimited
  *
  * @return T
  *
- * @throws \Weft\Protobuf\DecodingException if the bytes are no such message
+ * @throws \Weft\Protobuf\DecodingException if the bytes are no such message, or take more memory
  * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
-function protobufDecode(string $class, string $bytes): object
+function protobufDecode(string $class, string $bytes, ?int $memory = null): object
 {
 }
 
@@ -50,12 +51,13 @@ function protobufToJson(object $message): string
  *
  * @param class-string<T> $class a generated class
  * @param bool $lenient whether keys and names of enum values that are not known are passed over
+ * @param int|null $memory bytes that the values may take, as an estimate; null is unlimited
  *
  * @return T
  *
- * @throws \Weft\Protobuf\DecodingException if the JSON is no such message
+ * @throws \Weft\Protobuf\DecodingException if the JSON is no such message, or takes more memory
  * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
-function protobufFromJson(string $class, string $json, bool $lenient): object
+function protobufFromJson(string $class, string $json, bool $lenient, ?int $memory = null): object
 {
 }

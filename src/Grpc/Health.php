@@ -55,7 +55,8 @@ final class Health implements Health\Health
     public function check(HealthCheckRequest $request, Call $call): HealthCheckResponse
     {
         if (!isset($this->serving[$request->service])) {
-            throw new StatusException(Status::NotFound, "unknown service \"$request->service\"");
+            $length = \strlen($request->service);
+            throw new StatusException(Status::NotFound, $length > 256 ? "unknown service, its name has $length bytes" : "unknown service \"$request->service\"");
         }
 
         return new HealthCheckResponse(status: $this->status($request->service));

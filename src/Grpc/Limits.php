@@ -58,6 +58,7 @@ final class Limits
             'queue' => $this->queue,
             'clientShare' => $this->clientShare,
             'messageBytes' => $this->messages->bytes,
+            'metadataBytes' => $this->messages->metadataBytes,
             'bufferedBytes' => $this->messages->bufferedBytes,
             'requestTimeout' => $this->messages->requestTimeout,
             'writeTimeout' => $this->messages->writeTimeout,

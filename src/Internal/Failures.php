@@ -73,7 +73,7 @@ final class Failures
             'amqp.consumer_cancelled' => new Amqp\ConsumerCancelledException($message),
             'amqp.full' => new Amqp\PublisherFullException($message),
 
-            'protobuf.decode' => new Protobuf\DecodingException($message),
+            'protobuf.decode' => new Protobuf\DecodingException($message, isTooLarge: isset($details['isTooLarge'])),
             'protobuf.encode' => new Protobuf\EncodingException($message),
             'protobuf.schema' => new Protobuf\InvalidSchemaException($message),
 
@@ -101,8 +101,8 @@ final class Failures
 
     private static function upgrade(string $message, int $status): Http\HttpException
     {
-        // RFC 6455 §4.4: the supported version.
-        $headers = $status === 426 ? ['upgrade' => 'websocket', 'sec-websocket-version' => '13'] : [];
+        // RFC 6455 §4.4: the supported version. RFC 9110 §7.8: a field Upgrade needs the connection option; HTTP/2 has neither.
+        $headers = $status === 426 ? ['connection' => 'upgrade', 'upgrade' => 'websocket', 'sec-websocket-version' => '13'] : [];
 
         return new Http\HttpException($status, $message, $headers);
     }

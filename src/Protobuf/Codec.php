@@ -32,18 +32,20 @@ final class Codec
      * @template T of object
      *
      * @param class-string<T> $class a generated class
+     * @param int|null $memory bytes that the values of the message may take, as an estimate; null is unlimited. A message of two bytes can become an
+     *     object of more than a hundred: set it for bytes of others. gRPC servers and channels do. google/protobuf has no such limit
      *
      * @return T
      *
-     * @throws DecodingException the bytes are not such a message; the exception names the field
+     * @throws DecodingException the bytes are not such a message, or its values take more memory; the exception names the field
      * @throws InvalidSchemaException the class is not a generated message class, or it was changed after generation
      */
-    public static function decode(string $class, string $bytes): object
+    public static function decode(string $class, string $bytes, ?int $memory = null): object
     {
         // Asked for first: a class that does not exist would be looked for at every call.
         if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
             /** @var T */
-            return protobufDecode($class, $bytes);
+            return protobufDecode($class, $bytes, $memory);
         }
         /** @var T&GoogleMessage $message */
         $message = new $class;

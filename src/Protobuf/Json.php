@@ -29,18 +29,19 @@ final class Json
      *
      * @param class-string<T> $class a generated class
      * @param bool $ignoreUnknown whether keys and names of enum values that are not known are passed over; otherwise they are an error
+     * @param int|null $memory bytes that the values of the message may take, as an estimate; null is unlimited
      *
      * @return T
      *
-     * @throws DecodingException the JSON does not represent such a message; the exception names the place
+     * @throws DecodingException the JSON does not represent such a message, or its values take more memory; the exception names the place
      * @throws InvalidSchemaException the class is not a generated message class, or it was changed after generation
      */
-    public static function decode(string $class, string $json, bool $ignoreUnknown = false): object
+    public static function decode(string $class, string $json, bool $ignoreUnknown = false, ?int $memory = null): object
     {
         // Asked for first: a class that does not exist would be looked for at every call.
         if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
             /** @var T */
-            return protobufFromJson($class, $json, $ignoreUnknown);
+            return protobufFromJson($class, $json, $ignoreUnknown, $memory);
         }
         /** @var T&GoogleMessage $message */
         $message = new $class;

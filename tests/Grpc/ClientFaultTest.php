@@ -73,6 +73,44 @@ final class ClientFaultTest extends GrpcTestCase
         self::assertSame([[1, 2], Status::Unavailable], [$ids, $failure->status]);
     }
 
+    /** @dataProvider largeMetadata */
+    #[DataProvider('largeMetadata')]
+    public function testMetadataAboveTheLimitOfTheClientIsNamed(int $bytes): void
+    {
+        $server = $this->serve(
+            "'get' => static function (\$request, \$call) { \$call->trailer('x-large', str_repeat('a', $bytes)); return new User(); }",
+            ', new ServerOptions(limits: new Limits(messages: new MessageLimits(metadataBytes: 10_000_000)))',
+        );
+        $client = $this->client($server->address);
+
+        $failure = self::failure(static fn() => $client->get(new GetUserRequest(7)));
+
+        self::assertStringContainsString('this client accepts no header list above 262144 bytes', $failure->getMessage());
+    }
+
+    /** @return iterable<string, array{int}> */
+    public static function largeMetadata(): iterable
+    {
+        yield 'too large for the connection' => [2_000_000];
+    }
+
+    public function testALongStatusMessageEndsNoOtherCallOfItsConnection(): void
+    {
+        $server = $this->serve('"get" => static function ($request) { if ($request->id === 1) { throw new StatusException(Status::NotFound, str_repeat("a", 3_000_000)); } delay(1.0); return new User($request->id); }');
+        $client = $this->client($server->address);
+
+        [$user, $failure] = run(static function () use ($client): array {
+            $slow = async(static fn() => $client->get(new GetUserRequest(7)));
+            $failure = self::failure(static fn() => $client->get(new GetUserRequest(1)));
+
+            return [$slow->await(), $failure];
+        });
+
+        self::assertSame(Status::NotFound, $failure->status);
+        self::assertStringEndsWith('a [cut, the message has 3000000 bytes]', $failure->getMessage());
+        self::assertSame(7, $user->id);
+    }
+
     public function testLeavingTheLoopOverAStreamCancelsItsCall(): void
     {
         $server = $this->serve('"list" => static function () { try { for ($i = 1; true; $i++) { yield new User($i); delay(0.01); } } finally { say("left"); } }');
@@ -255,11 +293,11 @@ final class ClientFaultTest extends GrpcTestCase
 
     public function testAStatusMayHaveMuchToSay(): void
     {
-        $server = $this->serve('"get" => static function ($request, Call $call) { $call->begin(["first" => str_repeat("f", 50_000)]); throw new StatusException(Status::NotFound, str_repeat("m", 20_000), [new User(name: str_repeat("d", 50_000))], ["last" => str_repeat("l", 50_000)]); }');
+        $server = $this->serve('"get" => static function ($request, Call $call) { $call->begin(["first" => str_repeat("f", 50_000)]); throw new StatusException(Status::NotFound, str_repeat("m", 20_000), [new User(name: str_repeat("d", 50_000))], ["last" => str_repeat("l", 50_000)]); }', ', new ServerOptions(limits: new Limits(messages: new MessageLimits(metadataBytes: 200_000)))');
 
         $failure = self::failure(fn() => $this->client($server->address)->get(new GetUserRequest()));
 
-        self::assertSame([Status::NotFound, 20_000], [$failure->status, \strlen($failure->getMessage())]);
+        self::assertSame([Status::NotFound, 2_048], [$failure->status, \strlen($failure->getMessage())]);
         self::assertSame(50_000, \strlen((string) $failure->details[0]->unpack(User::class)?->name));
         self::assertSame(50_000, \strlen($failure->metadata['last'][0]));
     }

@@ -125,6 +125,8 @@ final class DutiesTest extends GrpcTestCase
 
         self::assertStatus(Status::NotFound, $server->post('/grpc.health.v1.Health/Check', $unknown), 'unknown service "none"');
         self::assertSame(self::frame("\x08\x03"), $wire->await(Wire::DATA)[2]);
+        $long = self::frame("\x0a\xe0\xa7\x12" . str_repeat('s', 300_000));
+        self::assertStatus(Status::NotFound, $server->post('/grpc.health.v1.Health/Check', $long), 'unknown service, its name has 300000 bytes');
     }
 
     public function testClientsShowCertificatesAndTheServersAreReplacedWithoutDroppingACall(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Weft\Grpc\MessageLimits;
 use Weft\Grpc\Rpc\Status as RpcStatus;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
@@ -214,6 +215,64 @@ final class HandlerTest extends GrpcTestCase
 
         self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
         self::assertTrue($server->awaitLog('"Upper" is not a name of metadata'));
+    }
+
+    public function testALongMessageOfAStatusIsCut(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new StatusException(Status::NotFound, str_repeat("\u{e4}", 300_000), [new User(7)])');
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertSame(Status::NotFound->value, $answer->status());
+        $note = ' [cut, the message has 600000 bytes]';
+        self::assertMatchesRegularExpression('/^(\xc3\xa4){300,}\Q' . $note . '\E$/D', rawurldecode((string) $answer->field('grpc-message')));
+        $details = Codec::decode(RpcStatus::class, (string) base64_decode((string) $answer->field('grpc-status-details-bin')));
+        self::assertMatchesRegularExpression('/^(\xc3\xa4){900,1024}\Q' . $note . '\E$/D', $details->message);
+        self::assertSame("\x08\x07", $details->details[0]->value);
+        self::assertSame('', $server->log());
+    }
+
+    /** @dataProvider largeMetadata */
+    #[DataProvider('largeMetadata')]
+    public function testMetadataAboveTheLimitIsInternalWithALogLine(string $handler, string $what): void
+    {
+        $server = $this->serve("'get' => static function (\$request, Call \$call) { $handler }");
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertSame(Status::Internal->value, $answer->status());
+        $message = rawurldecode((string) $answer->field('grpc-message'));
+        self::assertMatchesRegularExpression("~^$what of /api.Users/Get has 300\\d\\d\\d bytes, the limit is 8192$~", $message);
+        self::assertNull($answer->field('x-large'));
+        self::assertTrue($server->awaitLog("gRPC calls refused (metadata_too_large): 1, the last from 127.0.0.1:"));
+        self::assertStringContainsString($message, $server->log());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function largeMetadata(): iterable
+    {
+        yield 'initial' => ['$call->begin(["x-large" => str_repeat("a", 300_000)]); return new User();', 'the initial metadata'];
+        yield 'trailing' => ['$call->trailer("x-large", str_repeat("a", 300_000)); return new User();', 'the trailing metadata'];
+        yield 'of a status' => ['throw new StatusException(Status::NotFound, "why", metadata: ["x-large" => str_repeat("a", 300_000)]);', 'the status NOT_FOUND with its metadata'];
+        yield 'details' => ['throw new StatusException(Status::NotFound, "why", [new User(name: str_repeat("a", 225_000))]);', 'the status NOT_FOUND with its metadata'];
+    }
+
+    public function testTheLimitOfMetadataMayBeRaised(): void
+    {
+        $server = $this->serve('"get" => static function ($request, Call $call) { $call->trailer("x-large", str_repeat("a", 10_000)); return new User(); }', ', new ServerOptions(limits: new Limits(messages: new MessageLimits(metadataBytes: 20_000)))');
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertStatus(Status::Ok, $answer);
+        self::assertSame(str_repeat('a', 10_000), $answer->field('x-large'));
+    }
+
+    public function testALimitOfMetadataThatIsTooLowIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The limit messages.metadataBytes must be at least 4096, got 4095');
+
+        new MessageLimits(metadataBytes: 4_095);
     }
 
     public function testAMessageThatCannotBeEncodedIsInternalWithALogLine(): void

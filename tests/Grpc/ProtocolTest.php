@@ -197,4 +197,27 @@ final class ProtocolTest extends GrpcTestCase
         self::assertSame('content-type,x-grpc-web', $allowed->field('access-control-allow-headers'));
         self::assertNull($ask('https://other.example')->field('access-control-allow-origin'));
     }
+
+    public function testAPageOfAnAllowedOriginMayReadTheMetadata(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            "get" => static function ($request, Call $call) {
+                if ($request->id === 1) {
+                    throw new StatusException(Status::NotFound, "none", [new User(7)], ["x-more" => ["a", "b"]]);
+                }
+                $call->begin(["x-first" => "a", "x-bytes-bin" => "b"]);
+                return new User();
+            }
+            PHP, ', new ServerOptions(webOrigins: ["https://app.example"])');
+        $exposed = static function (string $body) use ($server): array {
+            $answer = $server->post(self::GET, $body, '--http1.1', '-H', 'Content-Type: application/grpc-web+proto', '-H', 'Origin: https://app.example');
+            $names = explode(',', (string) $answer->field('access-control-expose-headers'));
+            sort($names);
+
+            return $names;
+        };
+
+        self::assertSame(['grpc-message', 'grpc-status', 'grpc-status-details-bin', 'x-bytes-bin', 'x-first'], $exposed(self::USER_228));
+        self::assertSame(['grpc-message', 'grpc-status', 'grpc-status-details-bin', 'x-more'], $exposed(self::frame("\x08\x01")));
+    }
 }

@@ -209,6 +209,7 @@ final class WebSocketTest extends HttpTestCase
         $response = $server->get('/');
         self::assertStatus(426, $response);
         self::assertStringContainsString("sec-websocket-version: 13\r\n", $response);
+        self::assertStringContainsString("connection: upgrade\r\nupgrade: websocket\r\n", $response);
         self::assertStatus(426, $server->head(WebSocketClient::request(version: '8')));
         self::assertStatus(400, $server->head(WebSocketClient::request(key: 'short')));
     }

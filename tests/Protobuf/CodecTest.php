@@ -122,9 +122,103 @@ final class CodecTest extends TestCase
             Codec::encode($message);
             self::fail('encoded');
         } catch (EncodingException $e) {
-            self::assertSame('Cannot encode everything.Everything: it is nested deeper than 100 levels', $e->getMessage());
+            self::assertStringEndsWith('is nested deeper than 100 levels', $e->getMessage());
         }
         self::assertSame("\x18\x01", Codec::encode(new Everything(int32: 1)));
+    }
+
+    /**
+     * @dataProvider nested
+     *
+     * @param \Closure(int): Everything $nested
+     */
+    #[DataProvider('nested')]
+    public function testWhatIsEncodedIsDecodedUpToTheSameDepth(\Closure $nested, int $deepest): void
+    {
+        foreach ([$deepest - 1, $deepest] as $count) {
+            $message = $nested($count);
+            self::assertEquals($message, Codec::decode(Everything::class, Codec::encode($message)));
+            self::assertEquals($message, Json::decode(Everything::class, Json::encode($message)));
+        }
+        foreach ([Codec::encode(...), Json::encode(...)] as $encode) {
+            try {
+                $encode($nested($deepest + 1));
+                self::fail('encoded');
+            } catch (EncodingException $e) {
+                self::assertStringEndsWith('is nested deeper than 100 levels', $e->getMessage());
+            }
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(int): Everything, int}> */
+    public static function nested(): iterable
+    {
+        $repeat = static function (int $count, mixed $inner, \Closure $around): mixed {
+            while ($count-- > 0) {
+                $inner = $around($inner);
+            }
+
+            return $inner;
+        };
+        // The outermost message is the first of 100.
+        yield 'messages' => [static fn(int $count): Everything => $repeat($count, new Everything(), static fn(Everything $inner): Everything => new Everything(child: $inner)), 99];
+        yield 'lists of messages' => [static fn(int $count): Everything => $repeat($count, new Everything(), static fn(Everything $inner): Everything => new Everything(children: [$inner])), 99];
+        yield 'maps' => [static fn(int $count): Everything => $repeat($count, new Everything(), static fn(Everything $inner): Everything => new Everything(byTruth: [1 => $inner])), 49];
+        yield 'structs' => [static fn(int $count): Everything => new Everything(structure: $repeat($count, true, static fn(mixed $inner): array => ['a' => $inner])), 33];
+        yield 'lists of values' => [static fn(int $count): Everything => new Everything(value: $repeat($count, true, static fn(mixed $inner): array => [$inner])), 49];
+        yield 'lists' => [static fn(int $count): Everything => new Everything(list: $repeat($count, true, static fn(mixed $inner): array => [$inner])), 49];
+        yield 'a time in messages' => [static fn(int $count): Everything => $repeat($count - 1, new Everything(at: new \DateTimeImmutable('@0')), static fn(Everything $inner): Everything => new Everything(child: $inner)), 99];
+        yield 'a number in messages' => [static fn(int $count): Everything => $repeat($count - 1, new Everything(wrappedNumber: 1), static fn(Everything $inner): Everything => new Everything(child: $inner)), 99];
+    }
+
+    public function testTheMemoryOfAMessageIsLimited(): void
+    {
+        $bytes = Codec::encode(new Everything(children: array_fill(0, 1_000, new Everything())));
+        $json = '{"children":[' . implode(',', array_fill(0, 1_000, '{}')) . ']}';
+        self::assertLessThan(10_000, \strlen($json));
+        foreach ([static fn(?int $memory): object => Codec::decode(Everything::class, $bytes, $memory), static fn(?int $memory): object => Json::decode(Everything::class, $json, memory: $memory)] as $decode) {
+            self::assertCount(1_000, $decode(null)->children);
+            self::assertCount(1_000, $decode(2_000_000)->children);
+            try {
+                $decode(500_000);
+                self::fail('decoded');
+            } catch (DecodingException $e) {
+                self::assertTrue($e->isTooLarge);
+                self::assertStringEndsWith('its values take more than 500000 bytes of memory, which is the limit', $e->getMessage());
+            }
+        }
+        try {
+            Codec::decode(Everything::class, "\xff");
+            self::fail('decoded');
+        } catch (DecodingException $e) {
+            self::assertFalse($e->isTooLarge);
+        }
+    }
+
+    public function testTheEstimateOfMemoryIsCloseToWhatAMessageTakes(): void
+    {
+        $many = [
+            'messages' => new Everything(children: array_fill(0, 2_000, new Everything())),
+            'numbers' => new Everything(numbers: range(1, 100_000)),
+            'texts' => new Everything(texts: array_fill(0, 20_000, 'some text')),
+            'entries' => new Everything(byName: array_combine(array_map(static fn(int $n): string => "key $n", range(1, 20_000)), range(1, 20_000))),
+            'values' => new Everything(list: range(1, 20_000)),
+        ];
+        foreach ($many as $what => $message) {
+            $bytes = Codec::encode($message);
+            Codec::decode(Everything::class, $bytes);
+            $before = memory_get_usage();
+            $decoded = Codec::decode(Everything::class, $bytes);
+            $taken = memory_get_usage() - $before;
+            unset($decoded);
+            try {
+                Codec::decode(Everything::class, $bytes, intdiv($taken, 3));
+                self::fail("$what: $taken bytes are estimated as less than a third");
+            } catch (DecodingException $e) {
+                self::assertTrue($e->isTooLarge);
+            }
+            Codec::decode(Everything::class, $bytes, 6 * $taken);
+        }
     }
 
     public function testReferencesToPropertiesAreFollowed(): void

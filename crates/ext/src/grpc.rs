@@ -12,6 +12,7 @@ use weft_core::grpc::{
     RefusalReport, Rule, Status, TemplateError, metadata, trailers,
 };
 use weft_core::http::HeaderMap;
+use weft_core::protobuf::Budget;
 
 use crate::amqp_table::binary;
 use crate::array::values;
@@ -223,6 +224,7 @@ fn limits(given: &ZendHashTable) -> Limits {
     let concurrency = given.get("concurrency").and_then(Zval::array);
     Limits {
         message_bytes: count("messageBytes", default.message_bytes),
+        metadata_bytes: count("metadataBytes", default.metadata_bytes),
         in_flight: count("inFlight", default.in_flight),
         streams: count("streams", default.streams),
         queue: count("queue", default.queue),
@@ -322,7 +324,12 @@ impl GrpcCall {
     pub fn request(&self, class: &Zval) -> PhpResult<Zval> {
         let wrong = || Failure::new("usage", "the class of a message must be a string");
         let class = class.zend_str().ok_or_else(wrong)?;
-        protobuf::decode(class, &self.call.take_message().map_err(ended)?)
+        let memory = Budget::new(self.call.message_memory());
+        protobuf::decode(class, &self.call.take_message().map_err(ended)?, memory)
+    }
+
+    pub fn message_memory(&self) -> i64 {
+        i64::try_from(self.call.message_memory()).unwrap_or(i64::MAX)
     }
 
     pub fn read(&self) -> PhpResult<Zval> {

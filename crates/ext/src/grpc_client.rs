@@ -159,6 +159,10 @@ impl GrpcClientCall {
         fields(&self.call.trailers())
     }
 
+    pub fn message_memory(&self) -> i64 {
+        i64::try_from(self.call.message_memory()).unwrap_or(i64::MAX)
+    }
+
     pub fn has_begun(&self) -> bool {
         self.call.has_begun()
     }

@@ -255,7 +255,7 @@ final class Http2Channel implements Channel
     private static function only(GrpcClientCall $call, string $response): object
     {
         try {
-            return self::decode($response, Scheduler::await($call->readOnly()));
+            return self::decode($response, Scheduler::await($call->readOnly()), $call->messageMemory());
         } catch (StatusException $status) {
             throw self::withDetails($status, $call);
         }
@@ -273,7 +273,7 @@ final class Http2Channel implements Channel
     {
         try {
             while (($message = Scheduler::await($call->read())) !== null) {
-                yield self::decode($response, $message);
+                yield self::decode($response, $message, $call->messageMemory());
             }
         } catch (StatusException $status) {
             throw self::withDetails($status, $call);
@@ -299,12 +299,12 @@ final class Http2Channel implements Channel
      *
      * @return T
      */
-    private static function decode(string $class, string $message): object
+    private static function decode(string $class, string $message, int $memory): object
     {
         try {
-            return Codec::decode($class, $message);
+            return Codec::decode($class, $message, $memory);
         } catch (DecodingException $error) {
-            throw StatusException::received(Status::Internal, $error->getMessage(), previous: $error);
+            throw StatusException::received($error->isTooLarge ? Status::ResourceExhausted : Status::Internal, $error->getMessage(), previous: $error);
         }
     }
 

@@ -95,7 +95,7 @@ final class Calls implements ServerTaskHandler
             try {
                 $request = $method->isPlain ? $call->request($method->request) : self::request($call, $method);
             } catch (DecodingException $undecodable) {
-                throw new StatusException(Status::Internal, $undecodable->getMessage(), previous: $undecodable);
+                throw self::undecodable($undecodable);
             }
             $reply = ($method->handler)($request, $call);
             if ($method->serverStreams) {
@@ -152,7 +152,7 @@ final class Calls implements ServerTaskHandler
             if ($message === null) {
                 return;
             }
-            yield self::decode($class, $message);
+            yield self::decode($class, $message, $call->messageMemory());
         }
     }
 
@@ -162,7 +162,7 @@ final class Calls implements ServerTaskHandler
             $method->clientStreams => self::messages($call, $method->request),
             $method->binding !== null => $method->binding->request($call),
             $method->coded => $call->request($method->request),
-            default => Codec::decode($method->request, $call->message()),
+            default => Codec::decode($method->request, $call->message(), $call->messageMemory()),
         };
     }
 
@@ -173,13 +173,18 @@ final class Calls implements ServerTaskHandler
      *
      * @return T
      */
-    private static function decode(string $class, string $message): object
+    private static function decode(string $class, string $message, int $memory): object
     {
         try {
-            return Codec::decode($class, $message);
+            return Codec::decode($class, $message, $memory);
         } catch (DecodingException $error) {
-            throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
+            throw self::undecodable($error);
         }
+    }
+
+    private static function undecodable(DecodingException $error): StatusException
+    {
+        return new StatusException($error->isTooLarge ? Status::ResourceExhausted : Status::Internal, $error->getMessage(), previous: $error);
     }
 
     #[WaitsFor('room in the stream of a gRPC call')]

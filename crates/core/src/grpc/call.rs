@@ -14,7 +14,7 @@ use super::encoding::Encoding;
 use super::frame::Frame;
 use super::inbound::Inbound;
 use super::lane::Lane;
-use super::metadata::{DETAILS, PUSHBACK, answered_type};
+use super::metadata::{DETAILS, PUSHBACK, answered_type, header_list_bytes};
 use super::metrics::CallTimer;
 use super::outbound::{Closed, Outbound};
 use super::refusal::{RefusalReason, status_of};
@@ -22,6 +22,7 @@ use super::status::{Code, Status};
 use super::transcoding::{http_status, report};
 use super::web::Protocol;
 use crate::http::{CallStats, Peer};
+use crate::protobuf::message_memory;
 use crate::server::{self, Action, Id, RequestGuard, Requester};
 use crate::workers;
 
@@ -44,6 +45,10 @@ pub struct Call {
     uploaded: Cell<u64>,
     /// How long a unary request may take to arrive.
     request_timeout: Duration,
+    /// Limit of the bytes of a header list with metadata of the handler.
+    metadata_bytes: usize,
+    /// Limit of the bytes of a message of the client.
+    message_bytes: usize,
     head: Parts,
     /// The HTTP rule of a call with JSON.
     binding: Option<Box<Binding>>,
@@ -102,6 +107,8 @@ pub(super) struct NewCall {
     pub(super) inbound: Inbound,
     pub(super) timer: Option<CallTimer>,
     pub(super) request_timeout: Duration,
+    pub(super) metadata_bytes: usize,
+    pub(super) message_bytes: usize,
     pub(super) call_stats: Rc<CallStats>,
     pub(super) admission: Rc<Admission>,
 }
@@ -117,6 +124,8 @@ impl Call {
             lane: new_call.lane,
             uploaded: Cell::default(),
             request_timeout: new_call.request_timeout,
+            metadata_bytes: new_call.metadata_bytes,
+            message_bytes: new_call.message_bytes,
             head: new_call.head,
             binding: new_call.binding,
             protocol: new_call.protocol,
@@ -196,6 +205,11 @@ impl Call {
         self.deadline
     }
 
+    /// The limit of the memory of a decoded message.
+    pub fn message_memory(&self) -> usize {
+        message_memory(self.message_bytes)
+    }
+
     /// Takes the message of a client that does not stream, once; empty after that. Decompresses it and frees its part of the
     /// connection's byte budget.
     ///
@@ -271,19 +285,26 @@ impl Call {
             .find_map(|name| Encoding::of_name(name.trim()))
     }
 
-    /// Sends the response head, once. Returns false if that was done before or the client has disconnected.
+    /// Sends the response head, once. Returns false if that was done before, the client has disconnected, or the metadata is larger than
+    /// the limit, which ends the call.
     pub fn begin(&self, metadata: HeaderMap) -> bool {
         self.is_open() && self.send_head(metadata)
     }
 
     fn send_head(&self, metadata: HeaderMap) -> bool {
-        if self.has_begun.replace(true) {
+        if self.has_begun.get() {
             return false;
         }
+        let has_metadata = !metadata.is_empty();
         let mut head = self.head_of(metadata);
         if let Some(encoding) = self.encoding.get() {
             head.insert(ENCODING, HeaderValue::from_static(encoding.name()));
         }
+        if has_metadata && let Err(too_large) = self.check_size("the initial metadata", &head) {
+            self.finish(&too_large, HeaderMap::new());
+            return false;
+        }
+        self.has_begun.set(true);
         self.answer(Answer::Stream(head));
         true
     }
@@ -344,14 +365,24 @@ impl Call {
     }
 
     fn end_with(&self, status: &Status, mut trailers: HeaderMap, details: &str) {
+        let has_metadata = !trailers.is_empty();
+        if self.protocol == Protocol::Json {
+            trailers.remove(DETAILS);
+            trailers.remove(PUSHBACK);
+        } else {
+            // Without, the map would make room for six fields.
+            trailers.reserve(1);
+            status.write(&mut trailers);
+        }
+        // A status alone is small.
+        if has_metadata && let Err(too_large) = self.check_trailers(status, &trailers) {
+            return self.end_with(&too_large, HeaderMap::new(), "[]");
+        }
         if self.protocol == Protocol::Json {
             return self.finish_json(status, trailers, details);
         }
         self.has_ended.set(true);
         self.count(status.code);
-        // Without, the map would make room for six fields.
-        trailers.reserve(1);
-        status.write(&mut trailers);
         if self.has_begun.get() {
             self.outbound.end(trailers);
         } else {
@@ -362,8 +393,6 @@ impl Call {
 
     /// Few HTTP clients read trailers: the fields go into the head if that has not been sent.
     fn finish_json(&self, status: &Status, mut fields: HeaderMap, details: &str) {
-        fields.remove(DETAILS);
-        fields.remove(PUSHBACK);
         if status.code == Code::OK {
             // A response without a message has no head yet.
             self.send_head(HeaderMap::new());
@@ -389,6 +418,31 @@ impl Call {
         self.count(status.code);
         self.outbound.end(HeaderMap::new());
         self.wake();
+    }
+
+    fn check_trailers(&self, status: &Status, trailers: &HeaderMap) -> Result<(), Status> {
+        match status.code {
+            Code::OK => self.check_size("the trailing metadata", trailers),
+            code => {
+                let what = format!("the status {} with its metadata", code.name());
+                self.check_size(&what, trailers)
+            }
+        }
+    }
+
+    /// # Errors
+    /// The header list is larger than the limit.
+    fn check_size(&self, what: &str, fields: &HeaderMap) -> Result<(), Status> {
+        let (bytes, limit) = (header_list_bytes(fields), self.metadata_bytes);
+        if bytes <= limit {
+            return Ok(());
+        }
+        let path = self.path();
+        let message = format!("{what} of {path} has {bytes} bytes, the limit is {limit}");
+        let peer = self.peer.address;
+        self.admission
+            .add_refusal(RefusalReason::MetadataTooLarge, peer, &message);
+        Err(Status::internal(message))
     }
 
     /// Declares that the handler has ended, which frees its place. Dropping the call does the same.

@@ -48,6 +48,9 @@ pub(super) struct Served {
 pub struct Limits {
     /// Bytes of one message, before and after decompression; more end the call with RESOURCE_EXHAUSTED.
     pub message_bytes: usize,
+    /// Bytes of a header list with metadata that a handler sends, as RFC 9113 §6.5.2 counts them; more end the call with INTERNAL. A
+    /// client that accepts less may close the connection, with all its calls.
+    pub metadata_bytes: usize,
     /// Unary calls that are being handled at a time; more of them wait in `queue`.
     pub in_flight: usize,
     /// Calls that stream and are being handled at a time; more of them wait in `queue`.
@@ -81,6 +84,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 4 << 20,
+            metadata_bytes: 8 << 10,
             in_flight: 1_000,
             streams: 2_000,
             queue: 10_000,

@@ -75,13 +75,23 @@ fn values<'a>(
     Box::new(decoded)
 }
 
-fn belongs_to_the_protocol(name: &str) -> bool {
+pub(super) fn belongs_to_the_protocol(name: &str) -> bool {
     match name {
         "content-type" | "te" | "content-length" | "date" | "host" | "connection"
         | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" => true,
         DETAILS | PUSHBACK => false,
         name => name.starts_with("grpc-"),
     }
+}
+
+/// The size of a header list as RFC 9113 §6.5.2 counts it, with room for the fields that are added to these:
+/// `:status`, `date`, `content-type`.
+pub(super) fn header_list_bytes(fields: &HeaderMap) -> usize {
+    const FIELD: usize = 32;
+    const OTHERS: usize = 256;
+    let size =
+        |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + FIELD;
+    OTHERS + fields.iter().map(size).sum::<usize>()
 }
 
 /// Encodes metadata. Values of names that end in `-bin` are bytes.

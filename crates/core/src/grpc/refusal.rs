@@ -19,6 +19,8 @@ pub enum RefusalReason {
     /// Its messages are malformed, or not exactly one.
     MalformedMessage,
     MessageTooLarge,
+    /// Its handler has sent more metadata than the limit.
+    MetadataTooLarge,
     /// The request arrived too slowly.
     RequestTooSlow,
     /// Too many calls of the server or of the client wait.
@@ -44,6 +46,7 @@ impl RefusalReason {
             Self::CrossSite => "cross_site",
             Self::MalformedMessage => "malformed_message",
             Self::MessageTooLarge => "message_too_large",
+            Self::MetadataTooLarge => "metadata_too_large",
             Self::RequestTooSlow => "request_too_slow",
             Self::QueueFull => "queue_full",
             Self::MethodQueueFull => "method_queue_full",
@@ -72,6 +75,7 @@ impl server::RefusalReason for RefusalReason {
         Self::CrossSite,
         Self::MalformedMessage,
         Self::MessageTooLarge,
+        Self::MetadataTooLarge,
         Self::RequestTooSlow,
         Self::QueueFull,
         Self::MethodQueueFull,

@@ -16,7 +16,9 @@ use super::calls::{Calls, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
 use super::inbound::Inbound;
-use super::metadata::{answered_type, content_type, parse_timeout};
+use super::metadata::{
+    DETAILS, answered_type, belongs_to_the_protocol, content_type, parse_timeout,
+};
 use super::refusal::{Refusal, RefusalReason, status_of};
 use super::response_body::ResponseBody;
 use super::status::{Code, Status};
@@ -25,9 +27,8 @@ use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
 use crate::server::Arrival;
 
-/// Response fields that a page may read with grpc-web.
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
+/// Fields of the protocol that a page of another origin may read.
+const EXPOSED: &str = "grpc-status,grpc-message,grpc-status-details-bin";
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Bytes of a refused call that are discarded, and how long that may take.
 const DISCARDED: usize = 64 << 10;
@@ -183,10 +184,22 @@ fn preflight(asked: &HeaderMap, verbs: String) -> Response<Body> {
     response
 }
 
+/// Lets a page of another origin read the response with its metadata.
 fn share(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
+    let mut exposed = EXPOSED.to_owned();
+    // A page reads no field without it but the few that Fetch names (CORS-safelisted response-header names).
+    for name in headers.keys().map(HeaderName::as_str) {
+        let is_new = name != DETAILS && !name.starts_with("access-control-");
+        if is_new && !belongs_to_the_protocol(name) {
+            exposed.push(',');
+            exposed.push_str(name);
+        }
+    }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    if let Ok(exposed) = HeaderValue::try_from(exposed) {
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
     headers.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
@@ -502,6 +515,8 @@ fn open(
             lane: served.lane,
             timer: shared.timer(admitted.served),
             request_timeout: shared.limits.request_timeout,
+            metadata_bytes: shared.limits.metadata_bytes,
+            message_bytes: limit,
             call_stats: Rc::clone(&shared.call_stats),
             admission: Rc::clone(&shared.admission),
             method: admitted.method,

@@ -7,6 +7,10 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub(super) const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
+/// Bytes of `grpc-message` as it is sent. Clients accept header lists of 8 KiB or more, and a longer one ends the connection of some of
+/// them, with all its calls.
+const MESSAGE_BYTES: usize = 2 << 10;
+
 /// Bytes that are not percent-encoded: printable ASCII except the percent sign.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
@@ -104,16 +108,39 @@ impl Status {
         Some(Self::new(code.unwrap_or(Code::UNKNOWN), message))
     }
 
+    /// Writes trailers. A long message is cut.
     pub(super) fn write(&self, fields: &mut HeaderMap) {
         fields.insert(STATUS, self.code.text());
         if self.message.is_empty() {
             return;
         }
-        let escaped = percent_encode(self.message.as_bytes(), ESCAPED).to_string();
-        if let Ok(value) = HeaderValue::try_from(escaped) {
+        if let Ok(value) = HeaderValue::try_from(escaped(&self.message)) {
             fields.insert(MESSAGE, value);
         }
     }
+}
+
+/// The message in printable ASCII, with at most [`MESSAGE_BYTES`].
+fn escaped(message: &str) -> String {
+    if message.len() <= MESSAGE_BYTES {
+        let whole = percent_encode(message.as_bytes(), ESCAPED).to_string();
+        if whole.len() <= MESSAGE_BYTES {
+            return whole;
+        }
+    }
+    let note = format!(" [cut, the message has {} bytes]", message.len());
+    let mut cut = String::with_capacity(MESSAGE_BYTES);
+    for character in message.chars() {
+        let mut bytes = [0; 4];
+        let bytes = character.encode_utf8(&mut bytes).as_bytes();
+        let before = cut.len();
+        cut.extend(percent_encode(bytes, ESCAPED));
+        if cut.len() + note.len() > MESSAGE_BYTES {
+            cut.truncate(before);
+            break;
+        }
+    }
+    cut + &note
 }
 
 #[cfg(test)]
@@ -128,6 +155,26 @@ mod tests {
         assert_eq!(fields[MESSAGE], "%09%0Atest 100%25 %F0%9F%98%88");
         let read = Status::read(&fields).unwrap();
         assert_eq!(read, Status::new(Code::UNKNOWN, "\t\ntest 100% \u{1F608}"));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character_and_says_so() {
+        let sent = |message: String| {
+            let mut fields = HeaderMap::new();
+            Status::new(Code::UNKNOWN, message).write(&mut fields);
+            let read = Status::read(&fields).unwrap().message.into_owned();
+            (fields[MESSAGE].len(), read)
+        };
+        let whole = "a".repeat(MESSAGE_BYTES);
+        assert_eq!(sent(whole.clone()), (MESSAGE_BYTES, whole));
+        let (length, read) = sent("a".repeat(300_000));
+        assert_eq!(length, MESSAGE_BYTES);
+        assert!(read.starts_with("aaaa"), "{read}");
+        assert!(read.ends_with("a [cut, the message has 300000 bytes]"));
+        // Twelve bytes for each character on the wire.
+        let (length, read) = sent("\u{1F608}".repeat(200));
+        assert!((MESSAGE_BYTES - 12..=MESSAGE_BYTES).contains(&length));
+        assert!(read.ends_with("\u{1F608} [cut, the message has 800 bytes]"));
     }
 
     #[test]

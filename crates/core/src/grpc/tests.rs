@@ -11,7 +11,9 @@ use hyper::{HeaderMap, Request};
 use tokio::time::{Instant, sleep};
 
 use super::test_support::{STREAM, UNARY, connect, frame, head, method, serve};
-use super::{Call, Calls, ConcurrencyLimits, Encoding, Event, Lane, Limits, RefusalReason, Status};
+use super::{
+    Call, Calls, Code, ConcurrencyLimits, Encoding, Event, Lane, Limits, RefusalReason, Status,
+};
 use crate::local::run;
 use crate::server::{Action, Counts, Requester as _};
 
@@ -585,6 +587,56 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
             (report.reason, report.count),
             (RefusalReason::MessageTooLarge, 1)
         );
+    });
+}
+
+#[test]
+fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
+    run(async {
+        let calls = calls(Limits::default());
+        let client = connect(serve(&calls)).await;
+        let slow = send_hello(&client, UNARY).await;
+        let slow_call = take(&calls).await;
+        let large = || {
+            let mut fields = HeaderMap::new();
+            fields.insert("x-large", "a".repeat(300_000).parse().unwrap());
+            fields
+        };
+
+        let trailing = send_hello(&client, UNARY).await;
+        let call = take(&calls).await;
+        assert!(call.finish(&Status::new(Code::UNKNOWN, "why"), large()));
+        let message = "the status UNKNOWN with its metadata of /test.Echo/Unary has 300";
+        let (code, text) = trailing.status().await;
+        assert_eq!(code, "13");
+        assert!(text.starts_with(message), "{text}");
+        assert!(text.ends_with(" bytes, the limit is 8192"), "{text}");
+
+        let initial = send_hello(&client, UNARY).await;
+        let call = take(&calls).await;
+        assert!(!call.begin(large()));
+        assert!(!call.is_open());
+        let (code, text) = initial.status().await;
+        assert_eq!(code, "13");
+        assert!(text.starts_with("the initial metadata of "), "{text}");
+
+        let report = calls.refusals().await.remove(0);
+        assert_eq!(report.reason, RefusalReason::MetadataTooLarge);
+        assert!(report.detail.ends_with("the limit is 8192"));
+
+        let long = send_hello(&client, UNARY).await;
+        let call = take(&calls).await;
+        let status = Status::new(Code::UNKNOWN, "\u{1F608}".repeat(300_000));
+        let mut fields = HeaderMap::new();
+        fields.insert("x-small", "a".repeat(5_000).parse().unwrap());
+        call.finish(&status, fields);
+        let (code, text) = long.status().await;
+        assert_eq!(code, "2");
+        assert!(text.len() <= 2048 && text.ends_with(" [cut, the message has 1200000 bytes]"));
+
+        call.handled();
+        finish(&slow_call);
+        assert_eq!(slow.status().await.0, "0");
     });
 }
 

@@ -3,8 +3,9 @@
 use super::dynamic::Dynamic;
 use super::error::{DecodeError, WireError};
 use super::layout::{Cardinality, Field, Kind, Layout, LayoutId, MapEntry, Presence, WellKnown};
+use super::limits::{self, Budget, Depth, Limits};
 use super::schema::Schema;
-use super::wire::{self, MAX_DEPTH, Reader, Tag};
+use super::wire::{self, Reader, Tag};
 
 /// A value that is not a message. Unsigned 64-bit numbers keep their bits.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,22 +93,30 @@ pub trait Sink<'b> {
 /// Reads `bytes` as a message of the layout into `object`.
 ///
 /// # Errors
-/// [`DecodeError`] for the first invalid field, or the error of the sink. The object keeps the values read so far.
+/// [`DecodeError`] for the first invalid field or a limit that is exceeded, or the error of the sink. The object keeps the values read so
+/// far.
 pub fn decode<'b, S: Sink<'b>>(
     schema: &Schema,
     layout: LayoutId,
     bytes: &'b [u8],
     object: S::Object,
     sink: &mut S,
+    limits: Limits,
 ) -> Result<(), S::Error> {
-    let mut decoder = Decoder { schema, sink };
+    let Limits { depth, memory } = limits;
+    let mut decoder = Decoder {
+        schema,
+        sink,
+        memory,
+    };
     let mut reader = Reader::new(bytes);
-    decoder.message(layout, &mut reader, object, MAX_DEPTH, None)
+    decoder.message(layout, &mut reader, object, depth, None)
 }
 
 struct Decoder<'s, S> {
     schema: &'s Schema,
     sink: &'s mut S,
+    memory: Budget,
 }
 
 impl<'b, S: Sink<'b>> Decoder<'_, S> {
@@ -116,15 +125,16 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         id: LayoutId,
         reader: &mut Reader<'b>,
         object: S::Object,
-        depth: usize,
+        depth: Depth,
         group: Option<u32>,
     ) -> Result<(), S::Error> {
         let Some(layout) = self.schema.layout(id) else {
             return Ok(());
         };
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(wire_error(WireError::TooDeep(MAX_DEPTH)));
-        };
+        self.memory
+            .take(limits::object(layout.fields.len()))
+            .map_err(wire_error)?;
+        let mut arrays = Arrays::default();
         loop {
             if reader.is_empty() {
                 return match group {
@@ -142,6 +152,11 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
             }
             match layout.field(tag.number) {
                 Some((index, field)) if accepts(field, tag.wire) => {
+                    if !matches!(field.cardinality, Cardinality::Singular(_))
+                        && arrays.is_new(index)
+                    {
+                        self.memory.take(limits::ARRAY).map_err(wire_error)?;
+                    }
                     let target = Target {
                         layout,
                         index,
@@ -152,7 +167,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
                 }
                 _ => {
                     reader.skip(tag, depth).map_err(wire_error)?;
-                    self.sink.unknown(object, reader.since(&start))?;
+                    self.unknown(object, reader.since(&start))?;
                 }
             }
         }
@@ -183,7 +198,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         reader: &mut Reader<'b>,
         tag: Tag,
         start: Reader<'b>,
-        depth: usize,
+        depth: Depth,
     ) -> Result<(), S::Error> {
         let Target {
             index,
@@ -194,25 +209,31 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         match &field.cardinality {
             Cardinality::Singular(_) => {
                 if let Some(layout) = plain_message(field) {
+                    let depth = depth.enter().map_err(wire_error)?;
                     let child = self.sink.child(object, index, field)?;
                     return self.nested(target, layout, reader, child, depth);
                 }
                 match self.value(target, field, reader, depth)? {
                     Some(value) => self.sink.set(object, index, field, value),
-                    None => self.sink.unknown(object, reader.since(&start)),
+                    None => self.unknown(object, reader.since(&start)),
                 }
             }
             Cardinality::Repeated { .. } => {
                 if let Some(layout) = plain_message(field) {
+                    let depth = depth.enter().map_err(wire_error)?;
+                    self.memory.take(limits::ELEMENT).map_err(wire_error)?;
                     let child = self.sink.push_child(object, index, field)?;
                     return self.nested(target, layout, reader, child, depth);
                 }
                 if tag.wire == wire::LENGTH && field.kind.packable() {
-                    return self.packed(target, reader);
+                    return self.packed(target, reader, depth);
                 }
                 match self.value(target, field, reader, depth)? {
-                    Some(value) => self.sink.push(object, index, field, value),
-                    None => self.sink.unknown(object, reader.since(&start)),
+                    Some(value) => {
+                        self.memory.take(limits::ELEMENT).map_err(wire_error)?;
+                        self.sink.push(object, index, field, value)
+                    }
+                    None => self.unknown(object, reader.since(&start)),
                 }
             }
             Cardinality::Map(entry) => self.entry(target, entry, reader, start, depth),
@@ -225,7 +246,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         layout: LayoutId,
         reader: &mut Reader<'b>,
         child: S::Object,
-        depth: usize,
+        depth: Depth,
     ) -> Result<(), S::Error> {
         if let Kind::Group(_) = target.field.kind {
             return self.message(layout, reader, child, depth, Some(target.field.number));
@@ -238,15 +259,18 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         &mut self,
         target: &Target<'_, S::Object>,
         reader: &mut Reader<'b>,
+        depth: Depth,
     ) -> Result<(), S::Error> {
         let bytes = reader.delimited().map_err(|error| target.error(error))?;
         let mut values = Reader::new(bytes);
         while !values.is_empty() {
             let start = values;
-            match self.value(target, target.field, &mut values, 0)? {
-                Some(value) => self
-                    .sink
-                    .push(target.object, target.index, target.field, value)?,
+            match self.value(target, target.field, &mut values, depth)? {
+                Some(value) => {
+                    self.memory.take(limits::ELEMENT).map_err(wire_error)?;
+                    self.sink
+                        .push(target.object, target.index, target.field, value)?;
+                }
                 None => self.unknown_enum(target, values.since(&start))?,
             }
         }
@@ -259,12 +283,11 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         entry: &MapEntry,
         reader: &mut Reader<'b>,
         start: Reader<'b>,
-        depth: usize,
+        depth: Depth,
     ) -> Result<(), S::Error> {
         let bytes = reader.delimited().map_err(|error| target.error(error))?;
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(wire_error(WireError::TooDeep(MAX_DEPTH)));
-        };
+        let depth = depth.enter().map_err(wire_error)?;
+        self.memory.take(limits::ENTRY).map_err(wire_error)?;
         let mut key = self.default(entry.key.kind);
         let mut parts = Reader::new(bytes);
         let mut value = None;
@@ -281,7 +304,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
                 {
                     match self.value(target, &entry.value, &mut parts, depth)? {
                         Some(found) => value = Some(found),
-                        None => return self.sink.unknown(target.object, reader.since(&start)),
+                        None => return self.unknown(target.object, reader.since(&start)),
                     }
                 }
                 _ => parts
@@ -294,7 +317,11 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         }
         let value = match value {
             Some(value) => value,
-            None => self.default_of(&entry.value),
+            None => {
+                let value = self.default_of(&entry.value);
+                self.memory.take(size_of(&value)).map_err(wire_error)?;
+                value
+            }
         };
         self.sink
             .insert(target.object, target.index, entry, key, value)
@@ -307,8 +334,9 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         key: Scalar<'b>,
         layout: LayoutId,
         bytes: &'b [u8],
-        depth: usize,
+        depth: Depth,
     ) -> Result<(), S::Error> {
+        let depth = depth.enter().map_err(wire_error)?;
         let child = self
             .sink
             .insert_child(target.object, target.index, entry, key)?;
@@ -339,7 +367,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         target: &Target<'_, S::Object>,
         field: &Field,
         reader: &mut Reader<'b>,
-        depth: usize,
+        depth: Depth,
     ) -> Result<Option<Scalar<'b>>, S::Error> {
         let value = match field.kind {
             Kind::Enum(id) => {
@@ -355,11 +383,23 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
             }
             Kind::Message(_) => {
                 let bytes = reader.delimited().map_err(|error| target.error(error))?;
-                well_known(field, bytes, depth).map_err(|error| target.error(error))?
+                let depth = depth.enter().map_err(wire_error)?;
+                well_known(field, bytes, depth, &mut self.memory)
+                    .map_err(|error| target.error(error))?
             }
             kind => scalar(kind, field.utf8, reader).map_err(|error| target.error(error))?,
         };
+        self.memory
+            .take(size_of(&value))
+            .map_err(|error| target.error(error))?;
         Ok(Some(value))
+    }
+
+    fn unknown(&mut self, object: S::Object, raw: &[u8]) -> Result<(), S::Error> {
+        self.memory
+            .take(limits::ELEMENT + raw.len())
+            .map_err(wire_error)?;
+        self.sink.unknown(object, raw)
     }
 
     /// Keeps one number of a packed list as an unknown field of its own.
@@ -371,7 +411,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         let mut raw = Vec::with_capacity(16);
         wire::put_varint(&mut raw, target.field.tag());
         raw.extend_from_slice(number);
-        self.sink.unknown(target.object, &raw)
+        self.unknown(target.object, &raw)
     }
 
     fn default_of(&self, field: &Field) -> Scalar<'static> {
@@ -404,6 +444,20 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
     }
 }
 
+/// The repeated fields and maps of a message that have come, those with an index up to 63: their arrays count once.
+#[derive(Default)]
+struct Arrays(u64);
+
+impl Arrays {
+    #[inline]
+    fn is_new(&mut self, index: usize) -> bool {
+        let bit = 1_u64.checked_shl(index as u32).unwrap_or(0);
+        let is_new = self.0 & bit != bit;
+        self.0 |= bit;
+        is_new
+    }
+}
+
 /// The field that a value belongs to, and what an error names.
 struct Target<'a, O> {
     layout: &'a Layout,
@@ -421,6 +475,16 @@ impl<O> Target<'_, O> {
             number: self.field.number,
             problem,
         })
+    }
+}
+
+/// The memory of a value beside its place in an object or array; a `Dynamic` has been counted as it was read.
+#[inline]
+fn size_of(value: &Scalar<'_>) -> usize {
+    match value {
+        Scalar::Text(bytes) | Scalar::Bytes(bytes) => limits::text(bytes),
+        Scalar::Timestamp { .. } => limits::TIME,
+        _ => 0,
     }
 }
 
@@ -470,18 +534,24 @@ fn scalar<'b>(kind: Kind, utf8: bool, reader: &mut Reader<'b>) -> Result<Scalar<
     })
 }
 
-fn well_known<'b>(field: &Field, bytes: &'b [u8], depth: usize) -> Result<Scalar<'b>, WireError> {
+/// A message that is a value in PHP. `depth` is inside it.
+fn well_known<'b>(
+    field: &Field,
+    bytes: &'b [u8],
+    depth: Depth,
+    memory: &mut Budget,
+) -> Result<Scalar<'b>, WireError> {
     Ok(match field.well_known {
-        Some(WellKnown::Timestamp) => timestamp(bytes)?,
-        Some(WellKnown::Wrapper(kind)) => wrapper(kind, bytes)?,
-        Some(WellKnown::Struct) => Scalar::Dynamic(Dynamic::structure(bytes, depth)?),
-        Some(WellKnown::ListValue) => Scalar::Dynamic(Dynamic::list(bytes, depth)?),
-        Some(WellKnown::Value) => Scalar::Dynamic(Dynamic::value(bytes, depth)?),
+        Some(WellKnown::Timestamp) => timestamp(bytes, depth)?,
+        Some(WellKnown::Wrapper(kind)) => wrapper(kind, bytes, depth)?,
+        Some(WellKnown::Struct) => Scalar::Dynamic(Dynamic::structure(bytes, depth, memory)?),
+        Some(WellKnown::ListValue) => Scalar::Dynamic(Dynamic::list(bytes, depth, memory)?),
+        Some(WellKnown::Value) => Scalar::Dynamic(Dynamic::value(bytes, depth, memory)?),
         None => Scalar::Bytes(bytes),
     })
 }
 
-pub(super) fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
+pub(super) fn timestamp(bytes: &[u8], depth: Depth) -> Result<Scalar<'static>, WireError> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
@@ -489,13 +559,13 @@ pub(super) fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
         match (tag.number, tag.wire) {
             (1, wire::VARINT) => seconds = reader.varint()? as i64,
             (2, wire::VARINT) => nanos = reader.varint()? as i32,
-            _ => reader.skip(tag, MAX_DEPTH)?,
+            _ => reader.skip(tag, depth)?,
         }
     }
     Ok(Scalar::Timestamp { seconds, nanos })
 }
 
-pub(super) fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError> {
+pub(super) fn wrapper(kind: Kind, bytes: &[u8], depth: Depth) -> Result<Scalar<'_>, WireError> {
     let mut value = match kind {
         Kind::Double | Kind::Float => Scalar::Float(0.0),
         Kind::Bool => Scalar::Bool(false),
@@ -509,7 +579,7 @@ pub(super) fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError>
         if tag.number == 1 && tag.wire == kind.wire() {
             value = scalar(kind, true, &mut reader)?;
         } else {
-            reader.skip(tag, MAX_DEPTH)?;
+            reader.skip(tag, depth)?;
         }
     }
     Ok(value)

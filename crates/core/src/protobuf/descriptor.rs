@@ -1,7 +1,8 @@
 //! The parts of `google/protobuf/descriptor.proto` that layouts need, read from the wire format.
 
 use super::error::WireError;
-use super::wire::{self, LENGTH, Reader, VARINT};
+use super::limits::{Depth, MAX_DEPTH};
+use super::wire::{LENGTH, Reader, VARINT};
 
 type Result<T> = std::result::Result<T, WireError>;
 
@@ -85,7 +86,7 @@ fn each(bytes: &[u8], mut visit: impl FnMut(u32, Part<'_>) -> Result<()>) -> Res
         match tag.wire {
             VARINT => visit(tag.number, Part::Number(reader.varint()?))?,
             LENGTH => visit(tag.number, Part::Bytes(reader.delimited()?))?,
-            _ => reader.skip(tag, wire::MAX_DEPTH)?,
+            _ => reader.skip(tag, Depth::OUTERMOST)?,
         }
     }
     Ok(())
@@ -124,8 +125,8 @@ impl FileProto {
 
 impl MessageProto {
     fn parse(bytes: &[u8], depth: usize) -> Result<Self> {
-        if depth > wire::MAX_DEPTH {
-            return Err(WireError::TooDeep(wire::MAX_DEPTH));
+        if depth > MAX_DEPTH {
+            return Err(WireError::TooDeep(MAX_DEPTH));
         }
         let mut message = Self::default();
         each(bytes, |number, part| {

@@ -1,6 +1,7 @@
 //! `google.protobuf.Value`, `Struct` and `ListValue`: trees of untyped values.
 
 use super::error::WireError;
+use super::limits::{self, Budget, Depth};
 use super::wire::{self, FIXED64, LENGTH, Reader, VARINT};
 
 type Result<T> = std::result::Result<T, WireError>;
@@ -17,9 +18,8 @@ pub enum Dynamic {
 }
 
 impl Dynamic {
-    /// Reads a `google.protobuf.Value`. One without a kind is null.
-    pub fn value(bytes: &[u8], depth: usize) -> Result<Self> {
-        let depth = deeper(depth)?;
+    /// Reads a `google.protobuf.Value`. One without a kind is null. `depth` is inside it.
+    pub fn value(bytes: &[u8], depth: Depth, memory: &mut Budget) -> Result<Self> {
         let mut value = Self::Null;
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
@@ -27,10 +27,10 @@ impl Dynamic {
             value = match (tag.number, tag.wire) {
                 (1, VARINT) => reader.varint().map(|_| Self::Null)?,
                 (2, FIXED64) => Self::Number(f64::from_bits(reader.fixed64()?)),
-                (3, LENGTH) => Self::Text(text(reader.delimited()?)?),
+                (3, LENGTH) => Self::Text(text(reader.delimited()?, memory)?),
                 (4, VARINT) => Self::Bool(reader.varint()? != 0),
-                (5, LENGTH) => Self::structure(reader.delimited()?, depth)?,
-                (6, LENGTH) => Self::list(reader.delimited()?, depth)?,
+                (5, LENGTH) => Self::structure(reader.delimited()?, depth.enter()?, memory)?,
+                (6, LENGTH) => Self::list(reader.delimited()?, depth.enter()?, memory)?,
                 _ => {
                     reader.skip(tag, depth)?;
                     continue;
@@ -40,30 +40,36 @@ impl Dynamic {
         Ok(value)
     }
 
-    /// Reads a `google.protobuf.Struct`.
-    pub fn structure(bytes: &[u8], depth: usize) -> Result<Self> {
-        let depth = deeper(depth)?;
+    /// Reads a `google.protobuf.Struct`. `depth` is inside it.
+    pub fn structure(bytes: &[u8], depth: Depth, memory: &mut Budget) -> Result<Self> {
+        memory.take(limits::ARRAY)?;
         let mut fields: Vec<(String, Self)> = Vec::new();
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
             let tag = reader.tag()?;
             match (tag.number, tag.wire) {
-                (1, LENGTH) => fields.push(entry(reader.delimited()?, depth)?),
+                (1, LENGTH) => {
+                    memory.take(limits::DYNAMIC + limits::ENTRY)?;
+                    fields.push(entry(reader.delimited()?, depth.enter()?, memory)?);
+                }
                 _ => reader.skip(tag, depth)?,
             }
         }
         Ok(Self::Struct(fields))
     }
 
-    /// Reads a `google.protobuf.ListValue`.
-    pub fn list(bytes: &[u8], depth: usize) -> Result<Self> {
-        let depth = deeper(depth)?;
+    /// Reads a `google.protobuf.ListValue`. `depth` is inside it.
+    pub fn list(bytes: &[u8], depth: Depth, memory: &mut Budget) -> Result<Self> {
+        memory.take(limits::ARRAY)?;
         let mut values = Vec::new();
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
             let tag = reader.tag()?;
             match (tag.number, tag.wire) {
-                (1, LENGTH) => values.push(Self::value(reader.delimited()?, depth)?),
+                (1, LENGTH) => {
+                    memory.take(limits::DYNAMIC)?;
+                    values.push(Self::value(reader.delimited()?, depth.enter()?, memory)?);
+                }
                 _ => reader.skip(tag, depth)?,
             }
         }
@@ -124,26 +130,22 @@ impl Dynamic {
     }
 }
 
-fn entry(bytes: &[u8], depth: usize) -> Result<(String, Dynamic)> {
+fn entry(bytes: &[u8], depth: Depth, memory: &mut Budget) -> Result<(String, Dynamic)> {
     let (mut key, mut value) = (String::new(), Dynamic::Null);
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.tag()?;
         match (tag.number, tag.wire) {
-            (1, LENGTH) => key = text(reader.delimited()?)?,
-            (2, LENGTH) => value = Dynamic::value(reader.delimited()?, depth)?,
+            (1, LENGTH) => key = text(reader.delimited()?, memory)?,
+            (2, LENGTH) => value = Dynamic::value(reader.delimited()?, depth.enter()?, memory)?,
             _ => reader.skip(tag, depth)?,
         }
     }
     Ok((key, value))
 }
 
-fn text(bytes: &[u8]) -> Result<String> {
+fn text(bytes: &[u8], memory: &mut Budget) -> Result<String> {
+    // A copy in Rust and one in PHP.
+    memory.take(limits::text(bytes) + bytes.len())?;
     String::from_utf8(bytes.to_vec()).map_err(|_| WireError::Utf8)
-}
-
-fn deeper(depth: usize) -> Result<usize> {
-    depth
-        .checked_sub(1)
-        .ok_or(WireError::TooDeep(wire::MAX_DEPTH))
 }

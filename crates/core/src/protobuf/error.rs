@@ -21,6 +21,8 @@ pub enum WireError {
     UnfinishedGroup(u32),
     #[error("messages are nested deeper than {0} levels")]
     TooDeep(usize),
+    #[error("its values take more than {0} bytes of memory, which is the limit")]
+    TooLarge(usize),
     #[error("text that is not UTF-8")]
     Utf8,
 }
@@ -43,6 +45,16 @@ pub enum DecodeError {
         name: String,
         number: u32,
     },
+}
+
+impl DecodeError {
+    /// Whether the values take more memory than the limit.
+    pub fn is_too_large(&self) -> bool {
+        let (Self::Wire(problem) | Self::Field { problem, .. }) = self else {
+            return false;
+        };
+        matches!(problem, WireError::TooLarge(_))
+    }
 }
 
 /// Why descriptors cannot be used.

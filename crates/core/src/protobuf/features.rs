@@ -1,7 +1,8 @@
 //! The differences between proto2, proto3 and the editions, expressed as the features of editions.
 
 use super::error::WireError;
-use super::wire::{self, Reader};
+use super::limits::Depth;
+use super::wire::Reader;
 
 /// The features in force for one definition; it inherits them from the enclosing definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Features {
         while !reader.is_empty() {
             let tag = reader.tag()?;
             if tag.wire != super::wire::VARINT {
-                reader.skip(tag, wire::MAX_DEPTH)?;
+                reader.skip(tag, Depth::OUTERMOST)?;
                 continue;
             }
             let value = reader.varint()?;

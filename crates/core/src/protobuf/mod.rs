@@ -10,6 +10,7 @@ mod error;
 mod features;
 pub mod json;
 mod layout;
+mod limits;
 mod schema;
 mod tree;
 pub mod wire;
@@ -21,9 +22,9 @@ pub use layout::{
     Cardinality, EnumId, Enumeration, Field, Kind, Layout, LayoutId, MapEntry, Oneof, Presence,
     WellKnown,
 };
+pub use limits::{Budget, Depth, Limits, MAX_DEPTH, message_memory};
 pub use schema::Schema;
 pub use tree::{Leaf, Node, Slot, Tree};
-pub use wire::MAX_DEPTH;
 
 #[cfg(test)]
 mod fuzz;

@@ -1,6 +1,7 @@
 use super::json::{from_json, to_json};
 use super::wire::{put_delimited, put_varint};
 use super::*;
+use crate::fuzz::Random;
 
 /// Descriptors are messages too: this writes those of the tests.
 #[derive(Default)]
@@ -256,7 +257,7 @@ fn messages_in_messages_of_any_type_are_read_and_written_as_deep_as_others() {
     let error = from_json(&schema, id, boxes(110, "").as_bytes(), false).unwrap_err();
     assert_eq!(error.problem, "nested deeper than 100 levels");
     let error = from_json(&schema, id, boxes(10_000, "").as_bytes(), false).unwrap_err();
-    assert!(error.problem.contains("recursion limit"), "{error}");
+    assert!(error.problem.contains("200 lists and objects"), "{error}");
 }
 
 #[test]
@@ -291,4 +292,216 @@ fn tree_schema() -> (Schema, LayoutId) {
     schema.add(&file.0).unwrap();
     let id = schema.message("t.Node").unwrap();
     (schema, id)
+}
+
+/// `t.Holder` has fields of well-known types, and a group.
+fn holder_schema() -> Schema {
+    let named = |name| Writer::default().text(1, name);
+    let well_known = named("well_known.proto")
+        .text(2, "google.protobuf")
+        .nested(4, named("Struct"))
+        .nested(4, named("Value"))
+        .nested(4, named("Timestamp"))
+        .nested(
+            4,
+            named("FloatValue").nested(2, field("value", 1, 1, 2, "")),
+        );
+    let holder = named("Holder")
+        .nested(2, field("fields", 1, 1, 11, ".google.protobuf.Struct"))
+        .nested(2, field("value", 2, 1, 11, ".google.protobuf.Value"))
+        .nested(2, field("group", 3, 1, 10, ".t.Holder"))
+        .nested(2, field("times", 4, 3, 11, ".google.protobuf.Timestamp"));
+    let holder = named("holder.proto")
+        .text(2, "t")
+        .text(3, "well_known.proto")
+        .nested(4, holder);
+    let mut schema = Schema::default();
+    schema.add(&well_known.0).unwrap();
+    schema.add(&holder.0).unwrap();
+    schema
+}
+
+/// A message of `levels` in each other, each of which is `around` the one inside it.
+fn levels(levels: usize, inside: &[u8], around: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    (0..levels).fold(inside.to_vec(), |inside, _| around(&inside))
+}
+
+fn delimited(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![tag];
+    put_delimited(&mut out, bytes);
+    out
+}
+
+#[test]
+fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
+    let (all, all_id) = schema();
+    let holder = holder_schema();
+    let holder_id = holder.message("t.Holder").unwrap();
+    let entry = |value: &[u8]| {
+        let field = [&b"\x0A\x01k"[..], &delimited(0x12, value)].concat();
+        delimited(0x0A, &field)
+    };
+    type Bytes<'a> = &'a dyn Fn(usize) -> Vec<u8>;
+    let cases: [(&str, &Schema, LayoutId, usize, Bytes<'_>, [&str; 3]); 6] = [
+        (
+            "messages",
+            &all,
+            all_id,
+            99,
+            &|count| levels(count, b"", |inside| delimited(0x1A, inside)),
+            ["{\"child\":", "{}", "}"],
+        ),
+        (
+            "lists of messages",
+            &all,
+            all_id,
+            99,
+            &|count| levels(count, b"", |inside| delimited(0x22, inside)),
+            ["{\"children\":[", "{}", "]}"],
+        ),
+        (
+            "maps",
+            &all,
+            all_id,
+            49,
+            &|count| {
+                levels(count, b"", |inside| {
+                    let field = [&b"\x0A\x01k"[..], &delimited(0x12, inside)].concat();
+                    delimited(0x32, &field)
+                })
+            },
+            ["{\"named\":{\"k\":", "{}", "}}"],
+        ),
+        (
+            "groups",
+            &holder,
+            holder_id,
+            99,
+            &|count| levels(count, b"", |inside| [&[0x1B], inside, &[0x1C]].concat()),
+            ["{\"group\":", "{}", "}"],
+        ),
+        (
+            "structs",
+            &holder,
+            holder.message("google.protobuf.Struct").unwrap(),
+            32,
+            &|count| {
+                levels(count, &entry(b"\x20\x01"), |inside| {
+                    entry(&delimited(0x2A, inside))
+                })
+            },
+            ["{\"k\":", "{\"k\":true}", "}"],
+        ),
+        (
+            "lists of values",
+            &holder,
+            holder.message("google.protobuf.Value").unwrap(),
+            49,
+            &|count| {
+                levels(count, b"\x20\x01", |inside| {
+                    delimited(0x32, &delimited(0x0A, inside))
+                })
+            },
+            ["[", "true", "]"],
+        ),
+    ];
+    for (what, schema, id, deepest, bytes, [open, inside, close]) in cases {
+        let json = |count: usize| open.repeat(count) + inside + &close.repeat(count);
+        for count in [deepest - 1, deepest] {
+            let printed = to_json(schema, id, &bytes(count)).unwrap();
+            assert_eq!(printed, json(count), "{what}");
+            let read = from_json(schema, id, printed.as_bytes(), false).unwrap();
+            assert_eq!(read, bytes(count), "{what}");
+        }
+        let error = to_json(schema, id, &bytes(deepest + 1)).unwrap_err();
+        assert!(error.problem.contains("100 levels"), "{what}: {error}");
+        let text = json(deepest + 1);
+        let error = from_json(schema, id, text.as_bytes(), false).unwrap_err();
+        let problem = &error.problem;
+        assert!(problem.starts_with("nested deeper than"), "{what}: {error}");
+    }
+}
+
+#[test]
+fn the_json_of_every_float_is_read_back() {
+    let schema = holder_schema();
+    let id = schema.message("google.protobuf.FloatValue").unwrap();
+    let edges = [
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        f32::EPSILON,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        -0.0,
+        f32::from_bits(1),
+        f32::from_bits(0x007F_FFFF),
+        f32::from_bits(0x7F7F_FFFE),
+        16_777_217.0,
+    ];
+    let mut random = Random::new(7);
+    let numbers = std::iter::repeat_with(|| f32::from_bits(random.next() as u32));
+    for number in edges.into_iter().chain(numbers.take(100_000)) {
+        if number.is_nan() {
+            continue;
+        }
+        let bytes = [&[0x0D], &number.to_le_bytes()[..]].concat();
+        let json = to_json(&schema, id, &bytes).unwrap();
+        let read = from_json(&schema, id, json.as_bytes(), false);
+        assert_eq!(read.unwrap(), bytes, "{json}");
+    }
+    for large in ["3.4028236e38", "-3.4028236e38", "1e39", "\"1e39\""] {
+        let error = from_json(&schema, id, large.as_bytes(), false).unwrap_err();
+        assert!(error.problem.contains("too large for a float"), "{error}");
+    }
+}
+
+#[test]
+fn a_message_whose_values_take_too_much_memory_is_refused() {
+    let (all, all_id) = schema();
+    let holder = holder_schema();
+    let holder_id = holder.message("t.Holder").unwrap();
+    let decode = |schema: &Schema, id, bytes: &[u8], memory: usize| {
+        let limits = Limits {
+            memory: Budget::new(memory),
+            ..Limits::default()
+        };
+        Tree::decode_within(schema, id, bytes, limits).map(drop)
+    };
+    let many = |one: &[u8]| one.repeat(1_000);
+    // Bytes of a value of each on the wire, and at least that much in memory.
+    let cases: [(&str, &Schema, LayoutId, Vec<u8>, usize); 8] = [
+        ("messages", &all, all_id, many(b"\x22\0"), 100),
+        ("numbers", &all, all_id, many(b"\x28\x01"), 16),
+        ("packed", &all, all_id, delimited(0x2A, &many(b"\x01")), 16),
+        ("entries", &all, all_id, many(b"\x32\0"), 100),
+        ("times", &holder, holder_id, many(b"\x22\0"), 400),
+        (
+            "list",
+            &holder,
+            holder_id,
+            delimited(0x12, &delimited(0x32, &many(b"\x0A\0"))),
+            40,
+        ),
+        (
+            "struct",
+            &holder,
+            holder_id,
+            delimited(0x0A, &many(b"\x0A\0")),
+            60,
+        ),
+        ("unknown", &all, all_id, many(b"\x58\x01"), 16),
+    ];
+    for (what, schema, id, bytes, each) in cases {
+        let error = decode(schema, id, &bytes, 1_000 * each).unwrap_err();
+        assert!(error.is_too_large(), "{what}: {error}");
+        let limit = format!("more than {} bytes of memory", 1_000 * each);
+        assert!(error.to_string().contains(&limit), "{what}: {error}");
+        decode(schema, id, &bytes, 4_000 * each).unwrap();
+        decode(schema, id, &bytes, usize::MAX).unwrap();
+    }
+    let text = delimited(0x12, &[b'a'; 1_000]);
+    assert!(decode(&all, all_id, &text, 1_000).is_err());
+    assert!(decode(&all, all_id, &text, 1_500).is_ok());
 }

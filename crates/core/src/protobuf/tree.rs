@@ -4,6 +4,7 @@ use super::decode::{Scalar, Sink, decode};
 use super::dynamic::Dynamic;
 use super::error::DecodeError;
 use super::layout::{Field, LayoutId, MapEntry};
+use super::limits::Limits;
 use super::schema::Schema;
 
 /// All messages of one decoding; the first is the outermost.
@@ -58,12 +59,21 @@ impl<'b> From<Scalar<'b>> for Leaf<'b> {
 
 impl<'b> Tree<'b> {
     pub fn decode(schema: &Schema, layout: LayoutId, bytes: &'b [u8]) -> Result<Self, DecodeError> {
+        Self::decode_within(schema, layout, bytes, Limits::default())
+    }
+
+    pub fn decode_within(
+        schema: &Schema,
+        layout: LayoutId,
+        bytes: &'b [u8],
+        limits: Limits,
+    ) -> Result<Self, DecodeError> {
         let mut sink = TreeSink {
             schema,
             tree: Self::default(),
         };
         let root = sink.node(layout);
-        decode(schema, layout, bytes, root, &mut sink)?;
+        decode(schema, layout, bytes, root, &mut sink, limits)?;
         Ok(sink.tree)
     }
 

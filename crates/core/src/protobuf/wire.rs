@@ -1,11 +1,9 @@
 //! The wire format: tags, varints, fixed and length-delimited values.
 
 use super::error::WireError;
+use super::limits::Depth;
 
 type Result<T> = std::result::Result<T, WireError>;
-
-/// Nesting limit of messages, groups and maps, as in other implementations.
-pub const MAX_DEPTH: usize = 100;
 
 pub const VARINT: u8 = 0;
 pub const FIXED64: u8 = 1;
@@ -120,8 +118,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips the value of a tag that was just read, at most `depth` groups deep.
-    pub fn skip(&mut self, tag: Tag, depth: usize) -> Result<()> {
+    /// Skips the value of a tag that was just read, in a message at that depth.
+    pub fn skip(&mut self, tag: Tag, depth: Depth) -> Result<()> {
         match tag.wire {
             VARINT => self.varint().map(drop),
             FIXED64 => self.fixed64().map(drop),
@@ -133,8 +131,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn skip_group(&mut self, number: u32, depth: usize) -> Result<()> {
-        let depth = depth.checked_sub(1).ok_or(WireError::TooDeep(MAX_DEPTH))?;
+    fn skip_group(&mut self, number: u32, depth: Depth) -> Result<()> {
+        let depth = depth.enter()?;
         while !self.is_empty() {
             let tag = self.tag()?;
             if tag.wire == GROUP_END {

@@ -1,14 +1,14 @@
 //! PHP values as `google.protobuf.Value`, `Struct` and `ListValue`.
 
-use weft_core::protobuf::WellKnown;
 use weft_core::protobuf::wire::{self, put_delimited};
+use weft_core::protobuf::{Depth, MAX_DEPTH, WellKnown};
 
 use crate::zend::value::{Array, Key, Object, Value};
 
 type Result = std::result::Result<(), String>;
 
-/// Writes the fields of the message that stands for a value.
-pub fn put(out: &mut Vec<u8>, kind: WellKnown, value: Value<'_>, depth: usize) -> Result {
+/// Writes the fields of the message that stands for a value. Here and below, `depth` is inside the message whose fields are written.
+pub fn put(out: &mut Vec<u8>, kind: WellKnown, value: Value<'_>, depth: Depth) -> Result {
     match (kind, value) {
         (WellKnown::Struct, Value::Array(array)) => structure(out, array, depth),
         (WellKnown::ListValue, Value::Array(array)) => list(out, array, depth),
@@ -17,10 +17,7 @@ pub fn put(out: &mut Vec<u8>, kind: WellKnown, value: Value<'_>, depth: usize) -
     }
 }
 
-fn any(out: &mut Vec<u8>, value: Value<'_>, depth: usize) -> Result {
-    let depth = depth
-        .checked_sub(1)
-        .ok_or("is nested deeper than 100 levels")?;
+fn any(out: &mut Vec<u8>, value: Value<'_>, depth: Depth) -> Result {
     match value {
         Value::Absent => out.extend_from_slice(&[0x08, 0]),
         Value::Bool(value) => out.extend_from_slice(&[0x20, value.into()]),
@@ -31,20 +28,24 @@ fn any(out: &mut Vec<u8>, value: Value<'_>, depth: usize) -> Result {
             put_delimited(out, text(string.as_bytes())?);
         }
         Value::Array(array) if array.is_list() => {
-            return nested(out, 0x32, |out| list(out, array, depth));
+            return nested(out, 0x32, depth, |out, depth| list(out, array, depth));
         }
-        Value::Array(array) => return nested(out, 0x2A, |out| structure(out, array, depth)),
+        Value::Array(array) => {
+            return nested(out, 0x2A, depth, |out, depth| structure(out, array, depth));
+        }
         Value::Object(object) => return object_value(out, object, depth),
         Value::Other => return Err("holds a resource, which JSON does not have".to_owned()),
     }
     Ok(())
 }
 
-fn object_value(out: &mut Vec<u8>, object: Object<'_>, depth: usize) -> Result {
+fn object_value(out: &mut Vec<u8>, object: Object<'_>, depth: Depth) -> Result {
     // The initializer of a lazy object is PHP code.
     let _held = object.held();
     match object.class().name() {
-        "stdClass" => nested(out, 0x2A, |out| structure(out, object.properties(), depth)),
+        "stdClass" => nested(out, 0x2A, depth, |out, depth| {
+            structure(out, object.properties(), depth)
+        }),
         "Weft\\Protobuf\\WellKnown\\NullValue" => {
             out.extend_from_slice(&[0x08, 0]);
             Ok(())
@@ -61,27 +62,35 @@ fn number(out: &mut Vec<u8>, number: f64) -> Result {
     Ok(())
 }
 
-fn nested(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>) -> Result) -> Result {
+/// Writes a message that begins here.
+fn nested(
+    out: &mut Vec<u8>,
+    tag: u8,
+    depth: Depth,
+    write: impl FnOnce(&mut Vec<u8>, Depth) -> Result,
+) -> Result {
+    let too_deep = |_| format!("is nested deeper than {MAX_DEPTH} levels");
+    let depth = depth.enter().map_err(too_deep)?;
     out.push(tag);
     let start = wire::open(out);
-    write(out)?;
+    write(out, depth)?;
     wire::close(out, start);
     Ok(())
 }
 
-fn list(out: &mut Vec<u8>, array: Array<'_>, depth: usize) -> Result {
-    array.each(|_, value| nested(out, 0x0A, |out| any(out, value, depth)))
+fn list(out: &mut Vec<u8>, array: Array<'_>, depth: Depth) -> Result {
+    array.each(|_, value| nested(out, 0x0A, depth, |out, depth| any(out, value, depth)))
 }
 
-fn structure(out: &mut Vec<u8>, array: Array<'_>, depth: usize) -> Result {
+fn structure(out: &mut Vec<u8>, array: Array<'_>, depth: Depth) -> Result {
     array.each(|key, value| {
-        nested(out, 0x0A, |out| {
+        nested(out, 0x0A, depth, |out, depth| {
             out.push(0x0A);
             match key {
                 Key::Index(number) => put_delimited(out, number.to_string().as_bytes()),
                 Key::Text(string) => put_delimited(out, text(string.as_bytes())?),
             }
-            nested(out, 0x12, |out| any(out, value, depth))
+            nested(out, 0x12, depth, |out, depth| any(out, value, depth))
         })
     })
 }

@@ -8,7 +8,7 @@ use ext_php_rs::types::{ZendObject, Zval};
 
 use weft_core::protobuf::wire::{self, put_delimited, put_varint};
 use weft_core::protobuf::{
-    Cardinality, Field, Kind, Layout, MAX_DEPTH, MapEntry, Presence, Schema, WellKnown,
+    Cardinality, Depth, Field, Kind, Layout, MAX_DEPTH, MapEntry, Presence, Schema, WellKnown,
 };
 
 use super::binding::{Binding, EnumBinding};
@@ -35,7 +35,8 @@ pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> P
     let schema = schema_files::schema();
     let mut out = BUFFER.with(RefCell::take);
     out.clear();
-    let outcome = Encoder { schema: &schema }.message(&mut out, message, &binding, MAX_DEPTH);
+    let encoder = Encoder { schema: &schema };
+    let outcome = encoder.message(&mut out, message, &binding, Depth::OUTERMOST);
     let result = outcome.map(|()| finish(&out));
     if out.capacity() <= MAX_KEPT_BUFFER {
         BUFFER.with(|buffer| buffer.replace(out));
@@ -63,6 +64,13 @@ impl FieldContext<'_> {
         Failure::new("protobuf.encode", text).into()
     }
 
+    /// Inside a message that is the value of the field.
+    #[inline]
+    fn enter(&self, depth: Depth) -> PhpResult<Depth> {
+        let too_deep = |_| self.refuse(format_args!("is nested deeper than {MAX_DEPTH} levels"));
+        depth.enter().map_err(too_deep)
+    }
+
     #[cold]
     fn mismatch(&self, expected: &str, found: Value<'_>) -> PhpException {
         self.refuse(format_args!("holds {}, expected {expected}", found.kind()))
@@ -70,22 +78,16 @@ impl FieldContext<'_> {
 }
 
 impl Encoder<'_> {
+    /// `depth` is inside the message.
     fn message(
         &self,
         out: &mut Vec<u8>,
         object: Object<'_>,
         binding: &Binding,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         let Some(layout) = self.schema.layout(binding.layout) else {
             return Err(refused(format!("{} is not known", binding.class_name)));
-        };
-        let Some(depth) = depth.checked_sub(1) else {
-            let text = format!(
-                "Cannot encode {}: it is nested deeper than {MAX_DEPTH} levels",
-                layout.name
-            );
-            return Err(Failure::new("protobuf.encode", text).into());
         };
         for ((field, &index), cases) in layout.fields.iter().zip(&binding.slots).zip(&binding.enums)
         {
@@ -107,7 +109,7 @@ impl Encoder<'_> {
         field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
         value: Value<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         match &field_context.field.cardinality {
             Cardinality::Singular(presence) => match value {
@@ -138,7 +140,7 @@ impl Encoder<'_> {
         cases: Option<&EnumBinding>,
         value: Value<'_>,
         presence: Presence,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         if presence == Presence::Implicit {
             let number = match value {
@@ -166,7 +168,7 @@ impl Encoder<'_> {
         field: &Field,
         cases: Option<&EnumBinding>,
         value: Value<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         match field.kind {
             Kind::Message(_) | Kind::Group(_) => {
@@ -197,8 +199,9 @@ impl Encoder<'_> {
         field_context: FieldContext<'_>,
         field: &Field,
         value: Value<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
+        let depth = field_context.enter(depth)?;
         if let Kind::Group(_) = field.kind {
             self.child(out, field_context, field, value, depth)?;
             put_varint(
@@ -225,7 +228,7 @@ impl Encoder<'_> {
         field_context: FieldContext<'_>,
         field: &Field,
         value: Value<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         let Some(layout) = field.kind.layout() else {
             return Ok(());
@@ -260,7 +263,7 @@ impl Encoder<'_> {
         cases: Option<&EnumBinding>,
         array: Array<'_>,
         packed: bool,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         if array.is_empty() {
             return Ok(());
@@ -286,11 +289,12 @@ impl Encoder<'_> {
         entry: &MapEntry,
         cases: Option<&EnumBinding>,
         array: Array<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> PhpResult<()> {
         if array.is_empty() {
             return Ok(());
         }
+        let depth = field_context.enter(depth)?;
         array.each(|key, value| {
             put_varint(out, field_context.field.tag());
             let start = wire::open(out);

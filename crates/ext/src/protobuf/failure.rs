@@ -6,7 +6,7 @@ use ext_php_rs::exception::PhpException;
 
 use weft_core::protobuf::SchemaError;
 
-use crate::failure::Failure;
+use crate::failure::{Detail, Failure};
 
 /// A class or descriptor that cannot be used.
 pub fn schema(message: impl Into<String>) -> PhpException {
@@ -19,5 +19,15 @@ pub fn unusable(error: &SchemaError) -> PhpException {
 
 /// Bytes or JSON that are no such message.
 pub fn malformed(class: &str, error: &impl Display) -> PhpException {
-    Failure::new("protobuf.decode", format!("Cannot decode {class}: {error}")).into()
+    undecodable(class, error).into()
+}
+
+/// A message whose values take more memory than the limit.
+pub fn too_large(class: &str, error: &impl Display) -> PhpException {
+    let failure = undecodable(class, error);
+    failure.with("isTooLarge", Detail::Int(1)).into()
+}
+
+fn undecodable(class: &str, error: &impl Display) -> Failure {
+    Failure::new("protobuf.decode", format!("Cannot decode {class}: {error}"))
 }

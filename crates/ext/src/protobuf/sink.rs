@@ -8,7 +8,7 @@ use ext_php_rs::types::Zval;
 use weft_core::protobuf::{DecodeError, Dynamic, Field, MapEntry, Scalar, Sink, WellKnown};
 
 use super::binding::{Binding, EnumBinding};
-use super::failure::{malformed, schema};
+use super::failure::{malformed, schema, too_large};
 use super::object::Object;
 use super::{registry, schema_files};
 use crate::zend::make::{self, NewArray};
@@ -33,6 +33,7 @@ impl From<PhpException> for Refused {
 
 pub fn refused(binding: &Binding, error: Refused) -> PhpException {
     match error {
+        Refused::Decode(error) if error.is_too_large() => too_large(&binding.class_name, &error),
         Refused::Decode(error) => malformed(&binding.class_name, &error),
         Refused::Php(error) => error,
     }

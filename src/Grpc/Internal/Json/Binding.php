@@ -53,10 +53,10 @@ final class Binding
             $parameters->addVariable($field, $value);
         }
         try {
-            $message = Json::decode($this->request, $this->content($call));
+            $message = Json::decode($this->request, $this->content($call), memory: $call->messageMemory());
             $paths = $parameters->paths();
             if ($paths !== []) {
-                $other = Json::decode($this->request, $parameters->json());
+                $other = Json::decode($this->request, $parameters->json(), memory: $call->messageMemory());
                 foreach ($paths as $path) {
                     $this->copy($other, $message, $path);
                 }
@@ -64,7 +64,7 @@ final class Binding
         } catch (DecodingException $error) {
             // Class names are not shown to clients.
             $place = \preg_replace('/^Cannot decode \S+: /', '', $error->getMessage());
-            throw new StatusException(Status::InvalidArgument, "the request is not of type {$this->request::typeName()}: $place", previous: $error);
+            throw new StatusException($error->isTooLarge ? Status::ResourceExhausted : Status::InvalidArgument, "the request is not of type {$this->request::typeName()}: $place", previous: $error);
         }
 
         return $message;

@@ -22,6 +22,7 @@ use crate::grpc::metadata::{content_type, timeout_value};
 use crate::grpc::outbound::{Closed, Outbound};
 use crate::grpc::status::{Code, Status};
 use crate::grpc::web::Protocol;
+use crate::protobuf::message_memory;
 
 /// A new call.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ struct Inner {
     over: Notify,
     deadline: Option<Instant>,
     encoding: Option<Encoding>,
+    /// Limit of the bytes of a message of the server.
+    message_bytes: usize,
     /// The response has begun.
     has_begun: Cell<bool>,
     is_unprocessed: Cell<bool>,
@@ -80,6 +83,7 @@ impl ClientCall {
             trailers: RefCell::default(),
             over: Notify::new(),
             encoding: channel.options().encoding,
+            message_bytes: channel.options().message_bytes,
             has_begun: Cell::default(),
             is_unprocessed: Cell::default(),
             is_uploading: Cell::default(),
@@ -138,6 +142,11 @@ impl ClientCall {
                 Some(_) => Err(cardinality("more than one message")),
             }
         }
+    }
+
+    /// The limit of the memory of a decoded message.
+    pub fn message_memory(&self) -> usize {
+        message_memory(self.inner.message_bytes)
     }
 
     /// Initial metadata and fields of the protocol, once the first message or the end was read.
@@ -202,7 +211,7 @@ impl Inner {
         match self.answer(channel, request).await {
             Err(status) => status,
             Ok(response) => {
-                self.open(response, channel.options().message_bytes);
+                self.open(response);
                 std::future::pending().await
             }
         }
@@ -265,7 +274,7 @@ impl Inner {
         status_of(error)
     }
 
-    fn open(&self, response: Response<Incoming>, limit: usize) {
+    fn open(&self, response: Response<Incoming>) {
         let (head, body) = response.into_parts();
         *self.head.borrow_mut() = head.headers;
         let headers = self.head.borrow();
@@ -295,7 +304,7 @@ impl Inner {
             return self.finish(Status::internal(message));
         }
         self.has_begun.set(true);
-        let inbound = Inbound::new(body, encoding, false, limit, status_of);
+        let inbound = Inbound::new(body, encoding, false, self.message_bytes, status_of);
         let mut state = self.state.borrow_mut();
         if matches!(*state, State::Waiting) {
             *state = State::Open(Box::new(inbound));

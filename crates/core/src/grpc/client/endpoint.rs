@@ -15,7 +15,7 @@ use crate::net::{Deadline, LocalExecutor, Stream, TlsConnector, dial};
 const MESSAGE_WINDOW_FACTOR: u32 = 128;
 /// The largest header list of a response. hyper's default, 16 KiB, is less than servers of other languages send with a status and its
 /// details.
-const HEADER_BYTES: u32 = 256 << 10;
+pub(super) const HEADER_BYTES: u32 = 256 << 10;
 /// RFC 9113 §6.9.1
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Back-off between connection attempts, and its multiplier. doc/connection-backoff.md of grpc/grpc begins with a second, during which

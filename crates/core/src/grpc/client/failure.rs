@@ -2,6 +2,7 @@ use std::error::Error as _;
 
 use h2::Reason;
 
+use super::endpoint::HEADER_BYTES;
 use crate::grpc::status::{Code, Status};
 
 /// The status for a lost connection or stream, by doc/PROTOCOL-HTTP2.md of grpc/grpc.
@@ -16,11 +17,31 @@ pub(super) fn status_of(error: &hyper::Error) -> Status {
         Code::UNAVAILABLE => "the connection was lost",
         _ => "the server broke the call off",
     };
-    let message = match source {
+    let mut message = match source {
         Some(source) => format!("{what}: {error}: {source}"),
         None => format!("{what}: {error}"),
     };
+    if is_refused_header_list(error) {
+        let limit = format!("; this client accepts no header list above {HEADER_BYTES} bytes");
+        message.push_str(&limit);
+    }
     Status::new(code, message)
+}
+
+/// Whether the client itself has refused what it received in a way in which h2 refuses a header list that is too large, among others: it
+/// resets the stream, or closes the connection where the list is much larger.
+fn is_refused_header_list(error: &hyper::Error) -> bool {
+    let source = error.source();
+    source
+        .and_then(|source| source.downcast_ref::<h2::Error>())
+        .filter(|error| error.is_library())
+        .and_then(h2::Error::reason)
+        .is_some_and(|reason| {
+            matches!(
+                reason,
+                Reason::PROTOCOL_ERROR | Reason::COMPRESSION_ERROR | Reason::ENHANCE_YOUR_CALM
+            )
+        })
 }
 
 /// Whether the server has not processed the call, so that any call may be retried.

@@ -12,6 +12,8 @@ pub use print::to_json;
 
 use thiserror::Error;
 
+use super::limits::{Depth, MAX_DEPTH};
+
 /// A message that JSON cannot express, or JSON that does not represent such a message. `path` is the place, such as `.items[2].price`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at ${path}: {problem}")]
@@ -35,6 +37,11 @@ impl JsonError {
 }
 
 type Result<T> = std::result::Result<T, JsonError>;
+
+fn enter(depth: Depth) -> Result<Depth> {
+    let too_deep = |_| JsonError::new(format!("nested deeper than {MAX_DEPTH} levels"));
+    depth.enter().map_err(too_deep)
+}
 
 fn problem<T>(text: impl Into<String>) -> Result<T> {
     Err(JsonError::new(text))

@@ -9,13 +9,13 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::print::has_own_json;
 use super::text::Json;
 use super::time::{parse_duration, parse_timestamp};
-use super::{JsonError, Result, problem};
+use super::{JsonError, Result, enter, problem};
 use crate::protobuf::layout::{
     Cardinality, EnumId, Field, Kind, Layout, LayoutId, MapEntry, WellKnown,
 };
 use crate::protobuf::schema::Schema;
 use crate::protobuf::wire::{self, close, open, put_delimited, put_varint};
-use crate::protobuf::{Dynamic, MAX_DEPTH};
+use crate::protobuf::{Depth, Dynamic};
 
 const RELAXED: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -39,7 +39,7 @@ pub fn from_json(
         ignore_unknown,
     };
     let mut out = Vec::new();
-    reader.message(&mut out, layout, &json, MAX_DEPTH)?;
+    reader.message(&mut out, layout, &json, Depth::OUTERMOST)?;
     Ok(out)
 }
 
@@ -49,12 +49,10 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn message(&self, out: &mut Vec<u8>, id: LayoutId, json: &Json, depth: usize) -> Result<()> {
+    /// `depth` is inside the message.
+    fn message(&self, out: &mut Vec<u8>, id: LayoutId, json: &Json, depth: Depth) -> Result<()> {
         let Some(layout) = self.schema.layout(id) else {
             return Ok(());
-        };
-        let Some(depth) = depth.checked_sub(1) else {
-            return problem("nested deeper than 100 levels");
         };
         if let Some(kind) = WellKnown::of(&layout.name) {
             return self.well_known(out, kind, json, depth);
@@ -75,7 +73,7 @@ impl Reader<'_> {
         out: &mut Vec<u8>,
         layout: &Layout,
         entries: impl Iterator<Item = &'j (String, Json)>,
-        depth: usize,
+        depth: Depth,
     ) -> Result<()> {
         let (mut seen, mut oneofs) = (HashSet::new(), HashSet::new());
         for (key, value) in entries {
@@ -115,7 +113,7 @@ impl Reader<'_> {
         matches!(kind, Kind::Enum(id) if self.schema.enumeration(id).is_some_and(|kind| kind.name == "google.protobuf.NullValue"))
     }
 
-    fn field(&self, out: &mut Vec<u8>, field: &Field, json: &Json, depth: usize) -> Result<()> {
+    fn field(&self, out: &mut Vec<u8>, field: &Field, json: &Json, depth: Depth) -> Result<()> {
         match (&field.cardinality, json) {
             (Cardinality::Singular(_), json) => self.tagged(out, field, json, depth),
             (Cardinality::Repeated { .. }, Json::List(values)) => {
@@ -155,7 +153,7 @@ impl Reader<'_> {
         field: &Field,
         entry: &MapEntry,
         entries: &[(String, Json)],
-        depth: usize,
+        depth: Depth,
     ) -> Result<()> {
         let mut seen = HashSet::new();
         for (key, value) in entries {
@@ -164,6 +162,7 @@ impl Reader<'_> {
                 return Err(step(JsonError::new("the key is there twice")));
             }
             self.element(value, &entry.value).map_err(step)?;
+            let depth = enter(depth).map_err(step)?;
             let begin = out.len();
             put_varint(out, field.tag());
             let start = open(out);
@@ -181,7 +180,7 @@ impl Reader<'_> {
     }
 
     /// A value with its tag; nothing for an enum name that is ignored.
-    fn tagged(&self, out: &mut Vec<u8>, field: &Field, json: &Json, depth: usize) -> Result<()> {
+    fn tagged(&self, out: &mut Vec<u8>, field: &Field, json: &Json, depth: Depth) -> Result<()> {
         match field.kind {
             Kind::Enum(id) => {
                 if let Some(number) = self.enumeration(id, json)? {
@@ -192,7 +191,7 @@ impl Reader<'_> {
             }
             Kind::Group(layout) => {
                 put_varint(out, field.tag());
-                self.message(out, layout, json, depth)?;
+                self.message(out, layout, json, enter(depth)?)?;
                 put_varint(
                     out,
                     u64::from(field.number) << 3 | u64::from(wire::GROUP_END),
@@ -202,7 +201,7 @@ impl Reader<'_> {
             Kind::Message(layout) => {
                 put_varint(out, field.tag());
                 let start = open(out);
-                self.message(out, layout, json, depth)?;
+                self.message(out, layout, json, enter(depth)?)?;
                 close(out, start);
                 Ok(())
             }
@@ -242,7 +241,7 @@ impl Reader<'_> {
         out: &mut Vec<u8>,
         kind: WellKnown,
         json: &Json,
-        depth: usize,
+        depth: Depth,
     ) -> Result<()> {
         match kind {
             WellKnown::Timestamp => {
@@ -261,18 +260,18 @@ impl Reader<'_> {
             }
             WellKnown::Value => dynamic(json, depth)?.put(out),
             WellKnown::Struct => match json {
-                Json::Object(_) => dynamic(json, depth)?.put_fields(out),
+                Json::Object(entries) => structure(entries, depth)?.put_fields(out),
                 other => return problem(format!("expected an object, found {}", other.kind())),
             },
             WellKnown::ListValue => match json {
-                Json::List(_) => dynamic(json, depth)?.put_fields(out),
+                Json::List(values) => list(values, depth)?.put_fields(out),
                 other => return problem(format!("expected a list, found {}", other.kind())),
             },
         }
         Ok(())
     }
 
-    fn any(&self, out: &mut Vec<u8>, json: &Json, depth: usize) -> Result<()> {
+    fn any(&self, out: &mut Vec<u8>, json: &Json, depth: Depth) -> Result<()> {
         let Json::Object(entries) = json else {
             return problem(format!(
                 "expected an object with \"@type\", found {}",
@@ -298,6 +297,7 @@ impl Reader<'_> {
                 "\"@type\" names {name}, whose class has not been used here yet"
             ));
         };
+        let depth = enter(depth)?;
         out.push(0x0A);
         put_delimited(out, url.as_bytes());
         out.push(0x12);
@@ -320,29 +320,34 @@ impl Reader<'_> {
     }
 }
 
-fn dynamic(json: &Json, depth: usize) -> Result<Dynamic> {
-    let Some(depth) = depth.checked_sub(1) else {
-        return problem("nested deeper than 100 levels");
-    };
+/// `depth` is inside the `google.protobuf.Value`.
+fn dynamic(json: &Json, depth: Depth) -> Result<Dynamic> {
     Ok(match json {
         Json::Null => Dynamic::Null,
         Json::Bool(value) => Dynamic::Bool(*value),
         Json::Int(number) => Dynamic::Number(*number as f64),
         Json::Float(number) => Dynamic::Number(*number),
         Json::Text(text) => Dynamic::Text(text.clone()),
-        Json::List(values) => Dynamic::List(
-            values
-                .iter()
-                .map(|value| dynamic(value, depth))
-                .collect::<Result<_>>()?,
-        ),
-        Json::Object(entries) => Dynamic::Struct(
-            entries
-                .iter()
-                .map(|(key, value)| Ok((key.clone(), dynamic(value, depth)?)))
-                .collect::<Result<_>>()?,
-        ),
+        Json::List(values) => list(values, enter(depth)?)?,
+        Json::Object(entries) => structure(entries, enter(depth)?)?,
     })
+}
+
+/// `depth` is inside the `google.protobuf.ListValue`.
+fn list(values: &[Json], depth: Depth) -> Result<Dynamic> {
+    let value = |value| dynamic(value, enter(depth)?);
+    let values: Result<_> = values.iter().map(value).collect();
+    Ok(Dynamic::List(values?))
+}
+
+/// `depth` is inside the `google.protobuf.Struct`, whose fields are entries of a map.
+fn structure(entries: &[(String, Json)], depth: Depth) -> Result<Dynamic> {
+    let field = |(key, value): &(String, Json)| {
+        let depth = enter(enter(depth)?)?;
+        Ok((key.clone(), dynamic(value, depth)?))
+    };
+    let fields: Result<_> = entries.iter().map(field).collect();
+    Ok(Dynamic::Struct(fields?))
 }
 
 fn duration(out: &mut Vec<u8>, json: &Json) -> Result<()> {
@@ -417,9 +422,15 @@ fn scalar(out: &mut Vec<u8>, kind: Kind, json: &Json) -> Result<()> {
                 ));
             }
         },
-        Kind::Double => out.extend_from_slice(&float(json, f64::MAX)?.to_le_bytes()),
+        Kind::Double => out.extend_from_slice(&float(json)?.to_le_bytes()),
         Kind::Float => {
-            out.extend_from_slice(&(float(json, f64::from(f32::MAX))? as f32).to_le_bytes())
+            let number = float(json)?;
+            // Rounded first: the shortest text of the largest float is a little larger than it.
+            let rounded = number as f32;
+            if rounded.is_infinite() && number.is_finite() {
+                return problem("a number that is too large for a float");
+            }
+            out.extend_from_slice(&rounded.to_le_bytes());
         }
         Kind::Int32 => put_varint(
             out,
@@ -503,22 +514,18 @@ fn number_in(text: &str) -> Option<Json> {
         .flatten()
 }
 
-fn float(json: &Json, highest: f64) -> Result<f64> {
-    let number = match json {
-        Json::Int(number) => *number as f64,
-        Json::Float(number) => *number,
+fn float(json: &Json) -> Result<f64> {
+    match json {
+        Json::Int(number) => Ok(*number as f64),
+        Json::Float(number) => Ok(*number),
         Json::Text(text) => match (text.as_str(), number_in(text)) {
-            ("NaN", _) => return Ok(f64::NAN),
-            ("Infinity", _) => return Ok(f64::INFINITY),
-            ("-Infinity", _) => return Ok(f64::NEG_INFINITY),
-            (_, Some(Json::Int(number))) => number as f64,
-            (_, Some(Json::Float(number))) => number,
-            _ => return problem("expected a number, found another string"),
+            ("NaN", _) => Ok(f64::NAN),
+            ("Infinity", _) => Ok(f64::INFINITY),
+            ("-Infinity", _) => Ok(f64::NEG_INFINITY),
+            (_, Some(Json::Int(number))) => Ok(number as f64),
+            (_, Some(Json::Float(number))) => Ok(number),
+            _ => problem("expected a number, found another string"),
         },
-        other => return problem(format!("expected a number, found {}", other.kind())),
-    };
-    if number.abs() > highest {
-        return problem("a number that is too large for a float");
+        other => problem(format!("expected a number, found {}", other.kind())),
     }
-    Ok(number)
 }

@@ -7,12 +7,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::time::{print_duration, print_timestamp};
-use super::{JsonError, Result, problem};
+use super::{JsonError, Result, enter, problem};
 use crate::protobuf::decode::{timestamp, wrapper};
 use crate::protobuf::layout::{Cardinality, Field, Kind, LayoutId, Presence, WellKnown};
 use crate::protobuf::schema::Schema;
 use crate::protobuf::tree::{Leaf, Node, Slot, Tree};
-use crate::protobuf::{Dynamic, MAX_DEPTH, Scalar};
+use crate::protobuf::{Budget, Depth, Dynamic, Limits, Scalar, WireError};
 
 /// # Errors
 /// [`JsonError`] if the bytes are not such a message, or hold values that JSON cannot express.
@@ -21,7 +21,7 @@ pub fn to_json(schema: &Schema, layout: LayoutId, bytes: &[u8]) -> Result<String
         schema,
         out: String::new(),
     };
-    printer.message(layout, bytes, MAX_DEPTH)?;
+    printer.message(layout, bytes, Depth::OUTERMOST)?;
     Ok(printer.out)
 }
 
@@ -31,39 +31,51 @@ struct Printer<'s> {
 }
 
 impl Printer<'_> {
-    fn message(&mut self, id: LayoutId, bytes: &[u8], depth: usize) -> Result<()> {
+    /// `depth` is inside the message.
+    fn message(&mut self, id: LayoutId, bytes: &[u8], depth: Depth) -> Result<()> {
         let name = self
             .schema
             .layout(id)
             .map_or("", |layout| layout.name.as_str());
-        let wire = |error: crate::protobuf::WireError| JsonError::new(error.to_string());
+        let wire = |error: WireError| JsonError::new(error.to_string());
+        let mut memory = Budget::UNLIMITED;
         match WellKnown::of(name) {
             Some(WellKnown::Timestamp) => {
-                self.leaf_of(timestamp(bytes).map_err(wire)?, Kind::Int64)
+                self.leaf_of(timestamp(bytes, depth).map_err(wire)?, Kind::Int64)
             }
             Some(WellKnown::Wrapper(kind)) => {
-                self.leaf_of(wrapper(kind, bytes).map_err(wire)?, kind)
+                self.leaf_of(wrapper(kind, bytes, depth).map_err(wire)?, kind)
             }
             Some(WellKnown::Struct) => {
-                self.dynamic(&Dynamic::structure(bytes, depth).map_err(wire)?)
+                self.dynamic(&Dynamic::structure(bytes, depth, &mut memory).map_err(wire)?)
             }
-            Some(WellKnown::ListValue) => self.dynamic(&Dynamic::list(bytes, depth).map_err(wire)?),
-            Some(WellKnown::Value) => self.dynamic(&Dynamic::value(bytes, depth).map_err(wire)?),
-            None => {
-                let tree = Tree::decode(self.schema, id, bytes)
-                    .map_err(|error| JsonError::new(error.to_string()))?;
-                self.node(&tree, 0, depth)
+            Some(WellKnown::ListValue) => {
+                self.dynamic(&Dynamic::list(bytes, depth, &mut memory).map_err(wire)?)
             }
+            Some(WellKnown::Value) => {
+                self.dynamic(&Dynamic::value(bytes, depth, &mut memory).map_err(wire)?)
+            }
+            None => self.node(&self.tree(id, bytes, depth)?, 0, depth),
         }
     }
 
-    fn leaf_of(&mut self, value: Scalar<'_>, kind: Kind) -> Result<()> {
-        self.leaf(&Tree::default(), kind, &value.into(), 0)
+    fn tree<'b>(&self, id: LayoutId, bytes: &'b [u8], depth: Depth) -> Result<Tree<'b>> {
+        let limits = Limits {
+            depth,
+            ..Limits::default()
+        };
+        Tree::decode_within(self.schema, id, bytes, limits)
+            .map_err(|error| JsonError::new(error.to_string()))
     }
 
-    fn node(&mut self, tree: &Tree<'_>, index: usize, depth: usize) -> Result<()> {
-        let (Some(node), Some(depth)) = (tree.node(index), depth.checked_sub(1)) else {
-            return problem("nested deeper than 100 levels");
+    fn leaf_of(&mut self, value: Scalar<'_>, kind: Kind) -> Result<()> {
+        self.leaf(&Tree::default(), kind, &value.into(), Depth::OUTERMOST)
+    }
+
+    /// `depth` is inside the message.
+    fn node(&mut self, tree: &Tree<'_>, index: usize, depth: Depth) -> Result<()> {
+        let Some(node) = tree.node(index) else {
+            return Ok(());
         };
         let Some(layout) = self.schema.layout(node.layout) else {
             return Ok(());
@@ -89,7 +101,7 @@ impl Printer<'_> {
         &mut self,
         tree: &Tree<'_>,
         node: &Node<'_>,
-        depth: usize,
+        depth: Depth,
         first: &mut bool,
     ) -> Result<()> {
         let schema = self.schema;
@@ -114,7 +126,7 @@ impl Printer<'_> {
         tree: &Tree<'_>,
         field: &Field,
         slot: &Slot<'_>,
-        depth: usize,
+        depth: Depth,
     ) -> Result<()> {
         match slot {
             Slot::Unset => Ok(()),
@@ -133,6 +145,7 @@ impl Printer<'_> {
                 let Cardinality::Map(entry) = &field.cardinality else {
                     return Ok(());
                 };
+                let depth = enter(depth)?;
                 self.out.push('{');
                 let mut first = true;
                 let keys = entries.iter().map(|(key, _)| key_text(entry.key.kind, key));
@@ -151,7 +164,7 @@ impl Printer<'_> {
         }
     }
 
-    fn leaf(&mut self, tree: &Tree<'_>, kind: Kind, leaf: &Leaf<'_>, depth: usize) -> Result<()> {
+    fn leaf(&mut self, tree: &Tree<'_>, kind: Kind, leaf: &Leaf<'_>, depth: Depth) -> Result<()> {
         match leaf {
             Leaf::Int(number) => self.int(kind, *number),
             Leaf::Float(number) => self.float(kind, *number),
@@ -164,7 +177,7 @@ impl Printer<'_> {
                 self.text(&text);
             }
             Leaf::Dynamic(value) => return self.dynamic(value),
-            Leaf::Message(index) => return self.node(tree, *index, depth),
+            Leaf::Message(index) => return self.node(tree, *index, enter(depth)?),
         }
         Ok(())
     }
@@ -259,7 +272,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn any(&mut self, node: &Node<'_>, depth: usize) -> Result<()> {
+    fn any(&mut self, node: &Node<'_>, depth: Depth) -> Result<()> {
         let text = |index: usize| match node.slots.get(index) {
             Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => *bytes,
             _ => &[][..],
@@ -275,14 +288,14 @@ impl Printer<'_> {
                 "a google.protobuf.Any holds {name}, whose class has not been used here yet"
             ));
         };
+        let depth = enter(depth)?;
         self.out.push_str("{\"@type\":");
         self.text(&url);
         if has_own_json(name) {
             self.out.push_str(",\"value\":");
             self.message(id, text(1), depth)?;
         } else {
-            let tree = Tree::decode(self.schema, id, text(1))
-                .map_err(|error| JsonError::new(error.to_string()))?;
+            let tree = self.tree(id, text(1), depth)?;
             if let Some(node) = tree.node(0) {
                 self.fields(&tree, node, depth, &mut false)?;
             }

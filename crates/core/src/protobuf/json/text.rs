@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::protobuf::MAX_DEPTH;
+
+/// Lists and objects in each other: a message is an object, in a list or a map where its field is repeated.
+const MAX_NESTING: usize = 2 * MAX_DEPTH;
 
 /// It is not `Clone`: a copy for each level of a nested message would cost quadratic time.
 #[derive(Debug, PartialEq)]
@@ -20,7 +25,12 @@ impl Json {
     /// # Errors
     /// The error of serde_json, with line and column.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(text).map_err(|error| error.to_string())
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        // Its limit is lower.
+        deserializer.disable_recursion_limit();
+        let json = Nested(MAX_NESTING).deserialize(&mut deserializer);
+        let json = json.and_then(|json| deserializer.end().map(|()| json));
+        json.map_err(|error| error.to_string())
     }
 
     pub fn kind(&self) -> &'static str {
@@ -35,15 +45,29 @@ impl Json {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
+/// A value with that many lists and objects in each other at most.
+struct Nested(usize);
+
+impl Nested {
+    fn enter<E: de::Error>(&self) -> Result<usize, E> {
+        let too_deep = || {
+            E::custom(format!(
+                "nested deeper than {MAX_NESTING} lists and objects"
+            ))
+        };
+        self.0.checked_sub(1).ok_or_else(too_deep)
     }
 }
 
-struct JsonVisitor;
+impl<'de> DeserializeSeed<'de> for Nested {
+    type Value = Json;
 
-impl<'de> Visitor<'de> for JsonVisitor {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Nested {
     type Value = Json;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,17 +103,19 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Json, A::Error> {
+        let depth = self.enter()?;
         let mut list = Vec::new();
-        while let Some(value) = values.next_element()? {
+        while let Some(value) = values.next_element_seed(Nested(depth))? {
             list.push(value);
         }
         Ok(Json::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
+        let depth = self.enter()?;
         let mut object = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            object.push(entry);
+        while let Some(key) = entries.next_key()? {
+            object.push((key, entries.next_value_seed(Nested(depth))?));
         }
         Ok(Json::Object(object))
     }
