@@ -44,23 +44,15 @@ final class StatusException extends GrpcException
         parent::__construct($message, $status->value, $previous);
     }
 
-    /**
-     * The status with which a call of a client has ended.
-     *
-     * @internal
-     *
-     * @param list<Message> $details
-     * @param array<string, string|list<string>> $metadata
-     */
-    public static function received(Status $status, string $message, array $details = [], array $metadata = [], ?\Throwable $previous = null): self
+    /** @internal it tells how another server has ended the call of a client */
+    public function markReceived(): self
     {
-        $exception = new self($status, $message, $details, $metadata, $previous);
-        $exception->isReceived = true;
+        $this->isReceived = true;
 
-        return $exception;
+        return $this;
     }
 
-    /** @internal whether it tells how another server has ended a call, rather than how this one ends its own */
+    /** @internal */
     public function isReceived(): bool
     {
         return $this->isReceived;

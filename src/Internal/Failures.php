@@ -90,7 +90,7 @@ final class Failures
             'http.form.kind' => new Http\HttpException(415, $message),
             'http.upload' => new Http\UploadException($message),
 
-            'grpc.status' => Grpc\StatusException::received(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
+            'grpc.status' => new Grpc\StatusException(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
             'grpc.tls' => new Grpc\Client\TlsException($message),
             'grpc.service' => new Grpc\InvalidServiceError($message),
             'grpc.closed' => new Grpc\CallEndedException($message),

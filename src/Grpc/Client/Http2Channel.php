@@ -180,7 +180,7 @@ final class Http2Channel implements Channel
     {
         foreach ($requests as $request) {
             if ($attempts->timeLeft() === 0.0) {
-                throw StatusException::received(Status::DeadlineExceeded, 'the deadline has passed');
+                throw new StatusException(Status::DeadlineExceeded, 'the deadline has passed');
             }
             yield $request;
         }
@@ -304,7 +304,7 @@ final class Http2Channel implements Channel
         try {
             return Codec::decode($class, $message, $memory);
         } catch (DecodingException $error) {
-            throw StatusException::received($error->isTooLarge ? Status::ResourceExhausted : Status::Internal, $error->getMessage(), previous: $error);
+            throw new StatusException($error->isTooLarge ? Status::ResourceExhausted : Status::Internal, $error->getMessage(), previous: $error);
         }
     }
 
@@ -314,8 +314,10 @@ final class Http2Channel implements Channel
         $details = Details::decode($trailers[Details::NAME][0] ?? '');
         unset($trailers[Details::NAME]);
 
-        return $details === [] && $trailers === []
+        $full = $details === [] && $trailers === []
             ? $status
-            : StatusException::received($status->status, $status->getMessage(), $details, $trailers, $status);
+            : new StatusException($status->status, $status->getMessage(), $details, $trailers, $status);
+
+        return $full->markReceived();
     }
 }
