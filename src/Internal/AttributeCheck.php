@@ -32,6 +32,7 @@ use Weft\Http\Header;
 use Weft\Http\Path;
 use Weft\Http\Query;
 use Weft\Http\Status;
+use Weft\Internal\Codec\Scope;
 use Weft\Validation\Validate;
 
 /**
@@ -131,18 +132,14 @@ final class AttributeCheck
     /** @param \ReflectionClass<object>|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place */
     private static function namespace(\ReflectionClass|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place): string
     {
-        $place = $place instanceof \ReflectionParameter ? $place->getDeclaringFunction() : $place;
-        if ($place instanceof \ReflectionClass) {
-            return $place->getNamespaceName();
-        }
-        if ($place instanceof \ReflectionMethod || $place instanceof \ReflectionProperty) {
-            return $place->getDeclaringClass()->getNamespaceName();
-        }
-        // The name of a closure has its namespace, that of a method as a closure has not; since PHP 8.4 that of a closure has the name around it.
-        $name = (string) \strstr("{$place->name}{closure", '{closure', true);
-        $end = \strrpos($name, '\\');
+        $scope = match (true) {
+            $place instanceof \ReflectionClass => Scope::ofClass($place),
+            $place instanceof \ReflectionProperty => Scope::ofClass($place->getDeclaringClass()),
+            $place instanceof \ReflectionParameter => Scope::ofFunction($place->getDeclaringFunction()),
+            default => Scope::ofFunction($place),
+        };
 
-        return $end !== false ? \substr($name, 0, $end) : ($place->name === $name ? $place->getClosureScopeClass()?->getNamespaceName() ?? '' : '');
+        return $scope->namespace();
     }
 
     /** @param list<string> $known */
