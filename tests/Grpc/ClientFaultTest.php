@@ -91,6 +91,7 @@ final class ClientFaultTest extends GrpcTestCase
     /** @return iterable<string, array{int}> */
     public static function largeMetadata(): iterable
     {
+        yield 'too large for the call' => [300_000];
         yield 'too large for the connection' => [2_000_000];
     }
 

@@ -332,6 +332,16 @@ fn delimited(tag: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What nests, in a message of which schema, how often at most, its bytes, and its JSON around and inside.
+type Nesting<'a> = (
+    &'static str,
+    &'a Schema,
+    LayoutId,
+    usize,
+    &'a dyn Fn(usize) -> Vec<u8>,
+    [&'static str; 3],
+);
+
 #[test]
 fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
     let (all, all_id) = schema();
@@ -341,8 +351,7 @@ fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
         let field = [&b"\x0A\x01k"[..], &delimited(0x12, value)].concat();
         delimited(0x0A, &field)
     };
-    type Bytes<'a> = &'a dyn Fn(usize) -> Vec<u8>;
-    let cases: [(&str, &Schema, LayoutId, usize, Bytes<'_>, [&str; 3]); 6] = [
+    let cases: [Nesting<'_>; 6] = [
         (
             "messages",
             &all,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::channel::Channel;
-use super::failure::{is_unprocessed, status_of};
+use super::failure::{is_unprocessed, no_status, status_of};
 use super::upload::{Upload, Uploader};
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
 use crate::grpc::encoding::{ACCEPTED, Encoding};
@@ -327,8 +327,7 @@ impl Inner {
                     let trailers = inbound.take_trailers();
                     let status = Status::read(&trailers);
                     *self.trailers.borrow_mut() = trailers;
-                    let missing = || Status::new(Code::UNKNOWN, "the server sent no grpc-status");
-                    status.unwrap_or_else(missing)
+                    status.unwrap_or_else(no_status)
                 }
             },
         };

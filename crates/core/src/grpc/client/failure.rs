@@ -22,10 +22,19 @@ pub(super) fn status_of(error: &hyper::Error) -> Status {
         None => format!("{what}: {error}"),
     };
     if is_refused_header_list(error) {
-        let limit = format!("; this client accepts no header list above {HEADER_BYTES} bytes");
-        message.push_str(&limit);
+        message.push_str(&header_list_limit());
     }
     Status::new(code, message)
+}
+
+/// The status of an answer without one. h2 drops the fields of trailers that are too large, silently.
+pub(super) fn no_status() -> Status {
+    let message = format!("the server sent no grpc-status{}", header_list_limit());
+    Status::new(Code::UNKNOWN, message)
+}
+
+fn header_list_limit() -> String {
+    format!("; this client accepts no header list above {HEADER_BYTES} bytes")
 }
 
 /// Whether the client itself has refused what it received in a way in which h2 refuses a header list that is too large, among others: it
