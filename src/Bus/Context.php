@@ -79,7 +79,7 @@ final class Context implements TraceSource
     /** @internal whether the handler has sent a delayed message with this id, which is then not stored */
     public function takeBack(string $id): bool
     {
-        return $this->outbox->cancel($id);
+        return $this->outbox->cancel($id, $this->transaction());
     }
 
     /** @internal whether the handler has sent anything by now */

@@ -179,7 +179,7 @@ final class Database implements Connection
 
     /**
      * Statements of the closure go through the Transaction that it receives. Those on this object run on another connection: they are not part of
-     * the transaction. Where the closure writes by them in the same task, a warning (`E_USER_WARNING`) names the line, once.
+     * the transaction. Where the closure writes by them in the same task, the error log names the line, once.
      *
      * @template T
      *
@@ -320,7 +320,8 @@ final class Database implements Connection
         }
         $this->warned["$file:$line"] = true;
         $consequence = $this->driver === Driver::Sqlite ? 'it may wait for the end of the transaction, and a rollback does not undo it' : 'a rollback does not undo it';
-        \trigger_error("Database \"{$this->name}\": the $what at $file:$line is not part of the transaction around it: $consequence. Use the Transaction that the closure receives, or, if that is meant, a task of its own", \E_USER_WARNING);
+        // Not a warning of PHP: where those become exceptions, it would prevent what may be meant, once in each process.
+        \error_log("Database \"{$this->name}\": the $what at $file:$line is not part of the transaction around it: $consequence. Use the Transaction that the closure receives, or, if that is meant, a task of its own");
     }
 
     /** The connection that the current task holds. */

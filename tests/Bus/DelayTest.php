@@ -222,6 +222,37 @@ class DelayTest extends BusTestCase
         });
     }
 
+    public function testAMessageThatIsCancelledInASavepointThatIsRolledBackIsKept(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database);
+            $bus->handlers(new class ($bus) {
+                public function __construct(private readonly Bus $bus) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Context $context, Transaction $transaction): void
+                {
+                    $first = $context->publish(new CustomerStored('kept'), new SendOptions(delay: 3600.0));
+                    try {
+                        $transaction->transaction(function () use ($context, $first): void {
+                            $this->bus->cancel($first);
+                            // Sent and cancelled in there: it was never sent.
+                            $this->bus->cancel($context->publish(new CustomerStored('gone'), new SendOptions(delay: 3600.0)));
+                            throw new \DomainException();
+                        });
+                    } catch (\DomainException) {
+                    }
+                }
+            })->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame(['{"id":"kept"}'], $database->execute('SELECT body FROM weft_delayed')->column());
+            $database->close();
+        });
+    }
+
     /** @dataProvider scheduling */
     #[DataProvider('scheduling')]
     public function testAHandlerCatchesThatAnIdIsScheduledAlready(\Closure $make): void

@@ -90,19 +90,16 @@ trait TransactionConformance
     /** @return list<string> */
     private static function warnings(\Closure $work): array
     {
-        $warnings = [];
-        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
-            $warnings[] = $message;
-
-            return true;
-        }, \E_USER_WARNING);
+        $log = (string) \tempnam(\sys_get_temp_dir(), 'weft-log');
+        $before = \ini_set('error_log', $log);
         try {
             $work();
-        } finally {
-            \restore_error_handler();
-        }
 
-        return $warnings;
+            return \file($log, \FILE_IGNORE_NEW_LINES) ?: [];
+        } finally {
+            \ini_set('error_log', (string) $before);
+            \unlink($log);
+        }
     }
 
     public function testATransactionSeesItsOwnRowsAndNobodyElseDoesBeforeTheCommit(): void

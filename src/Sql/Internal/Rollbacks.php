@@ -24,15 +24,16 @@ final class Rollbacks
     /** The nested transaction at this depth has become a part of the one around it. */
     public function released(int $depth): void
     {
-        foreach ($this->added as $index => [$of, $undo]) {
-            $this->added[$index] = [\min($of, $depth - 1), $undo];
+        // Those of a savepoint are at the end.
+        for ($index = \count($this->added) - 1; $index >= 0 && $this->added[$index][0] >= $depth; $index--) {
+            $this->added[$index][0] = $depth - 1;
         }
     }
 
     /** The nested transaction at this depth was rolled back; 0 for the whole. */
     public function undone(int $depth): void
     {
-        // The last first. Those of a savepoint are at the end.
+        // The last first.
         while ($this->added !== [] && $this->added[\count($this->added) - 1][0] >= $depth) {
             \array_pop($this->added)[1]();
         }

@@ -12,6 +12,7 @@ use Weft\Bus\BusStats;
 use Weft\Bus\SendOptions;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Transaction;
 
 /**
  * The messages that one handler sends: kept until its transaction commits, or published immediately with {@see \Weft\Bus\DeliveryGuarantee::BestEffort}.
@@ -20,11 +21,13 @@ use Weft\Bus\Transport\Outgoing;
  */
 final class HandlerOutbox
 {
-    /** @var list<Outgoing> */
+    /** @var array<int, Outgoing> by their number */
     private array $kept = [];
 
-    /** @var list<array{Outgoing, float}> with the time each is due */
+    /** @var array<int, array{Outgoing, float}> by their number, with the time each is due */
     private array $delayed = [];
+
+    private int $next = 0;
 
     private bool $isOpen = true;
 
@@ -60,15 +63,16 @@ final class HandlerOutbox
             throw new \Error('The handler of this Context has returned and cannot send ' . $message::class
                 . '; tasks that it starts must finish before it returns');
         }
+        $number = $this->next++;
         $due = $options?->due();
         $transaction = $this->direct === null || $due !== null ? $cause->transaction() : null;
         $outgoing = $this->envelopes->wrap($kind, $message, $cause, $options === null ? $headers : $headers + $options->headers($due), $due, $transaction);
         if ($due !== null) {
             ($this->delays ?? throw Due::databaseRequired($message))->check($outgoing, $due, $transaction?->isOpen() ? $transaction : null);
             $this->refuseSecond($outgoing);
-            $this->delayed[] = [$outgoing, $due];
+            $this->delayed[$number] = [$outgoing, $due];
         } elseif ($this->direct === null) {
-            $this->kept[] = $outgoing;
+            $this->kept[$number] = $outgoing;
         } else {
             $this->direct->publish([$outgoing], confirmed: false);
             $this->stats->sent++;
@@ -76,7 +80,9 @@ final class HandlerOutbox
 
         // With the whole transaction everything that was kept is dropped.
         if ($transaction?->isNested()) {
-            $transaction->onRollback(fn() => $this->withdraw($outgoing));
+            $transaction->onRollback(function () use ($number): void {
+                unset($this->kept[$number], $this->delayed[$number]);
+            });
         }
 
         return self::delayId($outgoing);
@@ -85,16 +91,21 @@ final class HandlerOutbox
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
     public function delayed(): array
     {
-        return $this->delayed;
+        return \array_values($this->delayed);
     }
 
-    /** Takes back a message that is to leave later, which no store has before the handler is done. */
-    public function cancel(string $id): bool
+    /** Takes back a message that is to leave later, which no store has before the handler is done. A savepoint that is rolled back undoes that. */
+    public function cancel(string $id, ?Transaction $transaction): bool
     {
         foreach ($this->handling() as $outbox) {
-            foreach ($outbox->delayed as $key => [$message]) {
-                if (self::delayId($message) === $id) {
-                    \array_splice($outbox->delayed, $key, 1);
+            foreach ($outbox->delayed as $number => $entry) {
+                if (self::delayId($entry[0]) === $id) {
+                    unset($outbox->delayed[$number]);
+                    if ($transaction?->isNested()) {
+                        $transaction->onRollback(static function () use ($outbox, $number, $entry): void {
+                            $outbox->delayed[$number] = $entry;
+                        });
+                    }
 
                     return true;
                 }
@@ -122,7 +133,7 @@ final class HandlerOutbox
         // Each knows the other; nothing is left to find.
         $this->items = [];
 
-        return $this->kept;
+        return \array_values($this->kept);
     }
 
     /** @throws AlreadyScheduledException when the handling has sent a message with the id of this one */
@@ -149,12 +160,5 @@ final class HandlerOutbox
     private static function delayId(Outgoing $message): string
     {
         return $message->headers[Header::DELAY_ID] ?? $message->headers[Header::MESSAGE_ID];
-    }
-
-    /** The savepoint in which it was sent is rolled back. */
-    private function withdraw(Outgoing $message): void
-    {
-        $this->kept = \array_values(\array_filter($this->kept, static fn(Outgoing $kept): bool => $kept !== $message));
-        $this->delayed = \array_values(\array_filter($this->delayed, static fn(array $delayed): bool => $delayed[0] !== $message));
     }
 }
