@@ -72,7 +72,7 @@ final class MemoryTest extends TestCase
         $failure = $this->failure(fn(): object => $this->call(new Everything(children: self::children())));
 
         self::assertSame(Status::ResourceExhausted, $failure->status);
-        self::assertStringContainsString('its values take more than 18377216 bytes of memory, which is the limit', $failure->getMessage());
+        self::assertStringContainsString('its values take more than 19177216 bytes of memory, which is the limit', $failure->getMessage());
         self::assertSame(100, $this->call(new Everything(children: self::children(100)))->int32);
     }
 
@@ -93,7 +93,7 @@ final class MemoryTest extends TestCase
         $failure = $this->failure(fn(): object => $this->call(new Everything(int32: self::MANY)));
 
         self::assertSame(Status::ResourceExhausted, $failure->status);
-        self::assertStringContainsString('18377216 bytes of memory', $failure->getMessage());
+        self::assertStringContainsString('19177216 bytes of memory', $failure->getMessage());
         self::assertCount(100, $this->call(new Everything(int32: 100))->children);
     }
 

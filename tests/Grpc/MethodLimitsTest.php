@@ -135,9 +135,10 @@ final class MethodLimitsTest extends GrpcTestCase
     public function testEveryLimitOfAServerReachesTheExtensionUnderTheNameThatItReads(): void
     {
         self::assertSame([
-            'inFlight' => 1, 'queue' => 2, 'clientShare' => 0.3, 'messageBytes' => 4, 'bufferedBytes' => 5, 'requestTimeout' => 6.0, 'writeTimeout' => 7.0,
+            'inFlight' => 1, 'queue' => 2, 'clientShare' => 0.3, 'messageBytes' => 4, 'metadataBytes' => 5_000, 'bufferedBytes' => 5, 'requestTimeout' => 6.0,
+            'writeTimeout' => 7.0,
             'streams' => 8, 'streamsPerConnection' => 9, 'watches' => 10, 'watchesPerConnection' => 11,
-        ], (new Limits(1, 2, 0.3, [], new MessageLimits(4, 5, 6.0, 7.0), new StreamLimits(8, 9, 10, 11)))->native());
+        ], (new Limits(1, 2, 0.3, [], new MessageLimits(4, 5, 6.0, 7.0, 5_000), new StreamLimits(8, 9, 10, 11)))->native());
     }
 
     /** @dataProvider impossibleOfAServer */

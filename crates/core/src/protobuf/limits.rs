@@ -88,7 +88,7 @@ impl Default for Budget {
 /// of any kind.
 pub fn message_memory(message_bytes: usize) -> usize {
     const LEAST: usize = 16 << 20;
-    const FACTOR: usize = 16;
+    const FACTOR: usize = 24;
     message_bytes.saturating_mul(FACTOR).saturating_add(LEAST)
 }
 
