@@ -109,7 +109,7 @@ final class Database implements Connection
     public function execute(string $sql, array $params = []): Result
     {
         if ($this->transactions !== [] && \preg_match(self::WRITES, $sql) === 1) {
-            $this->warnOutside('statement');
+            $this->reportOutside('statement');
         }
 
         return new Result($this->await($this->native->execute($sql, $params, Scheduler::waiter())));
@@ -126,21 +126,21 @@ final class Database implements Connection
 
     public function executeMany(string $sql, iterable $items): array
     {
-        $this->transactions === [] || $this->warnOutside('statement');
+        $this->transactions === [] || $this->reportOutside('statement');
 
         return $this->transaction(static fn (Transaction $transaction): array => $transaction->executeMany($sql, $items));
     }
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        $this->transactions === [] || $this->warnOutside('COPY');
+        $this->transactions === [] || $this->reportOutside('COPY');
 
         return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks, $this->hookRunner);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        $this->transactions === [] || $this->warnOutside('COPY');
+        $this->transactions === [] || $this->reportOutside('COPY');
 
         return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $table, $columns, $rows, $this->hookRunner);
     }
@@ -191,7 +191,7 @@ final class Database implements Connection
      */
     public function transaction(callable $work): mixed
     {
-        $this->transactions === [] || $this->warnOutside('transaction');
+        $this->transactions === [] || $this->reportOutside('transaction');
         $task = self::task();
         $transaction = $this->begin();
         $this->transactions[$task] = ($this->transactions[$task] ?? 0) + 1;
@@ -308,7 +308,7 @@ final class Database implements Connection
      * Other libraries have one connection, where such a statement would be part of the transaction. It is not refused: an entry that a rollback
      * must not undo is written like this, and so are Weft's own locks and messages, whose lines are left out.
      */
-    private function warnOutside(string $what): void
+    private function reportOutside(string $what): void
     {
         if (!isset($this->transactions[self::task()])) {
             return;

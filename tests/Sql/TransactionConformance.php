@@ -48,7 +48,7 @@ trait TransactionConformance
     {
         $this->items();
         $line = __LINE__ + 4;
-        $warnings = self::warnings(function (): void {
+        $lines = self::logged(function (): void {
             foreach ([1, 2] as $id) {
                 self::thrown(\DomainException::class, fn () => $this->db->transaction(function () use ($id): void {
                     $this->db->execute('INSERT INTO items (id, name) VALUES (?, ?)', [$id, "item $id"]);
@@ -58,17 +58,17 @@ trait TransactionConformance
         });
 
         self::assertSame(['item 1', 'item 2'], $this->names());
-        self::assertCount(1, $warnings);
-        self::assertStringContainsString('the statement at ' . __FILE__ . ":$line is not part of the transaction around it", $warnings[0]);
+        self::assertCount(1, $lines);
+        self::assertStringContainsString('the statement at ' . __FILE__ . ":$line is not part of the transaction around it", $lines[0]);
     }
 
     public function testATransactionWithinTheClosureOfAnotherOfTheSameDatabaseIsNamed(): void
     {
         $line = __LINE__ + 1;
-        $warnings = self::warnings(fn (): mixed => $this->db->transaction(fn (): mixed => $this->db->transaction(static fn (): int => 7)));
+        $lines = self::logged(fn (): mixed => $this->db->transaction(fn (): mixed => $this->db->transaction(static fn (): int => 7)));
 
-        self::assertCount(1, $warnings);
-        self::assertStringContainsString('the transaction at ' . __FILE__ . ":$line is not part of the transaction around it", $warnings[0]);
+        self::assertCount(1, $lines);
+        self::assertStringContainsString('the transaction at ' . __FILE__ . ":$line is not part of the transaction around it", $lines[0]);
     }
 
     public function testAStatementThatReadsOneOfAnotherTaskAndOneBehindTheTransactionAreNotNamed(): void
@@ -83,12 +83,12 @@ trait TransactionConformance
             $this->db->execute($insert, [2, 'two']);
         };
 
-        self::assertSame([], self::warnings(static fn (): mixed => current() === null ? run($work) : $work()));
+        self::assertSame([], self::logged(static fn (): mixed => current() === null ? run($work) : $work()));
         self::assertSame(['one', 'two'], $this->names());
     }
 
     /** @return list<string> */
-    private static function warnings(\Closure $work): array
+    private static function logged(\Closure $work): array
     {
         $log = (string) \tempnam(\sys_get_temp_dir(), 'weft-log');
         $before = \ini_set('error_log', $log);

@@ -347,9 +347,9 @@ fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
     let (all, all_id) = schema();
     let holder = holder_schema();
     let holder_id = holder.message("t.Holder").unwrap();
-    let entry = |value: &[u8]| {
+    let entry = |tag: u8, value: &[u8]| {
         let field = [&b"\x0A\x01k"[..], &delimited(0x12, value)].concat();
-        delimited(0x0A, &field)
+        delimited(tag, &field)
     };
     let cases: [Nesting<'_>; 6] = [
         (
@@ -373,12 +373,7 @@ fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
             &all,
             all_id,
             49,
-            &|count| {
-                levels(count, b"", |inside| {
-                    let field = [&b"\x0A\x01k"[..], &delimited(0x12, inside)].concat();
-                    delimited(0x32, &field)
-                })
-            },
+            &|count| levels(count, b"", |inside| entry(0x32, inside)),
             ["{\"named\":{\"k\":", "{}", "}}"],
         ),
         (
@@ -395,8 +390,8 @@ fn every_message_of_the_wire_counts_as_a_level_in_bytes_and_in_json() {
             holder.message("google.protobuf.Struct").unwrap(),
             32,
             &|count| {
-                levels(count, &entry(b"\x20\x01"), |inside| {
-                    entry(&delimited(0x2A, inside))
+                levels(count, &entry(0x0A, b"\x20\x01"), |inside| {
+                    entry(0x0A, &delimited(0x2A, inside))
                 })
             },
             ["{\"k\":", "{\"k\":true}", "}"],

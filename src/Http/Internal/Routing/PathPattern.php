@@ -17,8 +17,8 @@ final class PathPattern
     /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
     /**
-     * What is no text of a path, and what to write instead. Braces, angle and square brackets, `?` and `#` occur in no path (RFC 3986,
-     * section 3.3); `:` and `*` do, but as the beginning of a segment, or all of it, they are parameters of other routers.
+     * What a path cannot contain, and what to write instead. RFC 3986, section 3.3, excludes braces, angle and square brackets, `?` and
+     * `#`; it allows `:` and `*`, but at the beginning of a segment, or as all of it, they are parameters of other routers.
      */
     private const FOREIGN = [
         '~\{(\w+)\?\}~' => 'no parameter is optional: add a route for each of the two paths',
