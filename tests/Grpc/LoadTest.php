@@ -97,13 +97,14 @@ final class LoadTest extends TestCase
 
         self::assertSame(0, $run->end());
         // grpc-go repeats a call that it puts on a connection with GOAWAY, but only once, and may put it on the same connection again: then the
-        // call fails before it is sent, as its message says. That happens once in some hundred replaced workers. ghz counts each attempt.
+        // call fails before it is sent, as its message says. How often depends on how fast the machine lets the client see the GOAWAY: it is at
+        // most what the client does at once, for each replaced worker. ghz counts each attempt.
         $failed = array_filter($report['details'], static fn (array $call): bool => $call['status'] !== 'OK');
         self::assertGreaterThanOrEqual(10_000, $report['count']);
         self::assertLessThanOrEqual(10_000 + \count($failed), $report['count']);
         $sent = array_filter($failed, static fn (array $call): bool => preg_match('/is draining|is closing/', $call['error']) !== 1);
         self::assertSame([], array_values($sent));
-        self::assertLessThan(3, \count($failed), 'of six replaced workers');
+        self::assertLessThanOrEqual(6 * 20, \count($failed), 'twenty calls at once, six replaced workers');
     }
 
     public function testALongConversationTakesNoMoreMemoryThanAShortOne(): void
