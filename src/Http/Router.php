@@ -28,7 +28,8 @@ use Weft\Validation\Validator;
  *     ->post('/people', fn (#[Body] AddPerson $person) => Response::created($router->url('person', ['id' => $people->add($person)])));
  * ```
  *
- * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path.
+ * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path. Clients may
+ * percent-encode `|`, `é` and other characters that a path cannot contain; the route is the same.
  *
  * A handler declares what it needs: the Request by its type, path parameters by their names, and by attributes the {@see Body}, a
  * {@see Query} parameter or a {@see Header} field. Its signature is compiled when the route is added. It returns a Response, an object or an
@@ -346,10 +347,12 @@ final class Router
      */
     public function routeOf(Request $request): ?Route
     {
-        $path = $request->route ?? $request->path();
         $methods = $request->method() === 'HEAD' ? ['HEAD', 'GET'] : [$request->method()];
         foreach ($this->list()->routes as $route) {
-            if ($route->pattern->path === $path && \array_intersect($methods, $route->methods) !== []) {
+            $isMatch = $request->route === null
+                ? $route->pattern->names === [] && $route->pattern->matches($request->path())
+                : $route->pattern->path === $request->route;
+            if ($isMatch && \array_intersect($methods, $route->methods) !== []) {
                 return $route;
             }
         }
