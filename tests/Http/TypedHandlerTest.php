@@ -456,6 +456,9 @@ final class TypedHandlerTest extends HttpTestCase
     }
 
     public function testAGeneratorAsTheHandlerOfAWebSocketIsRefused(): void
+        yield 'an attribute of the bus on a parameter' => ['has the parameter $in, which is marked with #[Weft\Tests\Http\Route], which is not a class. Check the spelling', static fn(#[Route] Nested $in) => null];
+        yield 'an attribute of the bus on a handler' => ['is marked with #[Weft\Tests\Http\Timout], which is not a class. Check the spelling', #[Timout] static fn(#[Body] Nested $in) => null];
+        yield 'an attribute of parameters on a handler' => ['is marked with #[Weft\Tests\Http\Qery], which is not a class. Check the spelling', #[Qery] static fn(#[Body] Nested $in) => null];
     {
         $this->expectException(InvalidRouteError::class);
         $this->expectExceptionMessage('is a generator, which would return before its body runs');

@@ -15,6 +15,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Status;
 use Weft\Http\WebSocket;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
@@ -98,11 +99,11 @@ final class HandlerCompiler
     private function refuseWrongAttributes(): void
     {
         foreach (\array_filter([$this->function, $this->ownClass()]) as $place) {
-            $problem = AttributeCheck::on($place);
+            $problem = AttributeCheck::on($place, AttributeArea::Http);
             $problem === null || throw $this->invalid($place instanceof \ReflectionClass ? "is in {$place->name}, which $problem" : $problem);
         }
         foreach ($this->function->getParameters() as $parameter) {
-            $problem = AttributeCheck::on($parameter);
+            $problem = AttributeCheck::on($parameter, AttributeArea::Http);
             $problem === null || throw $this->wrong($parameter, $problem);
         }
     }
