@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\Handlers\HandlerCompiler;
+use Weft\Http\Internal\Handlers\HandlerPlan;
 use Weft\Http\Internal\OpenApi\Document;
 use Weft\Http\Internal\Routing\Callback;
 use Weft\Http\Internal\Routing\Dispatcher;
@@ -390,11 +391,26 @@ final class Router
         if ($methods === []) {
             throw new InvalidRouteError("The route \"$path\" has no methods");
         }
-        $withoutBody = \array_values(\array_intersect($methods, ['GET', 'HEAD']))[0] ?? null;
-        if ($withoutBody !== null && $plan->takesBody()) {
-            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], but a request of $withoutBody has no body (RFC 9110, section 9.3): take #[Query], or POST");
-        }
+        self::checkBody($methods, $pattern, $plan);
         $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
+    }
+
+    /** @param list<string> $methods */
+    private static function checkBody(array $methods, PathPattern $pattern, HandlerPlan $plan): void
+    {
+        $withoutBody = \array_values(\array_filter($methods, static fn(string $method): bool => !Route::hasBody($method)));
+        $isRequired = $plan->body()?->isRequired();
+        $problem = match (true) {
+            $isRequired === null || $withoutBody === [] => null,
+            $withoutBody === $methods => 'take #[Query], or POST',
+            $isRequired => 'give it a default or a type with null, take #[Query], or leave '
+                . \implode(' and ', $withoutBody) . ' to another handler',
+            default => null,
+        };
+        if ($problem !== null) {
+            $reason = "but a request of $withoutBody[0] has no body (RFC 9110, section 9.3): $problem";
+            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], $reason");
+        }
     }
 
     private function attach(self $parent, string $prefix): void

@@ -33,6 +33,8 @@ use Weft\Validation\Validate;
 final class HandlerCompiler
 {
     private static ?Compiler $inputs = null;
+    /** Of bodies with keys such as `"0"`, where an array that is a list may have been an object. */
+    private static ?Compiler $lenientInputs = null;
 
     private readonly string $name;
 
@@ -199,7 +201,16 @@ final class HandlerCompiler
             return new CloudEventArgument();
         }
 
-        return new BodyArgument($this->type($parameter));
+        $makeLenient = static fn(): Type
+            => (self::$lenientInputs ??= new Compiler(new InputRules(), mapsTakeLists: true, objectsTakeLists: true))->parameter($parameter);
+        $default = match (true) {
+            // Made for each request: an object is not shared.
+            $parameter->isDefaultValueAvailable() => $parameter->getDefaultValue(...),
+            $parameter->allowsNull() => static fn(): mixed => null,
+            default => null,
+        };
+
+        return new BodyArgument($this->type($parameter), $makeLenient, $default);
     }
 
     private function path(\ReflectionParameter $parameter, string $name): PathArgument
@@ -251,7 +262,7 @@ final class HandlerCompiler
     private function type(\ReflectionParameter $parameter): Type
     {
         try {
-            return (self::$inputs ??= new Compiler(new InputRules()))->parameter($parameter);
+            return (self::$inputs ??= new Compiler(new InputRules(), mapsTakeLists: false, objectsTakeLists: false))->parameter($parameter);
         } catch (UnsupportedTypeException $unsupported) {
             throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
         }
