@@ -6,6 +6,7 @@ namespace Weft\CloudEvents;
 
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\DateTime;
+use Weft\Internal\Codec\JsonMemory;
 use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\UnsupportedClassException;
 
@@ -363,6 +364,9 @@ final class CloudEvent
 
     private static function parse(string $json): mixed
     {
+        if (($problem = JsonMemory::problem($json, JsonMemory::limit($json))) !== null) {
+            throw new InvalidCloudEventException("The CloudEvent {$problem}");
+        }
         try {
             return \json_decode($json, true, 512, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {

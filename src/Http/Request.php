@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\Form;
+use Weft\Http\Internal\JsonBody;
 use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\TraceSource;
@@ -144,14 +145,15 @@ final class Request extends HttpRequest implements TraceSource
     }
 
     /**
-     * The body decoded from JSON, objects as arrays; integers that PHP cannot hold become strings.
+     * The body decoded from JSON, objects as arrays; integers that PHP cannot hold become strings. Throws as `body()` does, too.
      *
      * @throws BadRequestException the body is not valid JSON
+     * @throws PayloadTooLargeException its values would take more memory than 16 MiB and 32 times the size of the body
      */
     public function json(): mixed
     {
         try {
-            return \json_decode($this->body(), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+            return \json_decode(JsonBody::checked($this->body()), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
         } catch (\JsonException $error) {
             throw new BadRequestException("The body is not valid JSON: {$error->getMessage()}", previous: $error);
         }

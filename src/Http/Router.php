@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\Handlers\HandlerCompiler;
+use Weft\Http\Internal\Handlers\HandlerPlan;
 use Weft\Http\Internal\OpenApi\Document;
 use Weft\Http\Internal\Routing\Callback;
 use Weft\Http\Internal\Routing\Dispatcher;
@@ -28,7 +29,8 @@ use Weft\Validation\Validator;
  *     ->post('/people', fn (#[Body] AddPerson $person) => Response::created($router->url('person', ['id' => $people->add($person)])));
  * ```
  *
- * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path.
+ * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path. Clients may
+ * percent-encode `|`, `é` and other characters that a path cannot contain; the route is the same.
  *
  * A handler declares what it needs: the Request by its type, path parameters by their names, and by attributes the {@see Body}, a
  * {@see Query} parameter or a {@see Header} field. Its signature is compiled when the route is added. It returns a Response, an object or an
@@ -346,10 +348,12 @@ final class Router
      */
     public function routeOf(Request $request): ?Route
     {
-        $path = $request->route ?? $request->path();
         $methods = $request->method() === 'HEAD' ? ['HEAD', 'GET'] : [$request->method()];
         foreach ($this->list()->routes as $route) {
-            if ($route->pattern->path === $path && \array_intersect($methods, $route->methods) !== []) {
+            $isMatch = $request->route === null
+                ? $route->pattern->names === [] && $route->pattern->matches($request->path())
+                : $route->pattern->path === $request->route;
+            if ($isMatch && \array_intersect($methods, $route->methods) !== []) {
                 return $route;
             }
         }
@@ -387,11 +391,26 @@ final class Router
         if ($methods === []) {
             throw new InvalidRouteError("The route \"$path\" has no methods");
         }
-        $withoutBody = \array_values(\array_intersect($methods, ['GET', 'HEAD']))[0] ?? null;
-        if ($withoutBody !== null && $plan->takesBody()) {
-            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], but a request of $withoutBody has no body (RFC 9110, section 9.3): take #[Query], or POST");
-        }
+        self::checkBody($methods, $pattern, $plan);
         $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
+    }
+
+    /** @param list<string> $methods */
+    private static function checkBody(array $methods, PathPattern $pattern, HandlerPlan $plan): void
+    {
+        $withoutBody = \array_values(\array_filter($methods, static fn(string $method): bool => !Route::hasBody($method)));
+        $isRequired = $plan->body()?->isRequired();
+        $problem = match (true) {
+            $isRequired === null || $withoutBody === [] => null,
+            $withoutBody === $methods => 'take #[Query], or POST',
+            $isRequired => 'give it a default or a type with null, take #[Query], or leave '
+                . \implode(' and ', $withoutBody) . ' to another handler',
+            default => null,
+        };
+        if ($problem !== null) {
+            $reason = "but a request of $withoutBody[0] has no body (RFC 9110, section 9.3): $problem";
+            throw new InvalidRouteError("The handler $plan->source of \"$pattern->path\" has a parameter with #[Body], $reason");
+        }
     }
 
     private function attach(self $parent, string $prefix): void

@@ -5,35 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 use Symfony\Component\Validator\Constraint;
-use Weft\Bus\Batch;
-use Weft\Bus\CommandHandler;
-use Weft\Bus\Encrypted;
-use Weft\Bus\EventListener;
-use Weft\Bus\Expires;
-use Weft\Bus\FairBy;
-use Weft\Bus\MessageType;
-use Weft\Bus\OrderedBy;
-use Weft\Bus\Priority;
-use Weft\Bus\QueryHandler;
-use Weft\Bus\RateLimit;
-use Weft\Bus\Retry;
-use Weft\Bus\Route;
-use Weft\Bus\Saga\Saga;
-use Weft\Bus\Saga\SagaListener;
-use Weft\Bus\Saga\SagaStart;
-use Weft\Bus\Saga\SagaTimeout;
-use Weft\Bus\SerializedBy;
-use Weft\Bus\Timeout;
-use Weft\Bus\Upcaster;
-use Weft\EventSourcing\AggregateRoot;
-use Weft\EventSourcing\Applies;
-use Weft\Http\Body;
-use Weft\Http\Header;
-use Weft\Http\Path;
-use Weft\Http\Query;
-use Weft\Http\Status;
 use Weft\Internal\Codec\Scope;
-use Weft\Validation\Validate;
 
 /**
  * Detects attributes that PHP ignores: those whose class does not exist, because they are misspelt or not imported, and those of Weft whose
@@ -43,12 +15,6 @@ use Weft\Validation\Validate;
  */
 final class AttributeCheck
 {
-    private const KNOWN = [
-        AggregateRoot::class, Applies::class, Batch::class, Body::class, CommandHandler::class, Encrypted::class, EventListener::class,
-        Expires::class, FairBy::class, Header::class, MessageType::class, OrderedBy::class, Path::class, Priority::class, Query::class,
-        QueryHandler::class, RateLimit::class, Retry::class, Route::class, Saga::class, SagaListener::class, SagaStart::class,
-        SagaTimeout::class, SerializedBy::class, Status::class, Timeout::class, Upcaster::class, Validate::class,
-    ];
     private const OURS = '/^Weft\\\\(?:Bus|EventSourcing|Http|Validation)\\\\/';
     /** Names by which attributes are written where their namespace is imported, not they. */
     private const ALIASES = ['Assert', 'Bus', 'EventSourcing', 'Http', 'Validation', 'Weft'];
@@ -56,16 +22,17 @@ final class AttributeCheck
 
     /**
      * @param \ReflectionClass<object>|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place
+     * @param AttributeArea $area that reads the attributes of the place
      * @return string|null what is wrong, to stand behind the name of the place
      */
-    public static function on(\ReflectionClass|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place): ?string
+    public static function on(\ReflectionClass|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place, AttributeArea $area): ?string
     {
         /** @var list<\ReflectionAttribute<object>> $attributes */
         $attributes = $place->getAttributes();
         foreach ($attributes as $attribute) {
             $name = $attribute->getName();
             $problem = match (true) {
-                !\class_exists($name) => self::unknown($name, self::namespace($place)),
+                !\class_exists($name) => self::unknown($name, $place, $area),
                 \preg_match(self::OURS, $name) === 1 => self::invalid($attribute),
                 default => null,
             };
@@ -77,15 +44,20 @@ final class AttributeCheck
         return null;
     }
 
-    private static function unknown(string $name, string $namespace): ?string
+    /** @param \ReflectionClass<object>|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place */
+    private static function unknown(string $name, \ReflectionClass|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place, AttributeArea $area): ?string
     {
         $isConstraint = \str_starts_with($name, self::CONSTRAINTS) && \class_exists(Constraint::class);
+        $isOurs = !$isConstraint && self::isOurs($name, self::namespace($place));
         $meant = match (true) {
             $isConstraint => self::nearest($name, self::constraints()),
-            self::isOurs($name, $namespace) => self::nearest($name, self::KNOWN) ?? self::notImported($name),
+            $isOurs => self::nearest($name, self::fitting($place, $area)) ?? self::notImported($name),
             default => null,
         };
-        if ($meant === null && !$isConstraint && \preg_match(self::OURS, $name) !== 1) {
+        // One that is near to an attribute of another place or area is refused without a hint.
+        $isMistake = $meant !== null || $isConstraint || \preg_match(self::OURS, $name) === 1
+            || $isOurs && self::nearest($name, AttributeArea::all()) !== null;
+        if (!$isMistake) {
             return null;
         }
 
@@ -140,6 +112,25 @@ final class AttributeCheck
         };
 
         return $scope->namespace();
+    }
+
+    /**
+     * The attributes of an area that the place can have.
+     *
+     * @param \ReflectionClass<object>|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place
+     * @return list<class-string>
+     */
+    private static function fitting(\ReflectionClass|\ReflectionFunctionAbstract|\ReflectionParameter|\ReflectionProperty $place, AttributeArea $area): array
+    {
+        $target = match (true) {
+            $place instanceof \ReflectionClass => \Attribute::TARGET_CLASS,
+            $place instanceof \ReflectionProperty => \Attribute::TARGET_PROPERTY,
+            $place instanceof \ReflectionParameter => \Attribute::TARGET_PARAMETER,
+            default => \Attribute::TARGET_FUNCTION | \Attribute::TARGET_METHOD,
+        };
+        $flags = static fn(string $class): int => (new \ReflectionClass($class))->getAttributes(\Attribute::class)[0]->newInstance()->flags;
+
+        return \array_values(\array_filter($area->attributes(), static fn(string $class): bool => ($flags($class) & $target) !== 0));
     }
 
     /** @param list<string> $known */

@@ -13,6 +13,24 @@ use Weft\CloudEvents\InvalidCloudEventException;
 /** CloudEvents 1.0: the JSON event format, and the HTTP protocol binding. */
 final class CloudEventTest extends TestCase
 {
+    public function testAnEventWhoseJsonTakesTooMuchMemoryIsRefused(): void
+    {
+        $data = '[' . str_repeat('[0],', 1 << 20) . '0]';
+
+        foreach ([
+            [['content-type' => 'application/json', 'ce-specversion' => '1.0', 'ce-id' => '1', 'ce-source' => '/', 'ce-type' => 't'], $data],
+            [['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/","type":"t","data":' . $data . '}'],
+            [['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/","type":"t","data_base64":"' . base64_encode($data) . '"}'],
+        ] as [$headers, $body]) {
+            try {
+                CloudEvent::fromHttp($headers, $body);
+                self::fail('it was decoded');
+            } catch (InvalidCloudEventException $invalid) {
+                self::assertStringStartsWith('The CloudEvent consists of too many small lists and objects: its 4.0 MiB would take 232 MiB', $invalid->getMessage());
+            }
+        }
+    }
+
     public function testAnEventInBinaryModeHasItsAttributesAsFields(): void
     {
         $event = new CloudEvent('shop.order.placed', '/shop', new Placed(7, 'ä'), '1-2', new \DateTimeImmutable('2026-01-31T12:00:00.5+01:00'), 'orders/7', extensions: ['traceparent' => '00-a', 'attempt' => 2, 'sampled' => true]);

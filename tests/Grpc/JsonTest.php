@@ -256,6 +256,18 @@ final class JsonTest extends TestCase
         yield 'a client that does not wait' => [504, 'the deadline has passed', 'GET', '/v1/books/slow', null, '-H', 'grpc-timeout: 10m'];
     }
 
+    public function testABodyWhoseJsonTakesTooMuchMemoryIsRefused(): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'weft-json');
+        file_put_contents($file, '{"title": [' . str_repeat(str_repeat('[', 500) . str_repeat(']', 500) . ',', 1_200) . '0]}');
+
+        $answer = self::ask('POST', '/v1/shelves/1/books', "@$file", '-H', 'Expect:');
+        unlink($file);
+
+        self::assertSame(429, $answer->httpStatus(), $answer->body);
+        self::assertStringContainsString('The body consists of too many small lists and objects', json_decode($answer->body, true)['error']['message']);
+    }
+
     public function testPagesOfOtherOriginsMayCallWhereTheyAreNamed(): void
     {
         $asked = self::ask('OPTIONS', '/v1/shelves/1/books', null, '-H', 'origin: https://app.example', '-H', 'access-control-request-method: POST', '-H', 'access-control-request-headers: content-type');

@@ -40,6 +40,22 @@ final class MessageTest extends HttpTestCase
         self::assertSame('{"a":"1\u0000b","c":"2"}', self::bodyOf($server->exchange($withZero)));
     }
 
+    public function testJsonThatTakesTooMuchMemoryIs413(): void
+    {
+        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::json(count($r->json())));');
+        $file = (string) tempnam(sys_get_temp_dir(), 'body');
+
+        file_put_contents($file, '[' . str_repeat(str_repeat('[', 500) . str_repeat(']', 500) . ',', 1_000) . '0]');
+        $refused = $server->get('/', '--data-binary', "@$file");
+        file_put_contents($file, '[' . str_repeat('{"x":1,"y":2},', 70_000) . '0]');
+        $accepted = $server->get('/', '--data-binary', "@$file");
+        unlink($file);
+
+        self::assertStatus(413, $refused);
+        self::assertStringContainsString('The body consists of too many small lists and objects: its 1.0 MiB would take 103 MiB of memory, and may take 47 MiB', self::bodyOf($refused));
+        self::assertSame('70001', self::bodyOf($accepted));
+    }
+
     /** @dataProvider sizes */
     #[DataProvider('sizes')]
     public function testABodyOfAnySizeIsReadWholeAndByPiece(int $size, string ...$arguments): void

@@ -105,6 +105,16 @@ final class OpenApiTest extends TestCase
         self::assertSame(['required' => false, 'content' => ['application/json' => ['schema' => ['$ref' => '#/components/schemas/PageInput']]]], $paths['/t/{id}/x']['post']['requestBody']);
     }
 
+    public function testAnOptionalBodyIsNotRequiredAndGetHasNone(): void
+    {
+        $router = (new Router())->route(['GET', 'POST'], '/find', static fn(#[Body] ?Page $page): array => []);
+        $find = self::document($router)['paths']['/find'];
+
+        self::assertFalse($find['post']['requestBody']['required']);
+        self::assertArrayNotHasKey('requestBody', $find['get']);
+        self::assertSame(['200', 'default'], array_map(strval(...), array_keys($find['get']['responses'])));
+    }
+
     public function testAPublicValidatorAcceptsTheDocument(): void
     {
         $tool = \dirname(__DIR__, 2) . '/var/openapi/python/bin/openapi-spec-validator';

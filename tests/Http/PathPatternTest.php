@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Http\Internal\Routing\PathPattern;
 use Weft\Http\Internal\Routing\RouteTable;
 use Weft\Http\InvalidRouteError;
+use Weft\Http\Router;
 
 final class PathPatternTest extends TestCase
 {
@@ -88,6 +89,14 @@ final class PathPatternTest extends TestCase
         yield ['/h[/{id}]', '"[/.]": no part is optional: add a route for each path'];
         yield ['/i?page=1', '"?": a path has no query'];
         yield ['/a b', '" ": percent-encode'];
+        yield ['/a%', '"%": write %25 for a percent sign'];
+        yield ['/100%/{id}', '"%": write %25 for a percent sign'];
+        yield ['/a%2{id}', '"%": write %25 for a percent sign'];
+        yield ['/a%zz', '"%": write %25 for a percent sign'];
+        yield ['/users/\d+', '"\\": write an expression in braces, {name:expression}'];
+        yield ['/a"b', '""": percent-encode'];
+        yield ['/a<b', '"<": percent-encode'];
+        yield ["/a\x7f", "\"\x7f\": percent-encode"];
     }
 
     /** @dataProvider texts */
@@ -105,6 +114,65 @@ final class PathPatternTest extends TestCase
         yield ['/a*b/**c/{id}*', '/a*b/**c/7*'];
         yield ['/a:{b}/(c)/d=e;f,g/@h/$i/j%20k', '/a:7/(c)/d=e;f,g/@h/$i/j%20k'];
         yield ['/{id:[a-z]{2,4}}/{star:\*}/{colon::x}', '/abc/*/:x'];
+        foreach (['/a|b' => ['/a|b', '/a%7Cb', '/a%7cb'], '/a^b`c' => ['/a^b`c', '/a%5Eb%60c', '/a%5eb`c'], '/café' => ['/caf%C3%A9', '/caf%c3%A9', '/café']] as $path => $requests) {
+            foreach ($requests as $request) {
+                yield [$path, $request];
+                yield ["$path/{id}", "$request/7"];
+            }
+        }
+        yield ['/a%7cb', '/a|b'];
+        yield ['/caf%C3%A9', '/caf%c3%a9'];
+        yield ['/100%25', '/100%25'];
+    }
+
+    public function testAnEncodedSlashSeparatesNothingAndALetterIsNotDecoded(): void
+    {
+        self::assertFalse(PathPattern::of('/a/b')->matches('/a%2Fb'));
+        self::assertFalse(PathPattern::of('/admin')->matches('/%61dmin'));
+        self::assertTrue(PathPattern::of('/a%2fb')->matches('/a%2Fb'));
+    }
+
+    public function testARouteIsFoundInEverySpellingAndBeforeOneWithParameters(): void
+    {
+        $table = new RouteTable();
+        $table->add(PathPattern::of('/{any}'), ['GET' => $any = static fn() => null]);
+        $table->add(PathPattern::of('/a|b'), ['GET' => $fixed = static fn() => null]);
+        $table->add(PathPattern::of('/café/{kind:x\|y}/{last}'), ['GET' => $named = static fn() => null]);
+
+        self::assertSame($fixed, $table->endpoints['GET /a%7Cb']);
+        self::assertSame($fixed, $table->find('/a|b')[0]['GET']);
+        self::assertSame([$fixed, [], null], $table->findAll('/a%7cb')['GET']);
+        self::assertSame([['GET' => $any], ['any' => 'a|c'], '/{any}'], $table->find('/a|c'));
+        self::assertSame([['GET' => $named], ['kind' => 'x|y', 'last' => 'é|'], '/café/{kind:x\|y}/{last}'], $table->find('/caf%C3%A9/x|y/é|'));
+    }
+
+    public function testARouteWithTheSamePathInAnotherSpellingIsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('GET /caf%c3%a9 has a handler already');
+
+        (new Router())->get('/café', static fn() => null)->get('/caf%c3%a9', static fn() => null);
+    }
+
+    public function testTheUrlOfARouteIsPercentEncoded(): void
+    {
+        self::assertSame('/caf%C3%A9/a%7Cb/c%7Cd?x=1', PathPattern::of('/café/a|b/{id}')->build(['id' => 'c|d', 'x' => 1]));
+    }
+
+    public function testAPathThatIsNotUtf8IsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('The path "/caf?" is not UTF-8');
+
+        PathPattern::of("/caf\xe9");
+    }
+
+    public function testAnExpressionWithLettersThatPathsEncodeIsRefused(): void
+    {
+        $this->expectException(InvalidRouteError::class);
+        $this->expectExceptionMessage('The expression of {city} in the path "/{city:caf(é|e)}" contains "é": expressions match the percent-encoded path, write (?:%C3%A9)');
+
+        PathPattern::of('/{city:caf(é|e)}');
     }
 
     /** @dataProvider expressions */

@@ -39,6 +39,24 @@ final class RouterTest extends HttpTestCase
         self::assertSame('stored', self::bodyOf($server->get('/people/new', '-X', 'POST')));
     }
 
+    public function testAPathIsFoundAsItIsWrittenAndPercentEncoded(): void
+    {
+        $server = $this->serve('$routes->get("/café", static fn() => Response::text("coffee"))->get("/a|b/{id}", static fn(string $id) => Response::text($id))->get("/x|y", static fn() => new ArrayObject());');
+
+        foreach (['--http1.1', '--http2-prior-knowledge'] as $protocol) {
+            foreach (['/café', '/caf%C3%A9', '/caf%c3%a9'] as $path) {
+                self::assertSame('coffee', self::bodyOf($server->get($path, $protocol)), "$protocol $path");
+            }
+            foreach (['/a|b/c|d', '/a%7Cb/c%7Cd', '/a%7cb/c|d'] as $path) {
+                self::assertSame('c|d', self::bodyOf($server->get($path, $protocol)), "$protocol $path");
+            }
+        }
+        self::assertStringContainsString("allow: GET, HEAD, OPTIONS\r\n", $server->get('/a%7cb/c', '-X', 'DELETE'));
+        self::assertStatus(404, $server->get('/%61|b/c'));
+        self::assertStatus(500, $server->get('/x|y'));
+        self::assertTrue($server->awaitLog('of "/x|y"'));
+    }
+
     public function testAnUnknownPathIs404AndAnotherMethod405WithAllow(): void
     {
         $server = $this->serve('$routes->get("/a", static fn() => Response::text(""))->put("/a", static fn() => Response::text(""));');

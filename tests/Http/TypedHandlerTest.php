@@ -113,7 +113,55 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'an empty list for an object' => ['{"inner":[],"inners":[[]]}', ['#/inner' => 'expected object, found list', '#/inners/0' => 'expected object, found list']];
         yield 'a text for a number as a key' => ['{"numbers":{"1":1,"x":2}}', ['#/numbers/x' => 'expected int keys, found a string key']];
         yield 'other faults beside it' => ['{"list":["x"],"map":[],"inner":{"s":{}}}', ['#/list/0' => 'expected int, found string', '#/map' => 'expected object, found list', '#/inner/s' => 'expected string, found object']];
+        yield 'a class with the key of a list' => ['{"0":1}', []];
+        yield 'an object with such a key' => ['{"inner":{"0":1},"inners":[{"0":1,"1":2}]}', []];
+        yield 'a list for a map beside such a key' => ['{"any":{"0":1},"map":[1]}', ['#/map' => 'expected object, found list']];
+        yield 'a list for an object beside such a key' => ['{"any":{"0":1},"inner":[1]}', ['#/inner' => 'expected object, found list']];
         yield 'an object whose key PHP cannot have' => ['{"list":["x"],"any":{"\\u0000a":1}}', ['#' => 'a name begins with U+0000']];
+    }
+
+    public function testTheTypeOfABodyRefusesListsForMapsItself(): void
+    {
+        $plan = (new Router())->post('/', /** @param array<string, list<int>> $maps */ static fn(#[Body] array $maps): array => [])->routes()[0]->plan;
+        $type = $plan->body()?->type;
+
+        self::assertSame(['a' => [1]], $type?->decode(['a' => [1]]));
+        self::assertSame([], $type->decode([]));
+        $this->expectExceptionMessage('expected map of list of int, found list');
+        $type->decode([[1]]);
+    }
+
+    public function testJsonThatTakesTooMuchMemoryIs413(): void
+    {
+        $server = $this->serve('$routes->post("/", static fn(#[Weft\Http\Body] Any $any): array => []); final class Any { public mixed $any; }');
+        $file = (string) tempnam(sys_get_temp_dir(), 'body');
+        file_put_contents($file, '{"any":[' . str_repeat('[0],', 250_000) . '0]}');
+
+        $problem = self::problem(413, $server->get('/', ...self::json("@$file")));
+        unlink($file);
+
+        self::assertStringStartsWith('The body consists of too many small lists and objects: its 1.0 MiB would take 55 MiB', $problem['detail']);
+    }
+
+    public function testARequestWithoutABodyTakesTheDefaultOfAnOptionalOne(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            final class Filter { public function __construct(public string $text = "all", public int $uses = 0) {} }
+            $routes->route(["GET", "POST"], "/default", static function (#[Weft\Http\Body] Filter $filter = new Filter("none")): array { $filter->uses++; return [$filter->text, $filter->uses]; });
+            $routes->route(["GET", "POST"], "/null", static fn(#[Weft\Http\Body] ?Filter $filter): array => [$filter?->text]);
+            PHP);
+
+        foreach (['/default' => '["none",1]', '/null' => '[null]'] as $path => $expected) {
+            foreach ([[], [], ['-X', 'POST'], self::json('')] as $arguments) {
+                self::assertSame($expected, self::bodyOf($server->get($path, ...$arguments)));
+            }
+            self::assertStatus(200, $server->get($path, '--head'));
+            self::problem(422, $server->get($path, ...self::json('{"text":1}')));
+            self::problem(415, $server->get($path, '-d', 'text=a'));
+        }
+        self::assertSame('["a",1]', self::bodyOf($server->get('/default', ...self::json('{"text":"a"}'))));
+        self::assertSame('["a"]', self::bodyOf($server->get('/null', ...self::json('{"text":"a"}'))));
+        self::assertSame('[null]', self::bodyOf($server->get('/null', ...self::json('null'))));
     }
 
     public function testFaultsOfAllArgumentsAreAnsweredTogether(): void
@@ -408,6 +456,9 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'one whose namespace is not imported' => ['is marked with #[Weft\Tests\Http\Http\Status], which is not a class. Is #[Weft\Http\Status] meant?', #[Http\Status(201)] static fn() => null];
         yield 'a misspelt status' => ['is marked with #[Weft\Tests\Http\Stats], which is not a class. Is #[Weft\Http\Status] meant?', #[Stats(201)] static fn() => null];
         yield 'a misspelt attribute of a parameter' => ['has the parameter $in, which is marked with #[Weft\Tests\Http\Bdy], which is not a class. Is #[Weft\Http\Body] meant?', static fn(#[Bdy] Nested $in) => null];
+        yield 'an attribute of the bus on a parameter' => ['has the parameter $in, which is marked with #[Weft\Tests\Http\Route], which is not a class. Check the spelling', static fn(#[Route] Nested $in) => null];
+        yield 'an attribute of the bus on a handler' => ['is marked with #[Weft\Tests\Http\Timout], which is not a class. Check the spelling', #[Timout] static fn(#[Body] Nested $in) => null];
+        yield 'an attribute of parameters on a handler' => ['is marked with #[Weft\Tests\Http\Qery], which is not a class. Check the spelling', #[Qery] static fn(#[Body] Nested $in) => null];
         yield 'a second one of a parameter' => ['has the parameter $x, which is marked with #[Weft\Tests\Http\Validat], which', static fn(#[Query, Validat(min: 10)] int $x) => null];
         yield 'a misspelt constraint' => ['has the parameter $in, which contains Weft\Tests\Http\MisspeltConstraint, which cannot be encoded: property $email is marked with #[Symfony\Component\Validator\Constraints\Emial], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', static fn(#[Body] MisspeltConstraint $in) => null];
         yield 'a misspelt constraint in a query' => ['property $email is marked with', static fn(#[Query] MisspeltConstraint $in) => null];
@@ -437,6 +488,25 @@ final class TypedHandlerTest extends HttpTestCase
             }
         }
         self::assertCount(1, (new Router())->delete('/', static fn(#[Body] Documented $in): array => [])->routes());
+    }
+
+    public function testAnOptionalBodyIsAcceptedBesideAMethodThatHasOne(): void
+    {
+        $optional = static fn(#[Body] ?Documented $in = null): array => [];
+
+        self::assertCount(1, (new Router())->route(['GET', 'HEAD', 'POST'], '/', $optional)->routes());
+        $refused = [
+            'give it a default or a type with null, take #[Query], or leave GET to another handler' => [['GET', 'POST'], static fn(#[Body] Documented $in): array => []],
+            'section 9.3): take #[Query], or POST' => [['GET', 'HEAD'], $optional],
+        ];
+        foreach ($refused as $message => [$methods, $handler]) {
+            try {
+                (new Router())->route($methods, '/', $handler);
+                self::fail('it was taken');
+            } catch (InvalidRouteError $error) {
+                self::assertStringContainsString($message, $error->getMessage());
+            }
+        }
     }
 
     public function testAMethodWithAMisspeltAttributeIsRefused(): void

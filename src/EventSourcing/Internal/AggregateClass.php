@@ -11,6 +11,7 @@ use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Applies;
 use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\RecordsEvents;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 
 /**
@@ -37,7 +38,7 @@ final class AggregateClass
     private function __construct(public readonly string $class)
     {
         $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregateError("Class {$class} does not exist");
-        if (($problem = AttributeCheck::on($reflection)) !== null) {
+        if (($problem = AttributeCheck::on($reflection, AttributeArea::EventSourcing)) !== null) {
             throw new InvalidAggregateError("Class {$class} {$problem}");
         }
         $attribute = $reflection->getAttributes(AggregateRoot::class)[0] ?? null;
@@ -104,7 +105,7 @@ final class AggregateClass
         /** @var array<class-string, \Closure(object, object): void> $appliers */
         $appliers = [];
         foreach ($reflection->getMethods() as $method) {
-            if (($problem = AttributeCheck::on($method)) !== null) {
+            if (($problem = AttributeCheck::on($method, AttributeArea::EventSourcing)) !== null) {
                 throw new InvalidAggregateError("Method {$method->class}::{$method->name}() {$problem}");
             }
             if ($method->getAttributes(Applies::class) === []) {

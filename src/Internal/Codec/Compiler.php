@@ -17,7 +17,15 @@ final class Compiler
     /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
     private array $seen = [];
 
-    public function __construct(private readonly ?PropertyRules $rules = null) {}
+    /**
+     * @param bool $mapsTakeLists whether an array with the keys of a list may be a map: in JSON it was an object or a list
+     * @param bool $objectsTakeLists the same for objects of classes
+     */
+    public function __construct(
+        private readonly ?PropertyRules $rules = null,
+        private readonly bool $mapsTakeLists = true,
+        private readonly bool $objectsTakeLists = false,
+    ) {}
 
     /**
      * @param class-string $class
@@ -208,7 +216,7 @@ final class Compiler
             throw new UnsupportedTypeException("contains {$invalid->nested()}");
         }
 
-        return new Instance($class, $this);
+        return new Instance($class, $this, $this->objectsTakeLists);
     }
 
     private function collection(?string $documented, Scope $scope): Type
@@ -226,7 +234,7 @@ final class Compiler
             \preg_match('/^(?:non-empty-)?list<(.+)>$/si', $text, $part) === 1,
             \preg_match('/^([^<>]+)\[\]$/s', $text, $part) === 1 => new Sequence($this->docType(\trim($part[1]), $scope)),
             \preg_match('/^array<\s*(string|int)\s*,(.+)>$/si', $text, $part) === 1
-                => new Map($this->docType(\trim($part[2]), $scope), \strtolower($part[1]) === 'int'),
+                => new Map($this->docType(\trim($part[2]), $scope), \strtolower($part[1]) === 'int', $this->mapsTakeLists),
             \preg_match('/^\\\\?[a-z_][\w\\\\-]*$/i', $text) === 1 => $this->named(Imports::resolve($text, $scope), $scope),
             default => throw new UnsupportedTypeException("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
         };

@@ -24,11 +24,12 @@ final class Instance implements Type
     public function __construct(
         public readonly string $class,
         private readonly Compiler $compiler,
+        private readonly bool $takesLists,
     ) {}
 
     public function decode(mixed $value): mixed
     {
-        if (!\is_array($value) || ($value !== [] && \array_is_list($value))) {
+        if (!\is_array($value) || !$this->takesLists && $value !== [] && \array_is_list($value)) {
             throw MismatchException::of($this->name(), $value);
         }
         /** @var array<string, mixed> $value */
@@ -70,7 +71,7 @@ final class Instance implements Type
     /** @param class-string $class another of the same compiler */
     public function sibling(string $class): self
     {
-        return new self($class, $this->compiler);
+        return new self($class, $this->compiler, $this->takesLists);
     }
 
     public function shape(): ClassCodec

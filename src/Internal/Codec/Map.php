@@ -16,11 +16,12 @@ final class Map implements Type
     public function __construct(
         public readonly Type $item,
         public readonly bool $intKeys,
+        private readonly bool $takesLists,
     ) {}
 
     public function decode(mixed $value): mixed
     {
-        if (!\is_array($value)) {
+        if (!\is_array($value) || !$this->takesLists && $value !== [] && \array_is_list($value)) {
             throw MismatchException::of($this->name(), $value);
         }
         $key = 0;

@@ -270,6 +270,8 @@ final class CodecTest extends TestCase
             'HoldsAbstract' => ['/** @var list<\\' . Document::class . '> */ public array $value;', 'abstract'],
             'HoldsMissing' => ['/** @var list<Missing> */ public array $value;', 'Weft\Tests\Bus\Codec\Declared\Missing'],
             'Misspelt' => ['#[Encripted] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Encripted], which is not a class. Is #[Weft\Bus\Encrypted] meant'],
+            'MisspeltOfHttp' => ['#[Qeury] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Qeury], which is not a class. Check the spelling'],
+            'MisspeltOfClasses' => ['#[OrderBy] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\OrderBy], which is not a class. Check the spelling'],
             'Destructed' => ['public function __destruct() {}', 'destructor'],
             'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, an internal class of PHP', 'extends \ArrayObject'],
             'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],

@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Codec;
 use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\ClassCodec;
 use Weft\Internal\Codec\Compiler;
@@ -56,7 +57,7 @@ final class MessageCompiler implements PropertyRules
 
     public function problem(\ReflectionClass|\ReflectionProperty $place): ?string
     {
-        return AttributeCheck::on($place);
+        return AttributeCheck::on($place, AttributeArea::Bus);
     }
 
     public function type(\ReflectionProperty $property, Type $type): Type

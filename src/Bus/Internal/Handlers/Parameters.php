@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\MessageLogger;
 use Weft\Bus\InvalidHandlerError;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
@@ -113,11 +114,11 @@ final class Parameters
      */
     public static function refuseWrongAttributes(\ReflectionClass $class): void
     {
-        if (($problem = AttributeCheck::on($class)) !== null) {
+        if (($problem = AttributeCheck::on($class, AttributeArea::Bus)) !== null) {
             throw new InvalidHandlerError("{$class->name} {$problem}");
         }
         foreach ($class->getMethods() as $method) {
-            if (($problem = AttributeCheck::on($method)) !== null) {
+            if (($problem = AttributeCheck::on($method, AttributeArea::Bus)) !== null) {
                 throw self::invalid($method, $problem);
             }
         }

@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\InvalidUpcasterException;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Upcaster;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\MismatchException;
 
@@ -32,7 +33,7 @@ final class Upcasters
     {
         $found = false;
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
-            if (($unknown = AttributeCheck::on($method)) !== null) {
+            if (($unknown = AttributeCheck::on($method, AttributeArea::Bus)) !== null) {
                 throw new InvalidUpcasterException("Upcaster {$method->class}::{$method->name}() {$unknown}");
             }
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {

@@ -7,6 +7,7 @@ namespace Weft\Grpc\Internal\Json;
 use Weft\Grpc\Call;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
+use Weft\Internal\Codec\JsonMemory;
 use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto;
 use Weft\Protobuf\EncodingException;
@@ -123,6 +124,9 @@ final class Binding
             throw new StatusException(Status::InvalidArgument, "{$call->method()} takes no body");
         }
         // The body must be a single JSON value: otherwise it could set other fields of the request.
+        if (($problem = JsonMemory::problem($json, $call->messageMemory())) !== null) {
+            throw new StatusException(Status::ResourceExhausted, "The body {$problem}");
+        }
         \json_decode($json, flags: \JSON_BIGINT_AS_STRING);
         if (\json_last_error() !== \JSON_ERROR_NONE) {
             throw new StatusException(Status::InvalidArgument, 'The body is not valid JSON: ' . \json_last_error_msg());

@@ -6,6 +6,7 @@ namespace Weft\Http\Internal\Handlers;
 
 use Weft\Http\Fault;
 use Weft\Http\HttpException;
+use Weft\Http\Internal\JsonBody;
 use Weft\Http\Request;
 use Weft\Internal\Codec\Enumeration;
 use Weft\Internal\Codec\Instance;
@@ -25,65 +26,67 @@ final class BodyArgument implements Argument
 {
     private const JSON = '~^application/(?:[\w.+-]+\+)?json\s*(?:;|$)~Di';
 
-    /** What may be an empty list or object, or an object with the keys of a list: decoded to arrays, which is fast, they are the same. */
-    private const AMBIGUOUS = '~\[\s*\]|\{\s*\}|"(?:0|\\\\u0030)"\s*:~';
-    /** A map would take any list. */
-    private const AMBIGUOUS_WITH_MAPS = '~\[|\{\s*\}|"(?:0|\\\\u0030)"\s*:~';
+    /** Decoded to arrays, which is fast, an empty list and an empty object are the same. */
+    private const EMPTY = '~\[\s*+\]|\{\s*+\}~';
+    /** Without such a key an array that is a list was a list in JSON. */
+    private const KEY_OF_A_LIST = '~"(?:0|\\\\u0030)"\s*+:~';
 
-    /** Null until the first body: looking for it compiles the classes of the type. */
-    private ?bool $hasMap = null;
+    private ?Type $lenient = null;
 
-    public function __construct(public readonly Type $type)
+    /**
+     * @param Type $type refuses lists for objects and maps
+     * @param \Closure(): Type $makeLenient makes the type that takes them, which few bodies need
+     * @param (\Closure(): mixed)|null $default makes the value of a request without a body; null if the body is required
+     */
+    public function __construct(
+        public readonly Type $type,
+        private readonly \Closure $makeLenient,
+        private readonly ?\Closure $default,
+    ) {
+    }
+
+    public function isRequired(): bool
     {
+        return $this->default === null;
     }
 
     public function value(Request $request): mixed
     {
+        if ($this->default !== null && $request->body() === '') {
+            return ($this->default)();
+        }
         $contentType = $request->header('content-type') ?? '';
         if ($contentType !== 'application/json' && \preg_match(self::JSON, $contentType) !== 1) {
             // Also keeps forms of other sites out, whose requests browsers send without asking.
             throw new HttpException(415, 'The body must be JSON, with the content type application/json', ['accept-post' => 'application/json']);
         }
-        $body = $request->body();
+
+        return $this->decode(JsonBody::checked($request->body()));
+    }
+
+    /** @throws FaultsException */
+    private function decode(string $body): mixed
+    {
         $data = \json_decode($body, true);
         if ($data === null && $body !== 'null') {
             $detail = $body === '' ? 'the body is empty; expected JSON' : 'the body is not JSON: ' . \json_last_error_msg();
             \json_last_error() === \JSON_ERROR_NONE || throw new FaultsException(400, [Fault::inBody('', $detail)]);
         }
+        $hasKeyOfAList = \preg_match(self::KEY_OF_A_LIST, $body) === 1;
+        $type = $hasKeyOfAList ? $this->lenient ??= ($this->makeLenient)() : $this->type;
         try {
-            $value = $this->type->decode($data);
+            $value = $type->decode($data);
         } catch (MismatchException | \TypeError $mismatch) {
             $faults = $this->faults($body);
             throw $faults === [] ? $mismatch : new FaultsException(422, $faults);
         }
-        $this->hasMap ??= self::containsMap($this->type);
-        if (\preg_match($this->hasMap ? self::AMBIGUOUS_WITH_MAPS : self::AMBIGUOUS, $body) === 1 && ($faults = $this->faults($body)) !== []) {
+        // Not kept beside what is decoded next.
+        unset($data);
+        if (($hasKeyOfAList || \preg_match(self::EMPTY, $body) === 1) && ($faults = $this->faults($body)) !== []) {
             throw new FaultsException(422, $faults);
         }
 
         return $value;
-    }
-
-    /** @param array<class-string, true> $seen classes may contain themselves */
-    private static function containsMap(Type $type, array &$seen = []): bool
-    {
-        if ($type instanceof Optional) {
-            return self::containsMap($type->inner, $seen);
-        }
-        if ($type instanceof Sequence) {
-            return self::containsMap($type->item, $seen);
-        }
-        if (!$type instanceof Instance || isset($seen[$type->class])) {
-            return $type instanceof Map;
-        }
-        $seen[$type->class] = true;
-        foreach ($type->shape()->fields() as $field) {
-            if (self::containsMap($field->type, $seen)) {
-                return true;
-            }
-        }
-
-        return false;
     }
 
     /** @return list<Fault> all of them, where decoding stops at the first */

@@ -19,6 +19,11 @@ final class CloudEventArgument implements Argument
 {
     private const TYPES = 'application/cloudevents+json';
 
+    public function isRequired(): bool
+    {
+        return true;
+    }
+
     public function value(Request $request): CloudEvent
     {
         $headers = $request->headers();

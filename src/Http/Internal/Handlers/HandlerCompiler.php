@@ -15,6 +15,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\Status;
 use Weft\Http\WebSocket;
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
@@ -32,6 +33,8 @@ use Weft\Validation\Validate;
 final class HandlerCompiler
 {
     private static ?Compiler $inputs = null;
+    /** Of bodies with keys such as `"0"`, where an array that is a list may have been an object. */
+    private static ?Compiler $lenientInputs = null;
 
     private readonly string $name;
 
@@ -98,11 +101,11 @@ final class HandlerCompiler
     private function refuseWrongAttributes(): void
     {
         foreach (\array_filter([$this->function, $this->ownClass()]) as $place) {
-            $problem = AttributeCheck::on($place);
+            $problem = AttributeCheck::on($place, AttributeArea::Http);
             $problem === null || throw $this->invalid($place instanceof \ReflectionClass ? "is in {$place->name}, which $problem" : $problem);
         }
         foreach ($this->function->getParameters() as $parameter) {
-            $problem = AttributeCheck::on($parameter);
+            $problem = AttributeCheck::on($parameter, AttributeArea::Http);
             $problem === null || throw $this->wrong($parameter, $problem);
         }
     }
@@ -198,7 +201,16 @@ final class HandlerCompiler
             return new CloudEventArgument();
         }
 
-        return new BodyArgument($this->type($parameter));
+        $makeLenient = static fn(): Type
+            => (self::$lenientInputs ??= new Compiler(new InputRules(), mapsTakeLists: true, objectsTakeLists: true))->parameter($parameter);
+        $default = match (true) {
+            // Made for each request: an object is not shared.
+            $parameter->isDefaultValueAvailable() => $parameter->getDefaultValue(...),
+            $parameter->allowsNull() => static fn(): mixed => null,
+            default => null,
+        };
+
+        return new BodyArgument($this->type($parameter), $makeLenient, $default);
     }
 
     private function path(\ReflectionParameter $parameter, string $name): PathArgument
@@ -250,7 +262,7 @@ final class HandlerCompiler
     private function type(\ReflectionParameter $parameter): Type
     {
         try {
-            return (self::$inputs ??= new Compiler(new InputRules()))->parameter($parameter);
+            return (self::$inputs ??= new Compiler(new InputRules(), mapsTakeLists: false, objectsTakeLists: false))->parameter($parameter);
         } catch (UnsupportedTypeException $unsupported) {
             throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
         }

@@ -117,9 +117,16 @@ final class HandlerPlan
         };
     }
 
-    public function takesBody(): bool
+    /** The argument that is the body of the request. */
+    public function body(): BodyArgument|CloudEventArgument|null
     {
-        return \array_filter($this->arguments, HandlerCompiler::isBody(...)) !== [];
+        foreach ($this->arguments as $argument) {
+            if ($argument instanceof BodyArgument || $argument instanceof CloudEventArgument) {
+                return $argument;
+            }
+        }
+
+        return null;
     }
 
     private function failure(UnusableResultException $unusable): \TypeError

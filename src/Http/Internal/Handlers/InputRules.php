@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal\Handlers;
 
+use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\PropertyRules;
 use Weft\Internal\Codec\Type;
@@ -17,7 +18,7 @@ final class InputRules implements PropertyRules
 {
     public function problem(\ReflectionClass|\ReflectionProperty $place): ?string
     {
-        return AttributeCheck::on($place);
+        return AttributeCheck::on($place, AttributeArea::Http);
     }
 
     public function type(\ReflectionProperty $property, Type $type): Type

@@ -109,7 +109,7 @@ final class Document
                     // Templates that differ only in the names of their parameters are the same path (OpenAPI 3.1 §4.8.8.1): it has the names of the first.
                     $pattern = $patterns[$route->pattern->unnamed()] ??= $route->pattern;
                     $template = $pattern->template();
-                    $operation = $document->operation($route, \array_combine($route->pattern->names, $pattern->names));
+                    $operation = $document->operation($route, $method, \array_combine($route->pattern->names, $pattern->names));
                     $paths[$template][$key] = isset($paths[$template][$key])
                         ? Alternatives::merged($paths[$template][$key], $operation)
                         : ['operationId' => $document->operationId($route, $method)] + $operation;
@@ -131,17 +131,18 @@ final class Document
      *
      * @return array<string, mixed>
      */
-    private function operation(Route $route, array $names): array
+    private function operation(Route $route, string $method, array $names): array
     {
         $function = new \ReflectionFunction($route->plan->handler);
         $comment = new DocComment($function->getDocComment());
         $parameters = $this->parameters($route, $names, $function->getParameters(), $comment);
-        $body = $this->body($route->plan, $function->getParameters(), $comment);
+        $hasBody = Route::hasBody($method);
+        $body = $hasBody ? $this->body($route->plan, $function->getParameters(), $comment) : null;
 
         return \array_filter(['summary' => $comment->summary(), 'description' => $comment->description()])
             + ($parameters === [] ? [] : ['parameters' => $parameters])
             + ($body === null ? [] : ['requestBody' => $body])
-            + ['responses' => $this->responses($route->plan)];
+            + ['responses' => $this->responses($route->plan, $hasBody)];
     }
 
     /** The name of the route, or one made of method and path: `getPeopleById`. */
@@ -229,22 +230,20 @@ final class Document
      */
     private function body(HandlerPlan $plan, array $reflections, DocComment $comment): ?array
     {
-        foreach ($plan->arguments as $index => $argument) {
-            if ($argument instanceof BodyArgument || $argument instanceof CloudEventArgument) {
-                $description = $comment->parameter($reflections[$index]->name);
-
-                return ($description === '' ? [] : ['description' => $description])
-                    + ['required' => true, 'content' => $argument instanceof BodyArgument
-                        ? ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]
-                        : ['application/cloudevents+json' => ['schema' => self::CLOUD_EVENT]]];
-            }
+        $argument = $plan->body();
+        if ($argument === null) {
+            return null;
         }
+        $description = $comment->parameter($reflections[(int) \array_search($argument, $plan->arguments, true)]->name);
 
-        return null;
+        return ($description === '' ? [] : ['description' => $description])
+            + ['required' => $argument->isRequired(), 'content' => $argument instanceof BodyArgument
+                ? ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]
+                : ['application/cloudevents+json' => ['schema' => self::CLOUD_EVENT]]];
     }
 
     /** @return array<array-key, mixed> */
-    private function responses(HandlerPlan $plan): array
+    private function responses(HandlerPlan $plan, bool $hasBody): array
     {
         $result = $plan->result;
         $status = $result->isNothing && $result->status === 200 ? 204 : $result->status;
@@ -256,7 +255,7 @@ final class Document
         if ($result->type instanceof Optional) {
             $responses[204] = ['description' => ErrorPage::reason(204)];
         }
-        foreach ($plan->isTyped ? self::failures($plan) : [] as $failure) {
+        foreach ($plan->isTyped ? self::failures($plan, $hasBody) : [] as $failure) {
             $responses[$failure] = self::problem(ErrorPage::reason($failure));
         }
         if ($plan->isTyped) {
@@ -267,12 +266,12 @@ final class Document
     }
 
     /** @return list<int> */
-    private static function failures(HandlerPlan $plan): array
+    private static function failures(HandlerPlan $plan, bool $hasBody): array
     {
         $failures = $plan->validation === null ? [] : [422];
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
-                $argument instanceof BodyArgument => [400, 415, 422],
+                $argument instanceof BodyArgument => $hasBody ? [400, 415, 422] : [],
                 $argument instanceof CloudEventArgument => [400, 415],
                 $argument instanceof QueryArgument, $argument instanceof QueryObjectArgument, $argument instanceof HeaderArgument => [400],
                 $argument instanceof PathArgument => [404],

@@ -18,7 +18,8 @@ final class PathPattern
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
     /**
      * What a path cannot contain, and what to write instead. RFC 3986, section 3.3, excludes braces, angle and square brackets, `?` and
-     * `#`; it allows `:` and `*`, but at the beginning of a segment, or as all of it, they are parameters of other routers.
+     * `#`; it allows `:` and `*`, but at the beginning of a segment, or as all of it, they are parameters of other routers. `|`, `^`,
+     * the backtick and letters beyond ASCII are text, which clients percent-encode ({@see EncodedPath}).
      */
     private const FOREIGN = [
         '~\{(\w+)\?\}~' => 'no parameter is optional: add a route for each of the two paths',
@@ -29,7 +30,9 @@ final class PathPattern
         '~(?<=/)\*{1,2}(?=/|$)~' => 'write {path:.*} for the rest of the path, {name} for one segment',
         '~\[.*\]~s' => 'no part is optional: add a route for each path',
         '~[?#]~' => 'a path has no query and no fragment; a handler gets query parameters by #[Query]',
-        '~[\[\]<>"\s]~' => 'percent-encode what is not allowed in a path',
+        '~\\\\~' => 'write an expression in braces, {name:expression}, and %5C for a backslash',
+        '~%(?![0-9A-Fa-f]{2})~' => 'write %25 for a percent sign',
+        '~[\[\]<>"\x00-\x20\x7F]~' => 'percent-encode what is not allowed in a path',
     ];
     private const ESCAPE = '\\\\.';
     private const CHARACTER_CLASS = '\[\^?\]?(?:\\\\.|\[:\^?\w+:\]|[^\]\\\\])*+\]';
@@ -39,7 +42,7 @@ final class PathPattern
 
     /**
      * @param list<string> $names
-     * @param list<string|array{string, string}> $parts text, or name and expression of a parameter
+     * @param list<string|array{string, string}> $parts percent-encoded text, or name and expression of a parameter
      */
     private function __construct(
         public readonly string $path,
@@ -55,6 +58,9 @@ final class PathPattern
         if (!\str_starts_with($path, '/')) {
             throw new InvalidRouteError("The path of a route must begin with /, got \"$path\"");
         }
+        if (\preg_match('//u', $path) !== 1) {
+            throw new InvalidRouteError('The path "' . \mb_scrub($path, 'UTF-8') . '" is not UTF-8, which clients send (RFC 3987, section 3.1)');
+        }
         self::refuseForeign($path);
         $expression = '';
         $names = $parts = [];
@@ -63,16 +69,18 @@ final class PathPattern
         /** @var array{array{string, int}, array{string, int}, 2?: array{string, int}} $match */
         foreach ($found as $match) {
             [$whole, $start] = $match[0];
-            $text = \substr($path, $end, $start - $end);
+            $text = EncodedPath::of(\substr($path, $end, $start - $end));
             $constraint = self::constraint($match[2][0] ?? self::SEGMENT);
+            self::refuseLetters($path, $match[1][0], $constraint);
             $names[] = $match[1][0];
             $parts[] = $text;
             $parts[] = [$match[1][0], $constraint];
             $expression .= \preg_quote($text, '~') . "($constraint)";
             $end = $start + \strlen($whole);
         }
-        $parts[] = \substr($path, $end);
-        $expression .= \preg_quote(\substr($path, $end), '~');
+        $text = EncodedPath::of(\substr($path, $end));
+        $parts[] = $text;
+        $expression .= \preg_quote($text, '~');
         if (@\preg_match("~^$expression$~D", '') === false || \count(\array_unique($names)) !== \count($names)) {
             throw new InvalidRouteError("The path \"$path\" is malformed: write {name} or {name:expression}, each name once");
         }
@@ -92,9 +100,20 @@ final class PathPattern
         }
     }
 
+    /** An expression would match no request: paths are percent-encoded. */
+    private static function refuseLetters(string $path, string $name, string $constraint): void
+    {
+        $found = [];
+        if (\preg_match('/[^\x00-\x7F]+/', $constraint, $found) === 1) {
+            $encoded = \rawurlencode($found[0]);
+            $problem = "contains \"{$found[0]}\": expressions match the percent-encoded path, write (?:$encoded)";
+            throw new InvalidRouteError("The expression of {{$name}} in the path \"$path\" $problem");
+        }
+    }
+
     public function matches(string $path): bool
     {
-        return \preg_match("~^{$this->expression}$~D", $path) === 1;
+        return \preg_match("~^{$this->expression}$~D", EncodedPath::of($path)) === 1;
     }
 
     /** @return array<string, string> expressions of its parameters */
@@ -115,7 +134,7 @@ final class PathPattern
         return $constraint === self::SEGMENT;
     }
 
-    /** The path with the parameters as `{name}`, without their expressions. */
+    /** The percent-encoded path with the parameters as `{name}`, without their expressions. */
     public function template(): string
     {
         return \implode('', \array_map(static fn(string|array $part): string => \is_array($part) ? "{{$part[0]}}" : $part, $this->parts));

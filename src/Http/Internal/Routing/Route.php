@@ -32,6 +32,12 @@ final class Route
     ) {
     }
 
+    /** Whether requests of the method have a body (RFC 9110, section 9.3). */
+    public static function hasBody(string $method): bool
+    {
+        return $method !== 'GET' && $method !== 'HEAD';
+    }
+
     /** Not a copy: its router may still name it. */
     public function moveBelow(string $prefix): self
     {

@@ -16,7 +16,7 @@ final class RouteTable
 
     /** @var array<string, \Closure> of paths without parameters, by `HttpRequest::endpoint()` */
     public array $endpoints = [];
-    /** @var array<string, array<string, \Closure>> the same by path, then by method */
+    /** @var array<string, array<string, \Closure>> the same by {@see EncodedPath}, then by method */
     private array $fixed = [];
     /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression and names: names, handlers by method, path */
     private array $named = [];
@@ -27,9 +27,10 @@ final class RouteTable
     public function add(PathPattern $pattern, array $handlers): void
     {
         if ($pattern->names === []) {
-            $this->fixed[$pattern->path] = ($this->fixed[$pattern->path] ?? []) + $handlers;
-            foreach ($this->fixed[$pattern->path] as $method => $handler) {
-                $this->endpoints["$method $pattern->path"] = $handler;
+            $path = $pattern->template();
+            $this->fixed[$path] = ($this->fixed[$path] ?? []) + $handlers;
+            foreach ($this->fixed[$path] as $method => $handler) {
+                $this->endpoints["$method $path"] = $handler;
             }
 
             return;
@@ -43,10 +44,12 @@ final class RouteTable
     /** @return array{array<string, \Closure>, array<string, string>, string|null} handlers by method, what the names stand for, the route */
     public function find(string $path): array
     {
-        if ($this->named === []) {
-            return [[], [], null];
+        $encoded = EncodedPath::of($path);
+        if ($encoded !== $path && isset($this->fixed[$encoded])) {
+            return [$this->fixed[$encoded], [], null];
         }
-        if (\preg_match($this->expression ??= $this->combined(), $path, $values) !== 1) {
+        $values = [];
+        if ($this->named === [] || !self::matches($this->expression ??= $this->combined(), $path, $encoded, $values)) {
             return [[], [], null];
         }
         [$names, $handlers, $route] = $this->named[\array_keys($this->named)[(int) $values['MARK']]];
@@ -62,17 +65,28 @@ final class RouteTable
      */
     public function findAll(string $path): array
     {
-        $all = \array_map(static fn(\Closure $handler) => [$handler, [], null], $this->fixed[$path] ?? []);
+        $encoded = EncodedPath::of($path);
+        $all = \array_map(static fn(\Closure $handler) => [$handler, [], null], $this->fixed[$encoded] ?? []);
         foreach ($this->named as $key => [$names, $handlers, $route]) {
             $expression = self::expressionOf($key);
             $values = [];
-            if (\preg_match("~^$expression$~D", $path, $values) === 1) {
+            if (self::matches("~^$expression$~D", $path, $encoded, $values)) {
                 $parameters = self::parameters($names, \array_slice($values, 1));
                 $all += \array_map(static fn(\Closure $handler) => [$handler, $parameters, $route], $handlers);
             }
         }
 
         return $all;
+    }
+
+    /**
+     * The path as it was sent comes first: an expression may expect `|`. Texts expect it percent-encoded.
+     *
+     * @param array<string> $values
+     */
+    private static function matches(string $expression, string $path, string $encoded, array &$values): bool
+    {
+        return \preg_match($expression, $path, $values) === 1 || $encoded !== $path && \preg_match($expression, $encoded, $values) === 1;
     }
 
     private function combined(): string
