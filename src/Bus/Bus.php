@@ -256,6 +256,7 @@ final class Bus
     {
         $this->receiver->abort();
         $this->requests->close();
+        $this->setup->persistence?->broker->release();
         $this->setup->transport->close();
     }
 }

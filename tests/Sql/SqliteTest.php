@@ -117,7 +117,7 @@ class SqliteTest extends SqlConformance
         $tx = $this->db->begin();
         $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one'])->affected();
 
-        run(fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two']));
+        run(fn () => async(fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two']))->await());
         $error = self::thrown(SqlException::class, static fn () => $tx->commit());
 
         self::assertSame('25P04', $error->sqlState);
