@@ -80,9 +80,8 @@ final class Admin
     public function flushOutbox(): int
     {
         $this->setup->persistence?->prepare();
-        $this->setup->persistence?->broker->hold();
 
-        return $this->setup->persistence?->relay->all() ?? 0;
+        return $this->setup->persistence?->broker->during($this->setup->persistence->relay->all(...)) ?? 0;
     }
 
     /**

@@ -62,7 +62,7 @@ final class Bus
     }
 
     /**
-     * Registers every marked method of objects, and sagas by class name.
+     * Registers every marked method of objects, and sagas by class name. Of an object or saga that is refused, nothing is registered.
      *
      * @param object|class-string ...$services objects with methods marked {@see CommandHandler}, {@see EventListener},
      *                                         {@see QueryHandler} or {@see Upcaster}; classes marked {@see Saga\Saga}; names of other
@@ -256,6 +256,7 @@ final class Bus
     {
         $this->receiver->abort();
         $this->requests->close();
+        $this->setup->persistence?->broker->release();
         $this->setup->transport->close();
     }
 }

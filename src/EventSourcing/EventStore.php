@@ -64,7 +64,9 @@ final class EventStore
     public function upcasters(object ...$services): static
     {
         foreach ($services as $service) {
-            $this->events->upcasters->add($service) || throw new InvalidUpcasterException(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+            $upcasters = $this->events->upcasters->compile($service);
+            $upcasters !== [] || throw new InvalidUpcasterException(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+            $this->events->upcasters->add($upcasters);
         }
 
         return $this;

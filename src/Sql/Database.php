@@ -17,6 +17,7 @@ use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\PlainSession;
 use Weft\Sql\Internal\Rows;
+use Weft\Sql\Internal\SqliteWriter;
 use Weft\UsageError;
 
 use function Weft\delay;
@@ -45,6 +46,7 @@ final class Database implements Connection
         private readonly string $name,
         private readonly ?HookRunner $hookRunner,
         private readonly bool $createTables,
+        private readonly ?SqliteWriter $writer,
     ) {
     }
 
@@ -79,13 +81,14 @@ final class Database implements Connection
         }
         $attended = $hooks->names() !== [] || $pool->leases->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
 
+        $path = $driver === Driver::Sqlite ? \rawurldecode((string) \preg_replace('~^sqlite:(//)?|\?.*$~s', '', $dsn)) : null;
         $name = match (true) {
             $pool->name !== '' => $pool->name,
-            $driver === Driver::Sqlite => \rawurldecode((string) \preg_replace('~^sqlite:(//)?|\?.*$~s', '', $dsn)),
+            $path !== null => $path,
             default => \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/')),
         };
 
-        return new self($native, $driver, $name, $attended ? new HookRunner($native, $name, $hooks) : null, $createTables);
+        return new self($native, $driver, $name, $attended ? new HookRunner($native, $name, $hooks) : null, $createTables, $path === null ? null : SqliteWriter::of($path, $name));
     }
 
     public function driver(): Driver
@@ -108,6 +111,7 @@ final class Database implements Connection
     #[WaitsFor('the result of a statement')]
     public function execute(string $sql, array $params = []): Result
     {
+        $this->writer?->refuseStatement(self::task(), $sql);
         if ($this->transactions !== [] && \preg_match(self::WRITES, $sql) === 1) {
             $this->reportOutside('statement');
         }
@@ -179,7 +183,8 @@ final class Database implements Connection
 
     /**
      * Statements of the closure go through the Transaction that it receives. Those on this object run on another connection: they are not part of
-     * the transaction. Where the closure writes by them in the same task, the error log names the line, once.
+     * the transaction. Where the closure writes by them in the same task, the error log names the line, once. On SQLite they are a {@see UsageError}
+     * if the transaction holds the writer.
      *
      * @template T
      *
@@ -216,7 +221,7 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
-        return new Transaction($this->native->transaction(self::task()), $this->driver, $this->hookRunner);
+        return new Transaction($this->native->transaction(self::task()), $this->driver, $this->hookRunner, $this->writer, self::task());
     }
 
     /** @internal for the bridges to other database libraries */
@@ -319,7 +324,7 @@ final class Database implements Connection
             return;
         }
         $this->warned["$file:$line"] = true;
-        $consequence = $this->driver === Driver::Sqlite ? 'it may wait for the end of the transaction, and a rollback does not undo it' : 'a rollback does not undo it';
+        $consequence = $this->driver === Driver::Sqlite ? 'it is refused once the transaction has had an answer, and a rollback does not undo it' : 'a rollback does not undo it';
         // Not a warning of PHP: where those become exceptions, it would prevent what may be meant, once in each process.
         \error_log("Database \"{$this->name}\": the $what at $file:$line is not part of the transaction around it: $consequence. Use the Transaction that the closure receives, or, if that is meant, a task of its own");
     }
@@ -349,6 +354,7 @@ final class Database implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
+        $this->writer?->refuseStatement(self::task(), $sql);
         yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()), $this->hookRunner);
     }
 }

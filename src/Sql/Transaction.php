@@ -15,6 +15,7 @@ use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
 use Weft\Sql\Internal\Rollbacks;
 use Weft\Sql\Internal\Rows;
+use Weft\Sql\Internal\SqliteWriter;
 use Weft\UsageError;
 
 use function Weft\delay;
@@ -54,7 +55,7 @@ final class Transaction implements Connection
     private ?\Closure $refusal = null;
 
     /** @internal made by {@see Database} */
-    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?HookRunner $hookRunner = null)
+    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?HookRunner $hookRunner, private readonly ?SqliteWriter $writer, private readonly int $task)
     {
         $this->cursors = new Cursors();
     }
@@ -85,19 +86,19 @@ final class Transaction implements Connection
             $number = \max($index, ~$index);
             if ($count > 0 && $number !== $first + $count) {
                 // The generator of the items has used the transaction.
-                $affected[] = $this->await($this->native->flushItems($first, $count, $done));
+                $affected[] = $this->flushItems($first, $count, $done);
                 $done += $count;
                 $count = 0;
             }
             $first = $count++ === 0 ? $number : $first;
             if ($index < 0) {
-                $affected[] = $this->await($this->native->flushItems($first, $count, $done));
+                $affected[] = $this->flushItems($first, $count, $done);
                 $done += $count;
                 $count = 0;
             }
         }
         if ($count > 0) {
-            $affected[] = $this->await($this->native->flushItems($first, $count, $done));
+            $affected[] = $this->flushItems($first, $count, $done);
         }
 
         /** @var list<int> */
@@ -174,7 +175,8 @@ final class Transaction implements Connection
     public function flush(): void
     {
         Scheduler::waiter();
-        $this->await($this->native->flush());
+        $takesWriter = $this->takesWriter();
+        $this->await($this->native->flush(), $takesWriter);
     }
 
     /**
@@ -282,11 +284,21 @@ final class Transaction implements Connection
         return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
     }
 
+    /** @return list<int> the affected rows of each */
+    #[WaitsFor('the results of statements')]
+    private function flushItems(int $first, int $count, int $done): array
+    {
+        $takesWriter = $this->takesWriter();
+
+        return $this->await($this->native->flushItems($first, $count, $done), $takesWriter);
+    }
+
     #[WaitsFor('a commit')]
     private function commitAll(): void
     {
         $this->refuseInside('commit');
         Scheduler::waiter();
+        $this->takesWriter();
         try {
             $this->await($this->native->commit());
         } catch (CancelledException $cancelled) {
@@ -311,9 +323,36 @@ final class Transaction implements Connection
         $this->ended = true;
     }
 
-    private function await(int $op): mixed
+    /**
+     * Whether statements wait to be sent, with which a transaction of SQLite takes the writer.
+     *
+     * @throws UsageError while another transaction of the task holds it
+     */
+    private function takesWriter(): bool
     {
-        return HookRunner::through($this->hookRunner, $op);
+        if ($this->writer === null || !$this->native->isWaiting()) {
+            return false;
+        }
+        $this->writer->refuseTransaction($this->task, $this);
+
+        return true;
+    }
+
+    private function await(int $op, bool $takesWriter = false): mixed
+    {
+        if (!$takesWriter) {
+            return HookRunner::through($this->hookRunner, $op);
+        }
+        try {
+            $outcome = HookRunner::through($this->hookRunner, $op);
+        } catch (SqlException $failed) {
+            // A transaction that has failed keeps the writer until it is rolled back.
+            $this->writer?->holdFor($this, $this->task);
+            throw $failed;
+        }
+        $this->writer?->holdFor($this, $this->task);
+
+        return $outcome;
     }
 
     /** The cancellation, which scopes recognise as theirs; if the commit was sent, with the unknown outcome as its previous exception. */

@@ -72,6 +72,32 @@ class DelayTest extends BusTestCase
 
     /** @dataProvider busesAndDelayQueues */
     #[DataProvider('busesAndDelayQueues')]
+    public function testHeadersWhoseNameOrValueBeginsWithNulArrive(\Closure $connect): void
+    {
+        $this->inRuntime(function () use ($connect): void {
+            $headers = ["\0name" => "\0value", 'name' => "\0", "\0" => 'value', "\0*\0name" => ''];
+            $received = [];
+            $bus = $connect($this)->handlers(self::listening(static function (CustomerStored $event, Context $context) use (&$received, $headers): void {
+                $received[$event->id] = \array_intersect_key($context->headers(), $headers);
+            }));
+            $bus->queue(self::QUEUE)->declare();
+            $bus->publish(new CustomerStored('now'), new SendOptions(headers: $headers));
+            $bus->publishAll([new CustomerStored('first'), new CustomerStored('second')], new SendOptions(headers: $headers));
+            $bus->publish(new CustomerStored('later'), new SendOptions(delay: 0.01, headers: $headers));
+            while (\count($received) < 4) {
+                self::drain($bus);
+                delay(0.005);
+            }
+            foreach ($received as $id => $kept) {
+                self::assertEqualsCanonicalizing($headers, $kept, $id);
+                self::assertEqualsCanonicalizing(\array_keys($headers), \array_keys($kept), $id);
+            }
+            $bus->close();
+        });
+    }
+
+    /** @dataProvider busesAndDelayQueues */
+    #[DataProvider('busesAndDelayQueues')]
     public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {

@@ -99,6 +99,39 @@ final class HandlersTest extends BusTestCase
         }
     }
 
+    public function testNothingIsRegisteredOfAServiceThatIsRefused(): void
+    {
+        $bus = Bus::connect('memory:')->handlers(new class {
+            #[CommandHandler]
+            public function store(StoreCustomer $command): void {}
+        });
+        $refused = new class {
+            #[EventListener]
+            public function wide(ParcelEvent $event): void {}
+
+            #[CommandHandler]
+            public function forget(ForgetCustomer $command): void {}
+
+            #[CommandHandler]
+            public function store(StoreCustomer $command): void {}
+        };
+        foreach ([1, 2] as $_) {
+            try {
+                $bus->handlers($refused);
+                self::fail('registered');
+            } catch (DuplicateHandlerError $error) {
+                self::assertStringContainsString(StoreCustomer::class . ' has two handlers', $error->getMessage());
+            }
+        }
+        self::assertCount(1, $bus->admin()->handlers());
+
+        $bus->handlers(new class {
+            #[CommandHandler]
+            public function forget(ForgetCustomer $command): void {}
+        });
+        self::assertCount(2, $bus->admin()->handlers());
+    }
+
     public function testEachServiceThatInheritsAListenerHasItsEffect(): void
     {
         $this->inRuntime(function (): void {

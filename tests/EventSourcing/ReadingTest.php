@@ -87,6 +87,32 @@ final class ReadingTest extends EventSourcingTestCase
         });
     }
 
+    public function testInPostgreSqlTransactionsWithoutEventsDoNotHoldBackReaders(): void
+    {
+        $this->inRuntime(function (): void {
+            $store = $this->store('postgres');
+            $database = $this->database('postgres');
+            $maintenance = Database::connect((string) \preg_replace('~/[^/?]*(?=$|\?)~', '/postgres', $this->databaseDsn('postgres'), 1));
+            $others = [$database->begin(), $maintenance->begin()];
+            foreach ($others as $other) {
+                $other->execute('SELECT pg_current_xact_id()')->value();
+            }
+            self::write($store, $database, 'a', [new Noted('first')]);
+            $undone = $database->begin();
+            $store->append($undone, 'undone', 0, [new Noted('never')]);
+            self::write($store, $database, 'b', [new Noted('third')]);
+            self::assertSame(['first'], self::contents($store->read()));
+            $undone->rollback();
+
+            self::assertSame(['first', 'third'], self::contents($store->read()));
+            self::assertSame(['third'], self::contents($this->store('postgres')->read(after: 1)), 'a reader that sees the gap for the first time');
+            foreach ($others as $other) {
+                $other->rollback();
+            }
+            $maintenance->close();
+        });
+    }
+
     /** @dataProvider databases */
     #[DataProvider('databases')]
     public function testAReaderGetsWhatManyWritersCommitOnceAndInOrderWhileTheyWrite(string $kind): void

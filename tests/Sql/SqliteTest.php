@@ -4,17 +4,20 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Sql\FileNotOpenedException;
 use Weft\Sql\Database;
 use Weft\Sql\LockNotAvailableException;
 use Weft\Sql\InvalidParameterException;
 use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
 use Weft\Sql\UndefinedTableException;
 use Weft\Tests\Extension;
 use Weft\UsageError;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\run;
 use function Weft\timeout;
 
 class SqliteTest extends SqlConformance
@@ -114,11 +117,90 @@ class SqliteTest extends SqlConformance
         $tx = $this->db->begin();
         $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one'])->affected();
 
-        $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two']);
+        run(fn () => async(fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two']))->await());
         $error = self::thrown(SqlException::class, static fn () => $tx->commit());
 
         self::assertSame('25P04', $error->sqlState);
         self::assertSame(['two'], $this->names());
+    }
+
+    /**
+     * @dataProvider statementsThatNeedTheWriter
+     *
+     * @param \Closure(Database): mixed $write
+     */
+    #[DataProvider('statementsThatNeedTheWriter')]
+    public function testATaskWhoseTransactionHoldsTheWriterCannotWriteBesideIt(\Closure $write): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+        $other = Database::connect($this->dsn());
+
+        foreach ([$this->db, $other] as $database) {
+            $tx = $this->db->begin();
+            $tx->execute('SELECT 1')->value();
+            $error = self::thrown(UsageError::class, static fn () => $write($database));
+            $tx->execute("UPDATE items SET name = 'kept' WHERE id = 1");
+            $tx->commit();
+
+            self::assertStringContainsString('cannot run while a transaction of the same task is open. SQLite has one writer, and that transaction holds it', $error->getMessage());
+            self::assertSame(['kept'], $this->names());
+            $write($database);
+            $this->db->execute('DELETE FROM items WHERE id > 1');
+        }
+        $other->close();
+    }
+
+    /** @return iterable<string, array{\Closure(Database): mixed}> */
+    public static function statementsThatNeedTheWriter(): iterable
+    {
+        foreach (["INSERT INTO items (id, name) VALUES (2, 'two')", "WITH a (n) AS (SELECT 'delete from') INSERT INTO items (id, name) SELECT 2, n FROM a", 'CREATE TABLE IF NOT EXISTS others (a)', '/* all */ DELETE FROM items WHERE id > 1'] as $sql) {
+            yield $sql => [static fn (Database $database) => $database->execute($sql)];
+        }
+        yield 'transaction()' => [static fn (Database $database) => $database->transaction(static fn (Transaction $tx) => $tx->execute("INSERT INTO items (id, name) VALUES (2, 'two')"))];
+        yield 'transaction() with an answer' => [static fn (Database $database) => $database->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')->value())];
+        yield 'executeMany()' => [static fn (Database $database) => $database->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two'], [3, 'three']])];
+    }
+
+    public function testWhatDoesNotNeedTheWriterRunsBesideATransaction(): void
+    {
+        $this->items();
+        $tx = $this->db->begin();
+        $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+        $this->db->execute("INSERT INTO items (id, name) VALUES (2, 'before the transaction has sent anything')");
+        $tx->execute('SELECT 1')->value();
+
+        foreach (['SELECT 1 FROM items', "WITH a AS (SELECT replace('insert into', 'a', 'b')) SELECT 1 FROM items", '-- DELETE FROM items' . "\n VALUES (1)"] as $sql) {
+            self::assertSame(1, $this->db->execute($sql)->value(), $sql);
+        }
+        run(function () use ($tx): void {
+            $waiting = async(fn () => $this->db->execute("INSERT INTO items (id, name) VALUES (3, 'another task waits')"));
+            delay(0.01);
+            self::assertFalse($waiting->isDone());
+            $tx->rollback();
+            $waiting->await();
+        });
+        self::assertSame([2, 3], $this->db->execute('SELECT id FROM items ORDER BY id')->column());
+
+        $dropped = $this->db->begin();
+        $dropped->execute('SELECT 1')->value();
+        unset($dropped);
+        $this->db->execute('DELETE FROM items');
+        self::assertSame([], $this->names());
+    }
+
+    public function testADatabaseInMemoryIsNotReadBesideATransactionOfTheTask(): void
+    {
+        $database = Database::connect('sqlite::memory:');
+        $tx = $database->begin();
+        $tx->execute('CREATE TABLE t (a)')->affected();
+
+        foreach ([static fn () => $database->execute('SELECT 1'), static fn () => \iterator_to_array($database->stream('SELECT 1'))] as $read) {
+            self::assertStringContainsString('Database ":memory:": the statement cannot run', self::thrown(UsageError::class, $read)->getMessage());
+        }
+        $tx->commit();
+        self::assertSame([], $database->execute('SELECT a FROM t')->column());
+        $database->close();
     }
 
     public function testOnlyAQueryCanBeStreamed(): void

@@ -13,13 +13,11 @@ use Weft\Bus\Internal\Codec\MessageCompiler;
 use Weft\Bus\Internal\Codec\MessageRules;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 use Weft\Bus\Internal\Flow\RateLimiter;
-use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\HandlerCompiler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Handlers\KeyedMutex;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\Handlers\Pipeline;
-use Weft\Bus\Internal\Handlers\WideListener;
 use Weft\Bus\Internal\Persistence\PausedQueues;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Persistence\Tables as BusTables;
@@ -116,31 +114,39 @@ final class Setup
         \array_map($this->codec->of(...), $options->messages->classes);
     }
 
-    /** Registers handlers, upcasters or a saga, see {@see \Weft\Bus\Bus::handlers()}. */
+    /** Registers handlers, upcasters or a saga, see {@see \Weft\Bus\Bus::handlers()}: the whole service, or nothing of it. */
     public function register(object|string $service): void
     {
         if (\is_string($service) && !SagaCompiler::isSaga($service) && $this->container?->has($service) === true) {
             /** @var object $service */
             $service = $this->container->get($service);
         }
-        if ($this->expired !== null && \is_string($service)) {
-            $this->persistence?->maintenance->expireBy($this->expired->end(...));
-        }
-        $this->handlers->register(\is_string($service) ? $this->sagas->compile($service) : $this->compile($service));
+        \is_string($service) ? $this->registerSaga($service) : $this->registerService($service);
     }
 
-    /** @return list<Handler|WideListener> */
-    private function compile(object $service): array
+    /** @param class-string $class */
+    private function registerSaga(string $class): void
+    {
+        [$definition, $handlers] = $this->sagas->compile($class);
+        $this->handlers->register($handlers);
+        $this->sagas->add($class, $definition);
+        if ($this->expired !== null) {
+            $this->persistence?->maintenance->expireBy($this->expired->end(...));
+        }
+    }
+
+    private function registerService(object $service): void
     {
         if (SagaCompiler::isSaga($service::class)) {
             throw new InvalidHandlerError($service::class . ' is a saga: register it by its class, handlers(' . $service::class . '::class)');
         }
         $handlers = $this->compiler->compile($service);
-        if (!$this->decoder->upcasters->add($service) && $handlers === []) {
+        $upcasters = $this->decoder->upcasters->compile($service);
+        if ($upcasters === [] && $handlers === []) {
             throw new InvalidHandlerError(\get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener], #[QueryHandler] or #[Upcaster]');
         }
-
-        return $handlers;
+        $this->handlers->register($handlers);
+        $this->decoder->upcasters->add($upcasters);
     }
 
     /** The formats of a queue; null if it has none of its own. */

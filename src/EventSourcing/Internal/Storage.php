@@ -54,7 +54,7 @@ final class Storage
     public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): bool
     {
         match ($this->driver) {
-            // A transaction takes its id before a position: see Horizon.
+            // Readers of Weft 0.1 rely on it that a transaction takes its id before a position.
             Driver::Postgres => $transaction->execute('SELECT pg_current_xact_id()'),
             Driver::Mysql => $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]),
             Driver::Sqlite => null,
@@ -92,18 +92,22 @@ final class Storage
         if ($this->driver !== Driver::Postgres) {
             return $this->database->execute("SELECT * FROM weft_events WHERE position > ? ORDER BY position LIMIT {$limit}", [$after])->rows();
         }
-        $rows = $this->look($after, $limit);
-        $safe = $this->horizon->within($rows, $after);
+        $marked = $this->horizon->marked();
+        if ($marked > 0) {
+            // Before the rows are read: they contain the events of a transaction that has ended by then.
+            $this->horizon->advance($marked, $this->writers());
+        }
+        [$rows, $safe] = $this->look($after, $limit);
         if (\count($safe) === \count($rows)) {
             return $safe;
         }
         $last = $rows[\count($rows) - 1]['position'];
         if ($this->horizon->wants($last)) {
-            $this->horizon->mark($last, $this->database->execute('SELECT pg_current_xact_id()::text::bigint')->value());
+            $this->horizon->mark($last, $this->writers());
         }
 
         // The transaction that held them back has usually ended by now.
-        return $safe !== [] ? $safe : $this->horizon->within($this->look($after, $limit), $after);
+        return $safe !== [] ? $safe : $this->look($after, $limit)[1];
     }
 
     /**
@@ -208,13 +212,31 @@ final class Storage
         return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
     }
 
-    /** @return list<array<string, mixed>> each with the oldest transaction that ran when it was seen */
+    /** @return array{list<array<string, mixed>>, list<array<string, mixed>>} the next rows, and those of them that nothing can come before */
     private function look(int $after, int $limit): array
     {
+        $settled = $this->horizon->settled();
+        $rows = $this->database->execute("SELECT * FROM weft_events WHERE position > ? ORDER BY position LIMIT {$limit}", [$after])->rows();
+
+        return [$rows, Horizon::within($rows, $after, $settled)];
+    }
+
+    /**
+     * The transactions of PostgreSQL that may have positions whose events are not visible. An INSERT locks the table before it takes a position,
+     * and the lock is released after the commit has become visible.
+     *
+     * The oldest running transaction of the server would not do instead: transactions without events, also those of other databases, would
+     * hold back readers.
+     *
+     * @return list<string> virtual transaction ids
+     */
+    private function writers(): array
+    {
+        /** @var list<string> */
         return $this->database->execute(
-            "SELECT e.*, s.xmin FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) s, weft_events e
-            WHERE e.position > ? ORDER BY e.position LIMIT {$limit}",
-            [$after],
-        )->rows();
+            "SELECT DISTINCT virtualtransaction FROM pg_locks
+            WHERE locktype = 'relation' AND relation = 'weft_events'::regclass AND mode = 'RowExclusiveLock' AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        )->column();
     }
 }

@@ -193,6 +193,9 @@ final class Receiver
 
             return $handled;
         } finally {
+            if ($this->consumed === 1) {
+                shield(fn() => $this->setup->persistence?->broker->release());
+            }
             $this->consumed--;
             $this->ended->notify();
         }

@@ -46,37 +46,49 @@ final class Handlers
     ) {}
 
     /**
+     * Registers all of them, or none.
+     *
      * @param list<Handler|WideListener> $handlers those of one service or saga
      * @throws DuplicateHandlerError|InvalidHandlerError
      */
     public function register(array $handlers): void
     {
-        $names = [];
+        $first = [];
         foreach ($handlers as $handler) {
             if (isset($this->names[$handler->name])) {
                 throw new DuplicateHandlerError("Handler {$handler->name}() is registered twice; the inbox and retries know a listener by its class and method, so each object needs a class of its own");
             }
-            $names[$handler->name] = true;
-            $this->add($handler);
+            if ($handler instanceof Handler) {
+                $type = $handler->message->type;
+                self::check($handler, $this->firstBeside($handler) ?? $first[$type] ?? null);
+                $first[$type] ??= $handler;
+            }
         }
-        $this->names += $names;
+        foreach ($handlers as $handler) {
+            $this->names[$handler->name] = true;
+            $handler instanceof Handler ? $this->add($handler) : $this->wide[] = $handler;
+        }
+        // Wide listeners are matched again.
+        $this->matched = 0;
     }
 
-    private function add(Handler|WideListener $handler): void
+    /** The first handler of its message that stays when this one is added. */
+    private function firstBeside(Handler $handler): ?Handler
     {
-        if ($handler instanceof WideListener) {
-            $this->wide[] = $handler;
-            $this->matched = 0;
+        return $this->replacesWideListeners($handler) ? null : $this->byType[$handler->message->type][0] ?? null;
+    }
 
-            return;
-        }
+    /** Wide listeners do not listen to commands and queries. */
+    private function replacesWideListeners(Handler $handler): bool
+    {
         $type = $handler->message->type;
-        if ($handler->kind !== MessageKind::Event && ($this->expanded[$type] ?? 0) === \count($this->byType[$type] ?? [])) {
-            // Wide listeners do not listen to commands and queries.
-            unset($this->byType[$type], $this->expanded[$type]);
-            $handler->message->handler = null;
-        }
-        $first = $this->byType[$type][0] ?? null;
+
+        return $handler->kind !== MessageKind::Event && ($this->expanded[$type] ?? 0) === \count($this->byType[$type] ?? []);
+    }
+
+    /** @throws DuplicateHandlerError|InvalidHandlerError when it cannot be registered after the first handler of its message */
+    private static function check(Handler $handler, ?Handler $first): void
+    {
         if ($first !== null && $first->kind !== $handler->kind) {
             throw new DuplicateHandlerError("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
                 . "{$handler->kind->value} for {$handler->name}(); a message is either a command, a query or an event");
@@ -89,13 +101,21 @@ final class Handlers
         if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {
             throw new DuplicateHandlerError("{$handler->message->class} has a batch handler and another one, {$first->name}() and {$handler->name}(); a batch handler must be the only one");
         }
-        $isOrdered = $handler->message->policy?->isOrdered() ?? false;
-        if ($isOrdered && $handler->attributes->batch !== null) {
+        if ($handler->attributes->batch !== null && $handler->message->policy?->isOrdered()) {
             throw new InvalidHandlerError("Handler {$handler->name}() takes batches of {$handler->message->class}, which are ordered and handled one at a time");
+        }
+    }
+
+    private function add(Handler $handler): void
+    {
+        $type = $handler->message->type;
+        if ($this->replacesWideListeners($handler)) {
+            unset($this->byType[$type], $this->expanded[$type]);
+            $handler->message->handler = null;
         }
         $this->byType[$type][] = $handler;
         $handler->message->handler ??= $handler;
-        $this->hasOrdered = $this->hasOrdered || $isOrdered;
+        $this->hasOrdered = $this->hasOrdered || $handler->message->policy?->isOrdered() === true;
         $this->hasBatches = $this->hasBatches || $handler->attributes->batch !== null;
         unset($this->ready[$type]);
     }
@@ -153,7 +173,9 @@ final class Handlers
                 $listener->hasMatched = true;
                 if (!\in_array($listener->name, $names, true)) {
                     $names[] = $listener->name;
-                    $this->add(($listener->make)($class));
+                    $handler = ($listener->make)($class);
+                    self::check($handler, $this->firstBeside($handler));
+                    $this->add($handler);
                     $this->expanded[$class->type] = ($this->expanded[$class->type] ?? 0) + 1;
                 }
             }

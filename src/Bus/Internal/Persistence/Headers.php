@@ -14,7 +14,8 @@ final class Headers
     /** @param array<string, string> $headers */
     public static function encode(array $headers): string
     {
-        return \json_encode((object) $headers, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE);
+        // Not as an object: PHP takes a property whose name begins with NUL for a private one, and leaves it out.
+        return \json_encode($headers, \JSON_FORCE_OBJECT | \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
     /** @return array<string, string> */

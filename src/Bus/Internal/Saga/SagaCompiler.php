@@ -48,8 +48,10 @@ final class SagaCompiler
     ) {}
 
     /**
+     * Compiles a saga without registering it.
+     *
      * @param class-string $class
-     * @return list<Handler>
+     * @return array{SagaDefinition, list<Handler>}
      * @throws InvalidHandlerError
      * @throws \Weft\Bus\InvalidMessageClassError when a property cannot be stored
      */
@@ -73,9 +75,14 @@ final class SagaCompiler
         foreach ($definition->options->publishEvents ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
             $this->codec->of($event);
         }
-        $this->definitions[$class] = $this->definitions[$definition->name] = $definition;
 
-        return $handlers;
+        return [$definition, $handlers];
+    }
+
+    /** @param class-string $class */
+    public function add(string $class, SagaDefinition $definition): void
+    {
+        $this->definitions[$class] = $this->definitions[$definition->name] = $definition;
     }
 
     public static function isSaga(string $class): bool

@@ -26,23 +26,34 @@ final class Upcasters
     public function __construct(private readonly Codec $codec) {}
 
     /**
-     * @return bool whether a method is marked
+     * The marked methods of an object, by message type and the version they take; registers none.
+     *
+     * @return array<string, array<int, \Closure(array): array>>
      * @throws InvalidUpcasterException|\Weft\Bus\InvalidMessageClassError
      */
-    public function add(object $service): bool
+    public function compile(object $service): array
     {
-        $found = false;
+        $steps = [];
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
             if (($unknown = AttributeCheck::on($method, AttributeArea::Bus)) !== null) {
                 throw new InvalidUpcasterException("Upcaster {$method->class}::{$method->name}() {$unknown}");
             }
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {
-                $this->register($service, $method, $attribute->newInstance());
-                $found = true;
+                $upcaster = $attribute->newInstance();
+                $type = $this->check($method, $upcaster, $steps);
+                $steps[$type][$upcaster->from] = $method->getClosure($service);
             }
         }
 
-        return $found;
+        return $steps;
+    }
+
+    /** @param array<string, array<int, \Closure(array): array>> $steps as {@see compile()} returns them */
+    public function add(array $steps): void
+    {
+        foreach ($steps as $type => $ofType) {
+            $this->steps[$type] = ($this->steps[$type] ?? []) + $ofType;
+        }
     }
 
     /** @return list<int> the versions of a type that are brought to the next */
@@ -72,7 +83,11 @@ final class Upcasters
         return $data;
     }
 
-    private function register(object $service, \ReflectionMethod $method, Upcaster $upcaster): void
+    /**
+     * @param array<string, array<int, \Closure(array): array>> $others of the same object
+     * @return string the message type
+     */
+    private function check(\ReflectionMethod $method, Upcaster $upcaster, array $others): string
     {
         $name = "Upcaster {$method->class}::{$method->name}()";
         $class = $this->codec->of($upcaster->message);
@@ -81,13 +96,14 @@ final class Upcasters
             !$method->isPublic() || $method->isStatic() => 'must be public and not static',
             $method->getNumberOfRequiredParameters() !== 1 || (string) $parameter?->getType() !== 'array' => 'must take the body as its one parameter, an array',
             $upcaster->from >= $class->version => "takes version {$upcaster->from} of {$class->class}, which is at version {$class->version}",
-            isset($this->steps[$class->type][$upcaster->from]) => "takes version {$upcaster->from} of {$class->class}, for which an upcaster is already registered",
+            isset($this->steps[$class->type][$upcaster->from]) || isset($others[$class->type][$upcaster->from]) => "takes version {$upcaster->from} of {$class->class}, for which an upcaster is already registered",
             default => null,
         };
         if ($problem !== null) {
             throw new InvalidUpcasterException("{$name} {$problem}");
         }
-        $this->steps[$class->type][$upcaster->from] = $method->getClosure($service);
+
+        return $class->type;
     }
 
     /** @param \Closure(array): array $step */

@@ -37,8 +37,9 @@ final class Sender
             $this->setup->transport->publish([$outgoing], $options->confirm ?? true);
         } else {
             $this->setup->persistence?->prepare();
-            $this->setup->persistence?->broker->hold();
-            ($this->setup->delays ?? throw Due::databaseRequired($message))->store($outgoing, $due);
+            $delays = $this->setup->delays ?? throw Due::databaseRequired($message);
+            $store = static fn() => $delays->store($outgoing, $due);
+            $this->setup->persistence === null ? $store() : $this->setup->persistence->broker->during($store);
         }
         $this->setup->stats->sent++;
 

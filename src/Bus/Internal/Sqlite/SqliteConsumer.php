@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Persistence\Headers;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
@@ -182,7 +183,7 @@ final class SqliteConsumer implements TransactionalConsumer
         foreach ($rows as $row) {
             $claim = $this->unsettled[$row['id']] = $row['claim'];
             $this->open[$claim] = ($this->open[$claim] ?? 0) + 1;
-            $this->ahead[] = new Delivery($row['id'], $row['type'], $row['body'], \json_decode($row['headers'], true), $row['redelivered'] !== 0);
+            $this->ahead[] = new Delivery($row['id'], $row['type'], $row['body'], Headers::decode($row['headers']), $row['redelivered'] !== 0);
         }
     }
 

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Bindings;
+use Weft\Bus\Internal\Persistence\Headers;
 use Weft\Bus\Internal\Requests\AbandonedReplyQueues;
 use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Wakeup;
@@ -231,7 +232,7 @@ final class Store
     {
         foreach ($messages as $message) {
             $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
-                SELECT ' . self::NEXT_ID . ', ?, 0, ?, ? FROM weft_queues q WHERE q.id = ?', [$message->type, self::encode($message->headers), $message->body, $queue]);
+                SELECT ' . self::NEXT_ID . ', ?, 0, ?, ? FROM weft_queues q WHERE q.id = ?', [$message->type, Headers::encode($message->headers), $message->body, $queue]);
         }
     }
 
@@ -299,7 +300,7 @@ final class Store
             $transaction->execute(
                 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
                 SELECT ' . self::NEXT_ID . ', m.type, ?, ?, m.body FROM weft_messages m JOIN weft_queues q ON q.name = ? WHERE m.id = ?',
-                [(int) $redelivered, self::encode($headers), $queue, $id]
+                [(int) $redelivered, Headers::encode($headers), $queue, $id]
             );
             $transaction->execute(self::DELETE, [$id]);
         });
@@ -414,14 +415,14 @@ final class Store
     private function insert(Connection $connection, array $messages): array
     {
         if (\count($messages) === 1) {
-            return [$connection->execute(self::INSERT_ONE, [self::encode($messages[0]->headers), $messages[0]->body, $messages[0]->type])];
+            return [$connection->execute(self::INSERT_ONE, [Headers::encode($messages[0]->headers), $messages[0]->body, $messages[0]->type])];
         }
         $routed = [];
         foreach (\array_chunk($messages, self::ROWS_PER_INSERT) as $chunk) {
             $rows = $parameters = [];
             foreach ($chunk as $index => $message) {
                 $rows[] = "({$index}, ?, ?, ?)";
-                \array_push($parameters, $message->type, self::encode($message->headers), $message->body);
+                \array_push($parameters, $message->type, Headers::encode($message->headers), $message->body);
             }
             $routed[] = $connection->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
                 SELECT ' . self::NEXT_ID . ' + m.column1, m.column2, 0, m.column3, m.column4
@@ -451,11 +452,5 @@ final class Store
     private function noQueueFor(Outgoing $message): UnroutableMessageException
     {
         return UnroutableMessageException::of($message->type, $this->file);
-    }
-
-    /** @param array<string, string> $headers */
-    private static function encode(array $headers): string
-    {
-        return \json_encode((object) $headers, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 }
