@@ -53,12 +53,9 @@ final class Storage
      */
     public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): bool
     {
-        match ($this->driver) {
-            // Readers of Weft 0.1 rely on it that a transaction takes its id before a position.
-            Driver::Postgres => $transaction->execute('SELECT pg_current_xact_id()'),
-            Driver::Mysql => $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]),
-            Driver::Sqlite => null,
-        };
+        if ($this->driver === Driver::Mysql) {
+            $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]);
+        }
         $insert = $this->driver === Driver::Mysql
             ? 'INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) SELECT LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ? FROM DUAL'
             : 'INSERT INTO weft_events (stream, version, type, schema_version, headers, body, recorded_at) SELECT ?, ?, ?, ?, ?, ?, ?';
