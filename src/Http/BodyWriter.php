@@ -50,7 +50,8 @@ final class BodyWriter
      */
     public function begin(string $chunk): int
     {
-        return $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
+        // A coding has bytes for each piece, also for an empty one.
+        return $this->stream->write($this->encoder === null || $chunk === '' ? $chunk : $this->encoder->write($chunk));
     }
 
     /**

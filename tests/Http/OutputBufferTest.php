@@ -353,12 +353,11 @@ final class OutputBufferTest extends HttpTestCase
     }
 
     /** A route `/stream` whose body is what the code prints. */
-    private static function stream(string $print): string
+    private static function stream(string $print, int $instances = 2): string
     {
-        return <<<'PHP'
+        return "\$pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), $instances);" . <<<'PHP'
             use Weft\Http\Internal\StreamedOutput;
             function memory() { $memory = fopen("php://memory", "w+"); fwrite($memory, str_repeat("X", 1 << 24)); rewind($memory); return $memory; }
-            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 2);
             $routes->get("/stream", static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], static function (BodyWriter $writer): void {
                 StreamedOutput::copy(static function (): void {
             PHP . $print . ' }, $writer); })));';
@@ -388,6 +387,46 @@ final class OutputBufferTest extends HttpTestCase
         yield 'a Fiber of the application' => ['(new Fiber(static function (): void { for ($n = 0; $n < 256; $n++) { echo str_repeat("X", 65_536); } }))->start();' . $end, 1 << 24];
         // PHP prints it character by character.
         yield 'code that is highlighted' => ['highlight_string(str_repeat("<?php X() ?>" . str_repeat("X", 1023), 256));' . $end, 1 << 18];
+    }
+
+    public function testAStreamThatHasPrintedAllDoesNotWaitForItsClient(): void
+    {
+        $server = $this->serve(
+            self::stream('var_dump(array_fill(0, 256, str_repeat("X", 1 << 16)));', instances: 1) . '$routes->get("/other", static fn(Request $request) => $pool->serve($request, static fn() => Response::text("works")));',
+        );
+
+        // It reads nothing.
+        $client = self::send($server, '/stream');
+        self::assertSame('H', fread($client, 1));
+
+        self::assertSame('works', self::bodyOf($server->get('/other')), $server->log());
+        self::assertSame(1 << 24, substr_count(ServerProcess::readAll($client), 'X'));
+    }
+
+    /**
+     * The text that the callback was called with arrives, as under PHP-FPM.
+     *
+     * @dataProvider exitsOfStreams
+     */
+    #[DataProvider('exitsOfStreams')]
+    public function testExitInACallbackOfAStreamKeepsItsText(string $print, string $expected): void
+    {
+        $server = $this->serve(self::WAITS . self::stream($print));
+
+        foreach (['first', 'second'] as $round) {
+            self::assertSame($expected, $server->curl('/stream')[1], "$round: {$server->log()}");
+        }
+        self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+        self::assertSame('', $server->log());
+    }
+
+    public static function exitsOfStreams(): iterable
+    {
+        yield 'at once' => ['echo "before "; ob_start(static function (string $text): string { exit; }); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'after a wait' => ['echo "before "; ob_start(static function (string $text): string { delay(0.001); exit; }); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'with a message' => ['echo "before "; ob_start(static function (string $text): string { exit(" message"); }); echo "text"; ob_end_flush(); echo "after";', 'before text message'];
+        yield 'of one below another' => ['echo "before "; ob_start(static function (string $text): string { exit; }, 1); ob_start(); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'of one above another' => ['echo "before "; ob_start(static fn(string $text): string => strtoupper($text)); echo "outer "; ob_start(static function (string $text): string { exit; }); echo "text"; ob_end_flush(); echo "after";', 'before OUTER TEXT'];
     }
 
     /** @return resource */

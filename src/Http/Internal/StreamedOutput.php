@@ -58,7 +58,7 @@ final class StreamedOutput
         try {
             $print();
             Realm::closeBuffers($level, true);
-            $output->send();
+            $output->end();
             $hasEnded = true;
         } finally {
             if (!$hasEnded) {
@@ -66,7 +66,7 @@ final class StreamedOutput
                 try {
                     Realm::closeBuffers($level, true);
                 } finally {
-                    $output->send();
+                    $output->end();
                 }
             }
         }
@@ -99,10 +99,7 @@ final class StreamedOutput
     #[WaitsFor('an HTTP client to read the response')]
     private function send(): void
     {
-        if ($this->timer !== null) {
-            Scheduler::$current?->unwatch($this->timer);
-            $this->timer = null;
-        }
+        $this->stopTimer();
         if (!$this->mayWait || !Scheduler::canYield() || !Native\maySuspend()) {
             $this->queue();
 
@@ -131,6 +128,21 @@ final class StreamedOutput
             Native\cancel($op);
             // A client that reads catches up meanwhile, and others are served.
             Scheduler::await(Native\sleep(0.0));
+        }
+    }
+
+    /** Nothing follows: what is left is on its way without the application, which need not wait until the client has read it. */
+    private function end(): void
+    {
+        $this->stopTimer();
+        $this->queue();
+    }
+
+    private function stopTimer(): void
+    {
+        if ($this->timer !== null) {
+            Scheduler::$current?->unwatch($this->timer);
+            $this->timer = null;
         }
     }
 
