@@ -317,6 +317,72 @@ final class OutputBufferTest extends HttpTestCase
         self::assertStringContainsString('TEXTLATER', substr(self::bodyOf(ServerProcess::readAll($client)), -100));
     }
 
+    /**
+     * All requests would share it.
+     *
+     * @dataProvider buffersOfTheApplication
+     */
+    #[DataProvider('buffersOfTheApplication')]
+    public function testABufferThatIsOpenWhenTheServerStartsIsClosed(string $hook, string $callback): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($program, '<?php require ' . var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . <<<PHP
+            ; use Weft\{App, Http\Response};
+            \$open = static function (array \$addresses = []): void { ob_start($callback); echo "left open\n"; };
+            \$started = static function (array \$addresses): void { fwrite(STDOUT, "\$addresses[0]\n"); };
+            \$app = new App();
+            \$routes = \$app->http("127.0.0.1:0");
+            \$routes->get("/loud/{name}", static function (string \$name) {
+                Weft\detach(static function () use (\$name): void { Weft\delay(0.001); echo "detached of \$name\n"; fwrite(STDERR, "has printed\n"); });
+                echo "beside \$name";
+                return Response::text(json_encode([ob_get_level(), ob_get_contents(), ob_list_handlers()]));
+            });
+            $hook
+            PHP);
+        $server = $this->keep(ServerProcess::launch([$program], $program));
+
+        self::assertTrue($server->awaitLog('A server starts while a task has an output buffer open'), $server->log());
+        foreach (['a', 'b'] as $name) {
+            self::assertSame('[0,"",[]]', self::bodyOf($server->get("/loud/$name")));
+        }
+        Timing::until(static fn(): bool => substr_count($server->log(), 'has printed') === 2, 'both detached tasks print');
+        self::assertStringContainsString('Discarded output printed by GET /loud/{name}', $server->log());
+        self::assertStringNotContainsString('callback with', $server->log());
+        $server->signal();
+
+        self::assertSame("left open\ndetached of a\ndetached of b\n", $server->output());
+    }
+
+    public static function buffersOfTheApplication(): iterable
+    {
+        $callback = 'static function (string $text): string { preg_match("/beside|detached/", $text) === 1 && fwrite(STDERR, "callback with $text"); return $text; }';
+        yield 'App::run()' => ['$app->run(static function (array $addresses) use ($open, $started): void { $started($addresses); $open(); });', ''];
+        yield 'App::run(), with a callback' => ['$app->run(static function (array $addresses) use ($open, $started): void { $started($addresses); $open(); });', $callback];
+        yield 'an onStart hook' => ['$app->onStart($open)->run($started);', ''];
+        yield 'an onStart hook, with a callback' => ['$app->onStart($open)->run($started);', $callback];
+    }
+
+    /** The program has opened it for what it prints itself. */
+    public function testABufferThatIsOpenBeforeTheLoopRunsStaysOpen(): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($program, '<?php require ' . var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . <<<'PHP'
+            ; use Weft\{App, Http\Response};
+            ob_start();
+            $app = new App();
+            $app->http("127.0.0.1:0")->get("/loud", static function () { echo "beside"; return Response::text("answer" . ob_get_level()); });
+            $app->run(static function (array $addresses): void { fwrite(STDOUT, "$addresses[0]\n"); echo "of the program"; });
+            fwrite(STDOUT, "kept: " . ob_get_clean());
+            PHP);
+        $server = $this->keep(ServerProcess::launch([$program], $program));
+
+        self::assertSame('answer0', self::bodyOf($server->get('/loud')));
+        self::assertStringNotContainsString('output buffer', $server->log());
+        $server->signal();
+
+        self::assertSame('kept: of the program', $server->output());
+    }
+
     /** The task has ended: what its callback calls makes the process wait. */
     public function testTheCallbackOfABufferThatATaskHasLeftOpenWorks(): void
     {
