@@ -286,12 +286,14 @@ void weft_strtok_forget(void)
 	put_strtok(&(weft_strtok) {0});
 }
 
-/* The tags follow a setting, whose exchange frees them. */
+/* The tags follow a setting, whose exchange frees them. The type says of which of the two it is. */
 static void put_rewriter(url_adapt_state_ex_t *place, const url_adapt_state_ex_t *kept)
 {
 	HashTable *tags = place->tags;
+	int type = place->type;
 	*place = *kept;
 	place->tags = tags;
+	place->type = type;
 }
 
 void weft_rewriter_free(url_adapt_state_ex_t *rewriter)
