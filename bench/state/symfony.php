@@ -13,6 +13,7 @@ use Weft\Bridge\Symfony\SymfonyHandler;
 
 require __DIR__ . '/../../autoload.php';
 require __DIR__ . '/../autoload.php';
+require __DIR__ . '/../../examples/symfony/src/LazyObjects.php';
 // Symfony 6 asks Composer which packages are installed: this class is in Debian's package composer.
 is_file($composer = '/usr/share/php/Composer/InstalledVersions.php') && require_once $composer;
 foreach (['Bundle/FrameworkBundle', 'Bundle/SecurityBundle', 'Component/Translation'] as $library) {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\SlowClients;
+use Weft\Native;
 use Weft\Native\HttpEncoder;
 use Weft\Native\HttpStream;
 use Weft\Runtime\Internal\Scheduler;
@@ -20,22 +21,33 @@ final class BodyWriter
     /** @internal Null where the response holds no instance of an application. */
     public ?SlowClients $slowClients = null;
 
+    /** Bytes that were queued since the client was behind, instead of waiting for it. */
+    private int $queued = 0;
+
     /** @internal */
     public function __construct(private readonly HttpStream $stream)
     {
     }
 
     /**
-     * Sends a chunk of the body. Waits while more than 64 KiB are buffered for the client.
+     * Sends a chunk of the body. Waits while more than 64 KiB are buffered for the client. In an {@see ApplicationPool} a body that waits holds an instance:
+     * where half of them wait for slow clients, up to 8 MiB are queued instead.
      *
      * @throws ClientDisconnectedException
      */
-    #[WaitsFor('an HTTP client to read the response')]
     public function write(string $chunk): void
     {
         $op = $this->begin($chunk);
-        if ($op !== 0) {
-            $this->waitFor($op);
+        if ($op === 0) {
+            $this->queued = 0;
+        } elseif ($this->slowClients === null || $this->slowClients->begin()) {
+            try {
+                $this->waitFor($op);
+            } finally {
+                $this->slowClients?->end();
+            }
+        } else {
+            $this->queue($op, \strlen($chunk));
         }
     }
 
@@ -44,24 +56,40 @@ final class BodyWriter
      *
      * @internal
      *
-     * @return int 0, or the operation that `write()` would wait for
+     * @return int 0, or the operation that `write()` would wait for; to be cancelled
      *
      * @throws ClientDisconnectedException
      */
     public function begin(string $chunk): int
     {
-        return $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
+        // A coding has bytes for each piece, also for an empty one.
+        return $this->stream->write($this->encoder === null || $chunk === '' ? $chunk : $this->encoder->write($chunk));
     }
 
     /**
-     * @internal Waits for an operation of {@see begin()}; a cancellation of the task gives it up, and the chunk is sent nevertheless.
+     * A cancellation of the task gives it up, and the chunk is sent nevertheless.
      *
      * @throws ClientDisconnectedException
      */
     #[WaitsFor('an HTTP client to read the response')]
-    public function waitFor(int $op): void
+    private function waitFor(int $op): void
     {
         Scheduler::await($op);
+        $this->queued = 0;
+    }
+
+    #[WaitsFor('an HTTP client to read the response')]
+    private function queue(int $op, int $bytes): void
+    {
+        $this->queued += $bytes;
+        if ($this->queued > SlowClients::QUEUED) {
+            $this->waitFor($op);
+
+            return;
+        }
+        Native\cancel($op);
+        // A client that reads catches up meanwhile, and others are served.
+        Scheduler::await(Native\sleep(0.0));
     }
 
     /** @internal Whether the client has disconnected. */
@@ -69,7 +97,7 @@ final class BodyWriter
     {
         try {
             $op = $this->begin('');
-            $op === 0 || \Weft\Native\cancel($op);
+            $op === 0 || Native\cancel($op);
 
             return false;
         } catch (ClientDisconnectedException) {

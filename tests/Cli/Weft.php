@@ -4,41 +4,19 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use Weft\Tests\Execution;
 use Weft\Tests\Extension;
 
 /** Runs `bin/weft` to its end. */
 final class Weft
 {
-    /** Seconds. It only ends a hang. */
-    private const DEADLINE = 60;
-
-    private function __construct(
-        public readonly int $exitCode,
-        public readonly string $output,
-        public readonly string $errors,
-    ) {
-    }
-
     /**
      * @param list<string> $arguments
      * @param list<string> $php options of the interpreter, in place of the extension that this process has loaded
      */
-    public static function run(array $arguments, ?array $php = null): self
+    public static function run(array $arguments, ?array $php = null): Execution
     {
-        $directory = \sys_get_temp_dir();
-        [$out, $err] = [\tempnam($directory, 'weft'), \tempnam($directory, 'weft')];
-        try {
-            $process = \proc_open(
-                ['timeout', (string) self::DEADLINE, ...self::command($arguments, $php)],
-                [1 => ['file', $out, 'w'], 2 => ['file', $err, 'w']],
-                $pipes,
-            );
-
-            return new self(\proc_close($process), (string) \file_get_contents($out), (string) \file_get_contents($err));
-        } finally {
-            \unlink($out);
-            \unlink($err);
-        }
+        return Execution::of(self::command($arguments, $php));
     }
 
     /**

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Execution;
 use Weft\Tests\Runtime\Subprocess;
 
 /** A persistent connection that a second task opens while the first one waits in it. */
@@ -68,7 +69,7 @@ final class PersistentConnectionTest extends TestCase
         self::assertSame(['', "pg_pconnect()\n"], [$program->errors, $program->output]);
     }
 
-    private static function pgsql(string $code): Subprocess
+    private static function pgsql(string $code): Execution
     {
         $url = \getenv('DATABASE_URL');
         if (!\extension_loaded('pgsql') || $url === false) {

@@ -7,6 +7,7 @@ namespace Weft\Tests\Hooks;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Native;
+use Weft\Tests\Execution;
 use Weft\Tests\Hooks\Support\Module;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -306,7 +307,7 @@ final class SwitchTest extends TestCase
     }
 
     /** @param list<string> $extensions */
-    private static function with(string $variable, string $code, array $extensions = []): Subprocess
+    private static function with(string $variable, string $code, array $extensions = []): Execution
     {
         $name = \explode('=', $variable)[0];
         $before = \getenv($name);

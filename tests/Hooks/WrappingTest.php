@@ -6,6 +6,7 @@ namespace Weft\Tests\Hooks;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Execution;
 use Weft\Tests\Http\Directory;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -137,7 +138,7 @@ final class WrappingTest extends TestCase
         self::assertSame("false\ntrue\nfalse\ntrue\nfalse\n", Subprocess::run($code)->output);
     }
 
-    private static function program(string $code, string ...$options): Subprocess
+    private static function program(string $code, string ...$options): Execution
     {
         return Subprocess::run($code, extensions: ['pdo', 'pdo_sqlite', 'opcache'], options: array_values($options));
     }

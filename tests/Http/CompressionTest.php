@@ -40,6 +40,16 @@ final class CompressionTest extends HttpTestCase
         self::assertTrue(gzdecode(self::bodyOf(ServerProcess::readAll($socket))) === $text);
     }
 
+    public function testAnEmptyPieceOfAStreamSendsNothing(): void
+    {
+        $server = $this->server('foreach (["with" => ["a", "", "", "b", ""], "without" => ["a", "b"]] as $path => $pieces) { $routes->get("/$path", static fn() => Response::stream($pieces, "text/plain")); }');
+
+        foreach (['gzip', 'br', 'zstd'] as $coding) {
+            [$with, $without] = array_map(static fn(string $path): string => self::bodyOf($server->get($path, '-H', "Accept-Encoding: $coding")), ['/with', '/without']);
+            self::assertSame(bin2hex($without), bin2hex($with), $coding);
+        }
+    }
+
     public function testEachPieceOfAStreamCanBeReadWhenItWasWritten(): void
     {
         $server = $this->server('$routes->get("/", static fn() => Response::stream((static function () { yield "first,"; gate("second"); yield "second"; })(), "text/plain"))->get("/writer", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("a"); $out->write("b"); }, "text/plain"));');

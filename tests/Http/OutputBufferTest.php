@@ -317,6 +317,72 @@ final class OutputBufferTest extends HttpTestCase
         self::assertStringContainsString('TEXTLATER', substr(self::bodyOf(ServerProcess::readAll($client)), -100));
     }
 
+    /**
+     * All requests would share it.
+     *
+     * @dataProvider buffersOfTheApplication
+     */
+    #[DataProvider('buffersOfTheApplication')]
+    public function testABufferThatIsOpenWhenTheServerStartsIsClosed(string $hook, string $callback): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($program, '<?php require ' . var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . <<<PHP
+            ; use Weft\{App, Http\Response};
+            \$open = static function (array \$addresses = []): void { ob_start($callback); echo "left open\n"; };
+            \$started = static function (array \$addresses): void { fwrite(STDOUT, "\$addresses[0]\n"); };
+            \$app = new App();
+            \$routes = \$app->http("127.0.0.1:0");
+            \$routes->get("/loud/{name}", static function (string \$name) {
+                Weft\detach(static function () use (\$name): void { Weft\delay(0.001); echo "detached of \$name\n"; fwrite(STDERR, "has printed\n"); });
+                echo "beside \$name";
+                return Response::text(json_encode([ob_get_level(), ob_get_contents(), ob_list_handlers()]));
+            });
+            $hook
+            PHP);
+        $server = $this->keep(ServerProcess::launch([$program], $program));
+
+        self::assertTrue($server->awaitLog('A server starts while a task has an output buffer open'), $server->log());
+        foreach (['a', 'b'] as $name) {
+            self::assertSame('[0,"",[]]', self::bodyOf($server->get("/loud/$name")));
+        }
+        Timing::until(static fn(): bool => substr_count($server->log(), 'has printed') === 2, 'both detached tasks print');
+        self::assertStringContainsString('Discarded output printed by GET /loud/{name}', $server->log());
+        self::assertStringNotContainsString('callback with', $server->log());
+        $server->signal();
+
+        self::assertSame("left open\ndetached of a\ndetached of b\n", $server->output());
+    }
+
+    public static function buffersOfTheApplication(): iterable
+    {
+        $callback = 'static function (string $text): string { preg_match("/beside|detached/", $text) === 1 && fwrite(STDERR, "callback with $text"); return $text; }';
+        yield 'App::run()' => ['$app->run(static function (array $addresses) use ($open, $started): void { $started($addresses); $open(); });', ''];
+        yield 'App::run(), with a callback' => ['$app->run(static function (array $addresses) use ($open, $started): void { $started($addresses); $open(); });', $callback];
+        yield 'an onStart hook' => ['$app->onStart($open)->run($started);', ''];
+        yield 'an onStart hook, with a callback' => ['$app->onStart($open)->run($started);', $callback];
+    }
+
+    /** The program has opened it for what it prints itself. */
+    public function testABufferThatIsOpenBeforeTheLoopRunsStaysOpen(): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($program, '<?php require ' . var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . <<<'PHP'
+            ; use Weft\{App, Http\Response};
+            ob_start();
+            $app = new App();
+            $app->http("127.0.0.1:0")->get("/loud", static function () { echo "beside"; return Response::text("answer" . ob_get_level()); });
+            $app->run(static function (array $addresses): void { fwrite(STDOUT, "$addresses[0]\n"); echo "of the program"; });
+            fwrite(STDOUT, "kept: " . ob_get_clean());
+            PHP);
+        $server = $this->keep(ServerProcess::launch([$program], $program));
+
+        self::assertSame('answer0', self::bodyOf($server->get('/loud')));
+        self::assertStringNotContainsString('output buffer', $server->log());
+        $server->signal();
+
+        self::assertSame('kept: of the program', $server->output());
+    }
+
     /** The task has ended: what its callback calls makes the process wait. */
     public function testTheCallbackOfABufferThatATaskHasLeftOpenWorks(): void
     {
@@ -353,12 +419,11 @@ final class OutputBufferTest extends HttpTestCase
     }
 
     /** A route `/stream` whose body is what the code prints. */
-    private static function stream(string $print): string
+    private static function stream(string $print, int $instances = 2): string
     {
-        return <<<'PHP'
+        return "\$pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), $instances);" . <<<'PHP'
             use Weft\Http\Internal\StreamedOutput;
             function memory() { $memory = fopen("php://memory", "w+"); fwrite($memory, str_repeat("X", 1 << 24)); rewind($memory); return $memory; }
-            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 2);
             $routes->get("/stream", static fn(Request $request) => $pool->serve($request, static fn() => new Response(200, [], static function (BodyWriter $writer): void {
                 StreamedOutput::copy(static function (): void {
             PHP . $print . ' }, $writer); })));';
@@ -388,6 +453,46 @@ final class OutputBufferTest extends HttpTestCase
         yield 'a Fiber of the application' => ['(new Fiber(static function (): void { for ($n = 0; $n < 256; $n++) { echo str_repeat("X", 65_536); } }))->start();' . $end, 1 << 24];
         // PHP prints it character by character.
         yield 'code that is highlighted' => ['highlight_string(str_repeat("<?php X() ?>" . str_repeat("X", 1023), 256));' . $end, 1 << 18];
+    }
+
+    public function testAStreamThatHasPrintedAllDoesNotWaitForItsClient(): void
+    {
+        $server = $this->serve(
+            self::stream('var_dump(array_fill(0, 256, str_repeat("X", 1 << 16)));', instances: 1) . '$routes->get("/other", static fn(Request $request) => $pool->serve($request, static fn() => Response::text("works")));',
+        );
+
+        // It reads nothing.
+        $client = self::send($server, '/stream');
+        self::assertSame('H', fread($client, 1));
+
+        self::assertSame('works', self::bodyOf($server->get('/other')), $server->log());
+        self::assertSame(1 << 24, substr_count(ServerProcess::readAll($client), 'X'));
+    }
+
+    /**
+     * The text that the callback was called with arrives, as under PHP-FPM.
+     *
+     * @dataProvider exitsOfStreams
+     */
+    #[DataProvider('exitsOfStreams')]
+    public function testExitInACallbackOfAStreamKeepsItsText(string $print, string $expected): void
+    {
+        $server = $this->serve(self::WAITS . self::stream($print));
+
+        foreach (['first', 'second'] as $round) {
+            self::assertSame($expected, $server->curl('/stream')[1], "$round: {$server->log()}");
+        }
+        self::assertSame('page[part]', self::bodyOf($server->get('/page')));
+        self::assertSame('', $server->log());
+    }
+
+    public static function exitsOfStreams(): iterable
+    {
+        yield 'at once' => ['echo "before "; ob_start(static function (string $text): string { exit; }); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'after a wait' => ['echo "before "; ob_start(static function (string $text): string { delay(0.001); exit; }); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'with a message' => ['echo "before "; ob_start(static function (string $text): string { exit(" message"); }); echo "text"; ob_end_flush(); echo "after";', 'before text message'];
+        yield 'of one below another' => ['echo "before "; ob_start(static function (string $text): string { exit; }, 1); ob_start(); echo "text"; ob_end_flush(); echo "after";', 'before text'];
+        yield 'of one above another' => ['echo "before "; ob_start(static fn(string $text): string => strtoupper($text)); echo "outer "; ob_start(static function (string $text): string { exit; }); echo "text"; ob_end_flush(); echo "after";', 'before OUTER TEXT'];
     }
 
     /** @return resource */

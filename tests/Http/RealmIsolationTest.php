@@ -224,6 +224,72 @@ final class RealmIsolationTest extends HttpTestCase
         $server->stop();
     }
 
+    public function testUrlsAreRewrittenInEveryRequestThatAsksForIt(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 3);
+            $form = '<form action="/x"></form>';
+            $routes->get('/plain', static fn(Request $request) => $pool->serve($request, static function () use ($form) { echo $form; }));
+            $routes->get('/add/{value}', static fn(Request $request, string $value) => $pool->serve($request, static function () use ($form, $value) {
+                output_add_rewrite_var('v', $value);
+                echo $form;
+                if ($value === 'waits') { fwrite(STDERR, "waits\n"); gate('waits'); }
+                echo $form;
+            }));
+            $routes->get('/reset', static fn(Request $request) => $pool->serve($request, static function () use ($form) {
+                output_add_rewrite_var('v', 'reset');
+                output_reset_rewrite_vars();
+                echo $form;
+            }));
+            $routes->get('/discards', static fn(Request $request) => $pool->serve($request, static function () use ($form) {
+                output_add_rewrite_var('v', 'lost');
+                while (ob_get_level() > 0) { ob_end_clean(); }
+                output_add_rewrite_var('w', 'lost');
+                echo $form;
+            }));
+            PHP);
+        $plain = '<form action="/x"></form>';
+        $rewritten = static fn(string $value): string => '<form action="/x"><input type="hidden" name="v" value="' . $value . '" /></form>';
+        $get = static fn(string $path): string => self::bodyOf($server->get($path));
+        $waiting = $server->connect();
+        fwrite($waiting, "GET /add/waits HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertTrue($server->awaitLog('waits'));
+
+        // As under PHP-FPM.
+        for ($round = 1; $round <= 4; $round++) {
+            self::assertSame($rewritten("a$round") . $rewritten("a$round"), $get("/add/a$round"));
+            self::assertSame($plain, $get('/plain'));
+            self::assertSame($plain, $get('/reset'));
+            self::assertSame($plain, $get('/discards'));
+        }
+        $server->open('waits');
+        self::assertSame($rewritten('waits') . $rewritten('waits'), self::bodyOf(ServerProcess::readAll($waiting)));
+        self::assertSame($rewritten('last') . $rewritten('last'), $get('/add/last'));
+    }
+
+    public function testTheIdOfASessionIsInTheUrlsOfEveryRequestThatHasOne(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $GLOBALS['folder'] = sys_get_temp_dir() . '/weft-sessions-' . getmypid();
+            mkdir($GLOBALS['folder']);
+            register_shutdown_function(static fn() => [array_map(unlink(...), glob($GLOBALS['folder'] . '/*')), rmdir($GLOBALS['folder'])]);
+            $pool = new Weft\Http\ApplicationPool(static fn() => new stdClass(), 1);
+            $routes->get('/plain', static fn(Request $request) => $pool->serve($request, static function () { echo '<form action="/x"></form>'; }));
+            $routes->get('/', static fn(Request $request) => $pool->serve($request, static function () {
+                @session_start(['save_path' => $GLOBALS['folder'], 'use_trans_sid' => '1', 'use_only_cookies' => '0', 'use_cookies' => '0']);
+                echo session_id(), '<form action="/x"></form>';
+            }));
+            PHP);
+
+        $ids = [];
+        for ($round = 1; $round <= 3; $round++) {
+            self::assertSame(1, preg_match('~^(\w+)<form action="/x"><input type="hidden" name="PHPSESSID" value="\1" /></form>$~', $body = self::bodyOf($server->get('/')), $found), $body . $server->log());
+            self::assertSame('<form action="/x"></form>', self::bodyOf($server->get('/plain')));
+            $ids[] = $found[1];
+        }
+        self::assertCount(3, array_unique($ids));
+    }
+
     public function testAHandleOfTheBodyIsClosedWithItsRequest(): void
     {
         $server = $this->serve(<<<'PHP'

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Execution;
 use Weft\Tests\Program;
 use Weft\Tests\Timing;
 
@@ -107,11 +108,9 @@ final class ServerProcess extends Program
     /** @return array{int, string} exit code and output of curl */
     public function curl(string $path, string ...$arguments): array
     {
-        $process = proc_open(['curl', '-sS', '--max-time', (string) Timing::DEADLINE, ...$this->target($path, $arguments)], [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
-        $output = stream_get_contents($pipes[1]);
-        $errors = stream_get_contents($pipes[2]);
+        $curl = Execution::of(['curl', '-sS', '--max-time', (string) Timing::DEADLINE, ...$this->target($path, $arguments)]);
 
-        return [proc_close($process), $output . $errors];
+        return [$curl->exitCode, $curl->output . $curl->errors];
     }
 
     /** A curl whose output is read as it comes. */

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
 use Weft\Runtime\Trace;
+use Weft\Tests\Execution;
 
 use function Weft\async;
 use function Weft\run;
@@ -24,13 +25,11 @@ final class StreamLoggerTest extends TestCase
     {
         $program = 'require $argv[1]; $logger = new Weft\Log\StreamLogger(STDOUT); posix_setrlimit(POSIX_RLIMIT_NOFILE, 3, 3);'
             . ' $logger->warning("{what} failed", ["what" => "accept", "peer" => ["a"], "exception" => new Exception("no descriptors")]);';
-        $process = proc_open([PHP_BINARY, '-r', $program, \dirname(__DIR__, 2) . '/autoload.php'], [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
-        $output = (string) stream_get_contents($pipes[1]);
-        $errors = (string) stream_get_contents($pipes[2]);
+        $logged = Execution::of([PHP_BINARY, '-r', $program, \dirname(__DIR__, 2) . '/autoload.php']);
 
-        self::assertSame(0, proc_close($process), $output . $errors);
-        self::assertStringContainsString('accept failed {"peer":["a"]}', $output);
-        self::assertStringContainsString('no descriptors', $output);
+        self::assertSame(0, $logged->exitCode, $logged->output . $logged->errors);
+        self::assertStringContainsString('accept failed {"peer":["a"]}', $logged->output);
+        self::assertStringContainsString('no descriptors', $logged->output);
     }
 
     /** @return iterable<string, array{string, string}> */

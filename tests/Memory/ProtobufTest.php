@@ -7,6 +7,7 @@ namespace Weft\Tests\Memory;
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\EncodingException;
+use Weft\Tests\Execution;
 use Weft\Tests\Protobuf\Generated\Everything\Everything;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -132,7 +133,7 @@ final class ProtobufTest extends TestCase
     }
 
     /** The message's class is declared by hand, so that it runs PHP code when the extension meets it. */
-    private function withAClassOfItsOwn(string $code): Subprocess
+    private function withAClassOfItsOwn(string $code): Execution
     {
         $directory = var_export(dirname(__DIR__, 2), true);
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Packaging;
 
 use PHPUnit\Framework\TestCase;
+use Symfony\Component\Yaml\Yaml;
 
 /** `compose.yaml`, where there is no Docker to read it: its keys are those of the Compose specification. */
 final class ComposeTest extends TestCase
@@ -18,56 +19,90 @@ final class ComposeTest extends TestCase
         'healthcheck' => ['disable', 'interval', 'retries', 'start_interval', 'start_period', 'test', 'timeout'],
     ];
 
+    /** Of each variable that the file names in its first lines: the service, the port in the container, and who logs in with which keys of its environment. */
+    private const URLS = [
+        'AMQP_URL' => ['rabbitmq', 5672, 'RABBITMQ_DEFAULT_USER', 'RABBITMQ_DEFAULT_PASS', null],
+        'DATABASE_URL' => ['postgres', 5432, 'POSTGRES_USER', 'POSTGRES_PASSWORD', 'POSTGRES_DB'],
+        'WEFT_MYSQL_DSN' => ['mariadb', 3306, 'MARIADB_USER', 'MARIADB_PASSWORD', 'MARIADB_DATABASE'],
+        'RABBITMQ_MANAGEMENT_URL' => ['rabbitmq', 15672, 'RABBITMQ_DEFAULT_USER', 'RABBITMQ_DEFAULT_PASS', null],
+        'RABBITMQ_PROMETHEUS_URL' => ['rabbitmq', 15692, null, null, null],
+    ];
+
+    /** Where the images keep their data. */
+    private const DATA = ['rabbitmq' => '/var/lib/rabbitmq', 'postgres' => '/var/lib/postgresql/data', 'mariadb' => '/var/lib/mysql'];
+
+    public static function setUpBeforeClass(): void
+    {
+        $library = '/usr/share/php/Symfony/Component/Yaml/autoload.php';
+        \is_file($library) && require_once $library;
+        \class_exists(Yaml::class) || self::markTestSkipped('symfony/yaml is not installed');
+    }
+
     public function testItsKeysAreThoseOfTheSpecification(): void
     {
-        $services = self::block(self::file(), 'services', 0);
-        $names = self::keys($services, 2);
+        $file = self::file();
 
-        self::assertSame([], \array_diff(self::keys(self::file(), 0), self::KEYS['top']));
-        self::assertSame(['rabbitmq', 'postgres', 'mariadb'], $names);
-        foreach ($names as $name) {
-            $service = self::block($services, $name, 2);
-            self::assertSame([], \array_diff(self::keys($service, 4), self::KEYS['service']), $name);
-            $healthcheck = self::keys(self::block($service, 'healthcheck', 4), 6);
-            self::assertContains('test', $healthcheck, $name);
-            self::assertSame([], \array_diff($healthcheck, self::KEYS['healthcheck']), $name);
+        self::assertSame([], \array_diff(\array_keys($file), self::KEYS['top']));
+        self::assertSame(\array_keys(self::DATA), \array_keys($file['services']));
+        foreach ($file['services'] as $name => $service) {
+            self::assertSame([], \array_diff(\array_keys($service), self::KEYS['service']), $name);
+            self::assertSame([], \array_diff(\array_keys($service['healthcheck']), self::KEYS['healthcheck']), $name);
         }
     }
 
-    public function testEveryVolumeIsDeclared(): void
+    /** `docker compose up --wait` returns when the checks pass. */
+    public function testEveryServiceHasAnImageOfOneVersionAndAHealthCheck(): void
     {
-        \preg_match_all('/^      - (\w+):\//m', self::file(), $used);
-
-        self::assertSame(self::keys(self::block(self::file(), 'volumes', 0), 2), $used[1]);
+        foreach (self::file()['services'] as $name => $service) {
+            self::assertMatchesRegularExpression('/^[a-z]+:\d[\w.-]*$/', $service['image'], $name);
+            self::assertSame('CMD', $service['healthcheck']['test'][0], $name);
+            foreach (['interval', 'timeout'] as $time) {
+                self::assertMatchesRegularExpression('/^\d+s$/', $service['healthcheck'][$time], "$name $time");
+            }
+            self::assertIsInt($service['healthcheck']['retries'], $name);
+        }
     }
 
+    public function testTheDataOfEveryServiceIsInAVolumeThatIsDeclared(): void
+    {
+        $file = self::file();
+
+        self::assertSame(\array_keys($file['services']), \array_keys($file['volumes']));
+        foreach ($file['services'] as $name => $service) {
+            self::assertSame(["$name:" . self::DATA[$name]], $service['volumes']);
+        }
+    }
+
+    /** Other machines would reach a server with a known password. */
     public function testThePortsAreThoseOfTheVariablesThatItNamesAndOnlyOfThisMachine(): void
     {
-        \preg_match_all('/^#   export .*(?:127\.0\.0\.1):(\d+)/m', self::file(), $named);
-        \preg_match_all('/^      - "127\.0\.0\.1:(\d+):\d+"$/m', self::file(), $published);
+        \preg_match_all('/^#   export (\w+)=\'([^\']+)\'$/m', self::text(), $exports, \PREG_SET_ORDER);
+        $services = self::file()['services'];
+        $ports = [];
 
-        self::assertSame(3, \substr_count(self::file(), '    ports:'));
-        self::assertEqualsCanonicalizing($named[1], $published[1]);
-        self::assertDoesNotMatchRegularExpression('/^      - "\d+:\d+"/m', self::file());
+        self::assertSame(\array_keys(self::URLS), \array_column($exports, 1));
+        foreach ($exports as [, $variable, $url]) {
+            [$service, $port, $user, $password, $database] = self::URLS[$variable];
+            $parts = \parse_url($url);
+            $environment = $services[$service]['environment'];
+            self::assertSame($user === null ? null : $environment[$user], $parts['user'] ?? null, $variable);
+            self::assertSame($password === null ? null : $environment[$password], $parts['pass'] ?? null, $variable);
+            $database === null || self::assertSame("/{$environment[$database]}", $parts['path'] ?? null, $variable);
+            $ports[$service][] = "{$parts['host']}:{$parts['port']}:$port";
+        }
+        foreach ($services as $name => $service) {
+            self::assertEqualsCanonicalizing($ports[$name], $service['ports'], $name);
+            self::assertSame([], \preg_grep('/^127\.0\.0\.1:\d+:\d+$/', $service['ports'], \PREG_GREP_INVERT), $name);
+        }
     }
 
-    /** @return list<string> the keys of a mapping that is indented so far */
-    private static function keys(string $yaml, int $indentation): array
+    /** @return array{name: string, services: array<string, array<string, mixed>>, volumes: array<string, null>} */
+    private static function file(): array
     {
-        \preg_match_all('/^ {' . $indentation . '}([\w-]+):/m', $yaml, $found);
-
-        return $found[1];
+        return Yaml::parse(self::text(), Yaml::PARSE_EXCEPTION_ON_INVALID_TYPE);
     }
 
-    /** The value of a key: the lines below it that are indented further. */
-    private static function block(string $yaml, string $key, int $indentation): string
-    {
-        self::assertSame(1, \preg_match("/^ {{$indentation}}{$key}:\n((?: {" . ($indentation + 1) . ",}.*\n|\n)*)/m", $yaml, $found), $key);
-
-        return $found[1];
-    }
-
-    private static function file(): string
+    private static function text(): string
     {
         return (string) \file_get_contents(\dirname(__DIR__, 2) . '/compose.yaml');
     }

@@ -6,6 +6,7 @@ namespace Weft\Tests\Protobuf;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Execution;
 
 /** What `weft proto:generate` writes, and what it refuses. */
 final class GeneratorTest extends TestCase
@@ -196,11 +197,9 @@ final class GeneratorTest extends TestCase
     private function generate(array $files, string $directory, string $psr4 = '', string $protoc = 'protoc'): array
     {
         $command = [...self::php(), self::ROOT . '/bin/weft', 'proto:generate', ...$files, '--out', "{$this->directory}/out", '--psr4', $psr4];
-        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes, $directory, ['PROTOC' => $protoc] + getenv());
-        self::assertNotFalse($process);
-        $output = (string) stream_get_contents($pipes[1]);
+        $generated = Execution::of($command, ['PROTOC' => $protoc], $directory);
 
-        return [proc_close($process), $output];
+        return [$generated->exitCode, $generated->output . $generated->errors];
     }
 
     /** @return list<string> */

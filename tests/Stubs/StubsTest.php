@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Stubs;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Execution;
 use Weft\Version;
 
 /** The files in stubs/ are what an editor knows of the extension: they must say the truth about it, all of it. */
@@ -78,9 +79,7 @@ final class StubsTest extends TestCase
         $files = [__DIR__ . '/Signatures.php', ...(glob(\dirname(__DIR__, 2) . '/stubs/*.php') ?: [])];
         $code = implode('', array_map(static fn(string $file) => 'require ' . var_export($file, true) . ';', $files))
             . 'echo json_encode(Weft\Tests\Stubs\Signatures::ofNamespace("Weft\Native"));';
-        $process = proc_open([PHP_BINARY, '-n', '-r', $code], [1 => ['pipe', 'w']], $pipes);
-        $signatures = json_decode((string) stream_get_contents($pipes[1]), true, flags: JSON_THROW_ON_ERROR);
-        proc_close($process);
+        $signatures = json_decode(Execution::of([PHP_BINARY, '-n', '-r', $code])->output, true, flags: JSON_THROW_ON_ERROR);
         $names = array_map(static fn(string $name) => preg_replace('/^weft\\\\native\\\\/i', 'Weft\\Native\\', $name), array_keys($signatures));
 
         return array_combine($names, $signatures);

@@ -30,6 +30,7 @@ use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
 use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 use Weft\Tests\Bus\Saga\Fixtures\Ticked;
 use Weft\Tests\Bus\Saga\Fixtures\Ticker;
+use Weft\Tests\Execution;
 use Weft\Tests\Extension;
 use Weft\Tests\RecordingLogger;
 
@@ -148,11 +149,10 @@ final class TestBusTest extends TestCase
         $root = \dirname(__DIR__, 2);
         \is_file("$root/vendor/autoload.php") && self::markTestSkipped('Composer\'s autoloader has PHPUnit');
         $code = "require \$argv[1]; try { {$begin} } catch (Weft\\UsageError \$error) { echo \$error->getMessage(); }";
-        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $code, "$root/autoload.php"], [1 => ['pipe', 'w']], $pipes);
-        self::assertIsResource($process);
 
-        self::assertStringStartsWith('Weft\Testing needs PHPUnit, which is not installed or not loaded: composer require --dev phpunit/phpunit', (string) \stream_get_contents($pipes[1]));
-        \proc_close($process);
+        $begun = Execution::of([\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $code, "$root/autoload.php"]);
+
+        self::assertStringStartsWith('Weft\Testing needs PHPUnit, which is not installed or not loaded: composer require --dev phpunit/phpunit', $begun->output);
     }
 
     /** @return iterable<string, array{string}> */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Frameworks\Symfony;
 
+use App\LazyObjects;
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\ORM\EntityManager;
@@ -35,11 +36,7 @@ final class Entities implements ResetInterface
         $configuration = new Configuration();
         $configuration->setMiddlewares(\getenv('FRAMEWORKS_SYSTEM') === 'weft' ? [new Middleware()] : []);
         $connection = DriverManager::getConnection(['url' => (string) \getenv('DATABASE_URL')], $configuration);
-        $mapping = ORMSetup::createAttributeMetadataConfiguration([__DIR__], false, "$this->cache/proxies", new PhpFilesAdapter('doctrine', 0, $this->cache));
-        // Symfony 8 has no lazy objects of its own: PHP has them since 8.4.
-        if (\PHP_VERSION_ID >= 80_400 && \method_exists($mapping, 'enableNativeLazyObjects')) {
-            $mapping->enableNativeLazyObjects(true);
-        }
+        $mapping = LazyObjects::of(ORMSetup::createAttributeMetadataConfiguration([__DIR__], false, "$this->cache/proxies", new PhpFilesAdapter('doctrine', 0, $this->cache)));
         $mapping->setAutoGenerateProxyClasses(\Doctrine\ORM\Proxy\ProxyFactory::AUTOGENERATE_FILE_NOT_EXISTS);
 
         return new EntityManager($connection, $mapping);

@@ -3,6 +3,7 @@
 declare(strict_types=1);
 
 require_once __DIR__ . '/../../../autoload.php';
+require_once __DIR__ . '/../../../examples/symfony/src/LazyObjects.php';
 // Symfony 6 asks Composer which packages are installed: this class is in Debian's package composer.
 is_file($composer = '/usr/share/php/Composer/InstalledVersions.php') && require_once $composer;
 foreach (['Bundle/FrameworkBundle', 'Bundle/TwigBundle', 'Component/HttpClient'] as $library) {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\State\Symfony;
 
+use App\LazyObjects;
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Tools\DsnParser;
@@ -31,11 +32,7 @@ final class Entities implements ResetInterface
             $configuration = new Configuration();
             $configuration->setMiddlewares([new Middleware()]);
             $connection = DriverManager::getConnection((new DsnParser(self::DRIVERS))->parse($this->url), $configuration);
-            $mapping = ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies);
-            // Symfony 8 has no lazy objects of its own: PHP has them since 8.4.
-            if (\PHP_VERSION_ID >= 80_400 && \method_exists($mapping, 'enableNativeLazyObjects')) {
-                $mapping->enableNativeLazyObjects(true);
-            }
+            $mapping = LazyObjects::of(ORMSetup::createAttributeMetadataConfiguration([__DIR__], true, $this->proxies));
             $this->manager = new EntityManager($connection, $mapping);
         }
 

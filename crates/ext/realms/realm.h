@@ -11,6 +11,7 @@
 #include <php.h>
 #include <SAPI.h>
 #include <ext/session/php_session.h>
+#include <ext/standard/url_scanner_ex.h>
 #include <zend_fibers.h>
 #include <zend_ini.h>
 #include <zend_stack.h>
@@ -96,6 +97,9 @@ typedef struct {
 	zend_string *regex_locale;
 	weft_last_error last_error;
 	weft_strtok strtok;
+	/* output_add_rewrite_var(), and session.use_trans_sid. Their tags are a setting, and not of a realm. */
+	url_adapt_state_ex_t output_rewriter;
+	url_adapt_state_ex_t session_rewriter;
 	php_ps_globals session;
 } weft_realm_state;
 

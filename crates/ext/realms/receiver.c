@@ -38,6 +38,15 @@ static bool may_wait_where_it_is_printed(void)
 }
 
 /*
+ * exit() in a callback of a buffer above passes the text of that buffer on, as PHP-FPM does. PHP ends a fiber that it destroys by the same exception, and
+ * such a fiber does not continue.
+ */
+static bool is_destroyed(const zend_object *exception)
+{
+	return weft_is_exit(exception) && EG(active_fiber) != NULL && (EG(active_fiber)->flags & ZEND_FIBER_FLAG_DESTROYED) != 0;
+}
+
+/*
  * An exception in a callback of ob_start() makes PHP pass the text on to the buffers below, without calling their callbacks, and disable them all for
  * good, also those that fibers share. Here it reaches the code that has printed, and does nothing else; and where one of a buffer above is on its way,
  * the text still arrives.
@@ -49,7 +58,7 @@ static int receive(void **context_of_handler, php_output_context *context)
 {
 	weft_receiver *receiver = *context_of_handler;
 	const zend_object *before = EG(exception);
-	if (context->in.used == 0 || (before != NULL && (before == receiver->thrown || weft_is_exit(before)))) {
+	if (context->in.used == 0 || (before != NULL && (before == receiver->thrown || is_destroyed(before)))) {
 		return SUCCESS;
 	}
 	weft_pending_exception pending = weft_exception_save();
@@ -68,7 +77,11 @@ static int receive(void **context_of_handler, php_output_context *context)
 		context->out.free = 1;
 	}
 	zval_ptr_dtor(&rest);
-	weft_exception_restore(&pending);
+	if (before != NULL && weft_is_exit(before)) {
+		weft_exception_restore_alone(&pending);
+	} else {
+		weft_exception_restore(&pending);
+	}
 	if (EG(exception) != before && EG(exception) != NULL) {
 		receiver->thrown = EG(exception);
 		GC_ADDREF(receiver->thrown);

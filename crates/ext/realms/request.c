@@ -195,6 +195,7 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 	zval_ptr_dtor(&before);
 	put_uploads(uploads);
 	weft_strtok_forget();
+	weft_rewriters_forget();
 	close_inputs(realm);
 	realm->first_resource = EG(regular_list).nNextFreeElement;
 	log_what_destructors_threw();

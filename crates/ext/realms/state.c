@@ -170,6 +170,8 @@ void weft_state_end(weft_realm_state *state)
 	if (state->strtok.string != NULL) {
 		zend_string_release(state->strtok.string);
 	}
+	weft_rewriter_free(&state->output_rewriter);
+	weft_rewriter_free(&state->session_rewriter);
 	if (weft_has_sessions()) {
 		php_ps_globals *session = &state->session;
 		if (session->id != NULL) {

@@ -8,6 +8,7 @@
 #include <ext/standard/basic_functions.h>
 #include <zend_exceptions.h>
 #include <zend_observer.h>
+#include <zend_smart_str.h>
 
 #ifdef WEFT_HAS_MBSTRING
 /* PHP's own functions in this header compare integers of different signs. */
@@ -285,6 +286,33 @@ void weft_strtok_forget(void)
 	put_strtok(&(weft_strtok) {0});
 }
 
+/* The tags follow a setting, whose exchange frees them. The type says of which of the two it is. */
+static void put_rewriter(url_adapt_state_ex_t *place, const url_adapt_state_ex_t *kept)
+{
+	HashTable *tags = place->tags;
+	int type = place->type;
+	*place = *kept;
+	place->tags = tags;
+	place->type = type;
+}
+
+void weft_rewriter_free(url_adapt_state_ex_t *rewriter)
+{
+	smart_str *const texts[] = {
+		&rewriter->tag, &rewriter->arg, &rewriter->val, &rewriter->buf, &rewriter->result, &rewriter->form_app, &rewriter->url_app, &rewriter->attr_val,
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		smart_str_free(texts[i]);
+	}
+	put_rewriter(rewriter, &(url_adapt_state_ex_t) {0});
+}
+
+void weft_rewriters_forget(void)
+{
+	weft_rewriter_free(&BG(url_adapt_output_ex));
+	weft_rewriter_free(&BG(url_adapt_session_ex));
+}
+
 weft_reports weft_reports_stop(void)
 {
 	weft_reports stopped = {.error_reporting = EG(error_reporting), .last_error = take_last_error()};
@@ -332,6 +360,8 @@ static void take_away(weft_realm_state *state)
 	state->locale = weft_locale();
 	state->regex_locale = BG(ctype_string);
 	state->strtok = take_strtok();
+	state->output_rewriter = BG(url_adapt_output_ex);
+	state->session_rewriter = BG(url_adapt_session_ex);
 	if (weft_has_sessions()) {
 		MOVE(ps_globals, state->session);
 	}
@@ -363,6 +393,8 @@ static void put_in_place(weft_realm_state *state)
 	date->timezone = state->timezone;
 	BG(ctype_string) = state->regex_locale;
 	put_strtok(&state->strtok);
+	put_rewriter(&BG(url_adapt_output_ex), &state->output_rewriter);
+	put_rewriter(&BG(url_adapt_session_ex), &state->session_rewriter);
 	if (weft_has_sessions()) {
 		MOVE(state->session, ps_globals);
 	}

@@ -80,6 +80,9 @@ void weft_last_error_forget(void);
 void weft_last_error_free(weft_last_error *error);
 /* strtok() without a new string returns false. */
 void weft_strtok_forget(void);
+/* No URL is rewritten any more, and the next variable starts it again. */
+void weft_rewriters_forget(void);
+void weft_rewriter_free(url_adapt_state_ex_t *rewriter);
 bool weft_has_sessions(void);
 php_ps_globals *weft_sessions(void);
 static inline zval *weft_save_handlers(php_ps_globals *session)

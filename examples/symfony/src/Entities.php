@@ -30,11 +30,7 @@ final class Entities implements ResetInterface
             $configuration = new Configuration();
             $configuration->setMiddlewares($this->onWeft ? [new Middleware()] : []);
             $connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'path' => $this->path], $configuration);
-            $mapping = ORMSetup::createAttributeMetadataConfiguration([__DIR__ . '/Entity'], true, $this->proxies);
-            // Symfony 8 has no lazy objects of its own: PHP has them since 8.4.
-            if (\PHP_VERSION_ID >= 80_400 && \method_exists($mapping, 'enableNativeLazyObjects')) {
-                $mapping->enableNativeLazyObjects(true);
-            }
+            $mapping = LazyObjects::of(ORMSetup::createAttributeMetadataConfiguration([__DIR__ . '/Entity'], true, $this->proxies));
             $this->manager = new EntityManager($connection, $mapping);
         }
 

@@ -9,15 +9,13 @@ use Weft\Http\ClientDisconnectedException;
 use Weft\Native;
 use Weft\Native\Realm;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Internal\WaitsFor;
 
 /**
  * The output of code as the chunks of a body. A chunk is sent when it is large enough, and before that once the task waits: nothing leaves while
  * PHP computes, and small pieces without a wait between them become one chunk.
  *
  * Printing waits while the client is behind, as `echo` does under PHP-FPM. Where PHP cannot suspend the task, such as in a destructor before PHP 8.4 or in a
- * Fiber of the application, what is printed is queued, and the next output that can wait does. Where
- * {@see SlowClients} have their share, up to 8 MiB are queued.
+ * Fiber of the application, what is printed is queued, and the next output that can wait does.
  *
  * @internal
  */
@@ -26,9 +24,6 @@ final class StreamedOutput
     /** Bytes of a chunk that does not wait for more. */
     private const CHUNK = 4_096;
 
-    /** Bytes that a stream queues instead of taking more than the share of slow clients. */
-    private const QUEUED = 8 << 20;
-
     private string $pending = '';
 
     /** The operation after which what is pending is sent. */
@@ -36,9 +31,6 @@ final class StreamedOutput
 
     /** Set when the client had gone while the task waited: printing more fails with it. */
     private ?ClientDisconnectedException $disconnected = null;
-
-    /** Bytes that were queued since the client was behind, because the stream could not wait. */
-    private int $queued = 0;
 
     /** False once the code has failed, was cancelled or has called exit(): what is left does not wait for the client. */
     private bool $mayWait = true;
@@ -58,7 +50,7 @@ final class StreamedOutput
         try {
             $print();
             Realm::closeBuffers($level, true);
-            $output->send();
+            $output->end();
             $hasEnded = true;
         } finally {
             if (!$hasEnded) {
@@ -66,7 +58,7 @@ final class StreamedOutput
                 try {
                     Realm::closeBuffers($level, true);
                 } finally {
-                    $output->send();
+                    $output->end();
                 }
             }
         }
@@ -96,13 +88,9 @@ final class StreamedOutput
         return '';
     }
 
-    #[WaitsFor('an HTTP client to read the response')]
     private function send(): void
     {
-        if ($this->timer !== null) {
-            Scheduler::$current?->unwatch($this->timer);
-            $this->timer = null;
-        }
+        $this->stopTimer();
         if (!$this->mayWait || !Scheduler::canYield() || !Native\maySuspend()) {
             $this->queue();
 
@@ -110,27 +98,21 @@ final class StreamedOutput
         }
         $chunk = $this->pending;
         $this->pending = '';
-        $op = $this->writer->begin($chunk);
-        if ($op === 0) {
-            $this->queued = 0;
+        $this->writer->write($chunk);
+    }
 
-            return;
-        }
-        $slowClients = $this->writer->slowClients;
-        if ($slowClients === null || $slowClients->begin()) {
-            try {
-                $this->writer->waitFor($op);
-            } finally {
-                $slowClients?->end();
-            }
-            $this->queued = 0;
-        } elseif (($this->queued += \strlen($chunk)) > self::QUEUED) {
-            $this->writer->waitFor($op);
-            $this->queued = 0;
-        } else {
-            Native\cancel($op);
-            // A client that reads catches up meanwhile, and others are served.
-            Scheduler::await(Native\sleep(0.0));
+    /** Nothing follows: what is left is on its way without the application, which need not wait until the client has read it. */
+    private function end(): void
+    {
+        $this->stopTimer();
+        $this->queue();
+    }
+
+    private function stopTimer(): void
+    {
+        if ($this->timer !== null) {
+            Scheduler::$current?->unwatch($this->timer);
+            $this->timer = null;
         }
     }
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Runtime\Internal;
 
+use Psr\Log\LoggerInterface;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Native;
 
 /**
@@ -17,10 +19,18 @@ final class Output
     /** The number of buffers that tasks share; null while output is not watched. */
     private static ?int $base = null;
 
-    /** Starts to watch output. Call it on the loop, outside of tasks: a buffer opened in a task belongs to that task. */
-    public static function watch(): void
+    /**
+     * Starts to watch output. Call it on the loop, outside of tasks: from here on a buffer opened in a task belongs to that task.
+     *
+     * Those that tasks have opened before, above `$level`, are closed. They would belong to all tasks, collect what each of them prints until the process ends,
+     * and be out of the reach of the task that has opened them.
+     *
+     * @param int $level of the buffers that the program had opened before it ran the loop; they stay
+     */
+    public static function watch(int $level, LoggerInterface $logger): void
     {
         if (self::$base === null) {
+            self::closeAbove($level, $logger);
             Native\receiveOutput(self::heard(...));
             self::$base = \ob_get_level();
             Native\separateOutput(self::$base);
@@ -35,6 +45,26 @@ final class Output
                 \ob_end_flush();
             }
             self::$base = null;
+        }
+    }
+
+    private static function closeAbove(int $level, LoggerInterface $logger): void
+    {
+        while (($open = \ob_get_level()) > $level) {
+            $buffer = \ob_get_status();
+            $logger->warning(
+                'A server starts while a task has an output buffer open ({buffer}), which all requests would share: it is closed, and its {bytes} bytes are printed. '
+                . 'Close a buffer before the server starts, or open it in the request that uses it',
+                ['buffer' => $buffer['name'] ?? '', 'bytes' => $buffer['buffer_used'] ?? 0],
+            );
+            try {
+                self::close($open - 1, isFlushed: true);
+            } catch (\Throwable $thrown) {
+                $logger->warning('The callback of the output buffer has failed: {error}', ['error' => ExceptionReport::summary($thrown), 'exception' => $thrown]);
+            }
+            if (\ob_get_level() >= $open) {
+                break;
+            }
         }
     }
 
@@ -67,15 +97,15 @@ final class Output
         }
     }
 
-    /** Discards the buffers above the level. Realms are missing where other extensions have taken the room in fibers. */
-    private static function close(int $level): void
+    /** Discards or prints the buffers above the level. Realms are missing where other extensions have taken the room in fibers. */
+    private static function close(int $level, bool $isFlushed = false): void
     {
         if (\class_exists(Native\Realm::class, false)) {
-            Native\Realm::closeBuffers($level, false);
+            Native\Realm::closeBuffers($level, $isFlushed);
 
             return;
         }
-        while (\ob_get_level() > $level && @\ob_end_clean()) {
+        while (\ob_get_level() > $level && ($isFlushed ? @\ob_end_flush() : @\ob_end_clean())) {
         }
     }
 

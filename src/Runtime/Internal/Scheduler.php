@@ -82,6 +82,8 @@ final class Scheduler
     private Coroutine $root;
     /** The shares of the servers on this loop. */
     public readonly FiberShares $fiberShares;
+    /** Output buffers that the program had opened before it ran the loop. */
+    public readonly int $outputLevel;
     /** Whether libraries suspend the tasks. */
     private bool $hooked = false;
     /** The outer scheduler, if a destructor or a signal handler has opened this one inside its loop. */
@@ -92,6 +94,7 @@ final class Scheduler
     {
         $this->outer = self::$current;
         $this->fiberShares = new FiberShares($maxFibers);
+        $this->outputLevel = \ob_get_level();
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
         $this->detached = new DetachedTasks($this, $uncaught);

@@ -92,7 +92,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
 
                 return;
             }
-            Output::watch();
+            Output::watch($scheduler->outputLevel, $this->logger);
             $this->waiting = $this->server->arrivals();
             $scheduler->watchAll($this->waiting, $this->arrived(...));
         });
