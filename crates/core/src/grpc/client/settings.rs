@@ -115,12 +115,14 @@ fn limit_of(first: &[u8]) -> HeaderListLimit {
     let Some(settings) = payload.get(..length) else {
         return HeaderListLimit::Unknown;
     };
-    let limits = settings
+    let mut limits = settings
         .chunks_exact(SETTING_BYTES)
         .filter_map(|setting| setting.strip_prefix(&MAX_HEADER_LIST_SIZE)?.first_chunk());
-    limits.last().map_or(HeaderListLimit::Unlimited, |bytes| {
-        HeaderListLimit::Bytes(u32::from_be_bytes(*bytes))
-    })
+    limits
+        .next_back()
+        .map_or(HeaderListLimit::Unlimited, |bytes| {
+            HeaderListLimit::Bytes(u32::from_be_bytes(*bytes))
+        })
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for SettingsReader<S> {
