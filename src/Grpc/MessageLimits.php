@@ -22,8 +22,9 @@ final class MessageLimits
      * @param float|null $writeTimeout seconds that an HTTP/2 client may read nothing of its responses before its connection is closed,
      *     above 0; null is unlimited, for clients that leave messages of a stream unread for longer. Raise it for clients that pause
      * @param int $metadataBytes bytes of the metadata that a handler sends before or after its messages, status and details included, as RFC 9113
-     *     §6.5.2 counts them, at least 4096; more end the call with Internal. Raise it only if all clients accept more: others close the
-     *     connection, with all its calls
+     *     §6.5.2 counts them, at least 4096; more end the call with Internal. A call that fails anyway keeps its status and message and loses
+     *     the details or, if these do not suffice, all metadata. Raise it only if all clients accept more: others close the connection,
+     *     with all its calls
      *
      * @throws \ValueError for a value that is not greater than 0, or too few bytes of metadata
      */

@@ -95,6 +95,31 @@ final class ClientFaultTest extends GrpcTestCase
         yield 'too large for the connection' => [2_000_000];
     }
 
+    public function testMetadataAboveTheLimitOfTheServerEndsItsCallOnly(): void
+    {
+        $server = $this->serve('"get" => static function ($request) { gate("get"); return new User($request->id); }');
+        $client = $this->client($server->address);
+
+        [$user, $failures] = run(static function () use ($client, $server): array {
+            $waiting = async(static fn() => $client->get(new GetUserRequest(7)));
+            $failures = [];
+            foreach ([17_000, 100_000, 3_000_000] as $bytes) {
+                $failures[] = self::failure(static fn() => $client->get(new GetUserRequest(1), metadata: ['x-large' => str_repeat('a', $bytes)]));
+            }
+            $server->open('get');
+
+            return [$waiting->await(), $failures];
+        });
+
+        self::assertSame(7, $user->id);
+        self::assertSame(array_fill(0, 3, Status::ResourceExhausted), array_column($failures, 'status'));
+        self::assertMatchesRegularExpression(
+            "~^the metadata of /api.Users/Get has 100\\d\\d\\d bytes with the fields of the protocol, the server \\Q{$server->address}\\E accepts 16384 ~",
+            $failures[1]->getMessage(),
+        );
+        self::assertSame(8, $client->get(new GetUserRequest(8), metadata: ['x-large' => str_repeat('a', 15_000)])->id);
+    }
+
     public function testALongStatusMessageEndsNoOtherCallOfItsConnection(): void
     {
         $server = $this->serve('"get" => static function ($request) { if ($request->id === 1) { throw new StatusException(Status::NotFound, str_repeat("a", 3_000_000)); } delay(1.0); return new User($request->id); }');

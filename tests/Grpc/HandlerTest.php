@@ -253,8 +253,29 @@ final class HandlerTest extends GrpcTestCase
     {
         yield 'initial' => ['$call->begin(["x-large" => str_repeat("a", 300_000)]); return new User();', 'the initial metadata'];
         yield 'trailing' => ['$call->trailer("x-large", str_repeat("a", 300_000)); return new User();', 'the trailing metadata'];
-        yield 'of a status' => ['throw new StatusException(Status::NotFound, "why", metadata: ["x-large" => str_repeat("a", 300_000)]);', 'the status NOT_FOUND with its metadata'];
-        yield 'details' => ['throw new StatusException(Status::NotFound, "why", [new User(name: str_repeat("a", 225_000))]);', 'the status NOT_FOUND with its metadata'];
+    }
+
+    /** @dataProvider largeStatuses */
+    #[DataProvider('largeStatuses')]
+    public function testAStatusAboveTheLimitKeepsItsCodeAndMessageWithALogLine(string $exception, string $dropped, bool $keepsMetadata): void
+    {
+        $server = $this->serve("'get' => static fn() => throw $exception");
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertStatus(Status::NotFound, $answer, 'why');
+        self::assertNull($answer->field('grpc-status-details-bin'));
+        self::assertSame($keepsMetadata ? 'kept' : null, $answer->field('x-small'));
+        self::assertNull($answer->field('x-large'));
+        self::assertTrue($server->awaitLog('gRPC calls refused (metadata_too_large): 1, the last from 127.0.0.1:'));
+        self::assertMatchesRegularExpression("~the status NOT_FOUND with its metadata of /api.Users/Get has 300\\d\\d\\d bytes, the limit is 8192: $dropped dropped~", $server->log());
+    }
+
+    /** @return iterable<string, array{string, string, bool}> */
+    public static function largeStatuses(): iterable
+    {
+        yield 'details' => ['new StatusException(Status::NotFound, "why", [new User(name: str_repeat("a", 225_000))], ["x-small" => "kept"])', 'the details are', true];
+        yield 'metadata' => ['new StatusException(Status::NotFound, "why", metadata: ["x-large" => str_repeat("a", 300_000), "x-small" => "lost"])', 'its metadata is', false];
     }
 
     public function testTheLimitOfMetadataMayBeRaised(): void

@@ -263,20 +263,20 @@ final class CodecTest extends TestCase
 
     /** @dataProvider nanosOutOfRange */
     #[DataProvider('nanosOutOfRange')]
-    public function testATimestampWithNanosecondsOutOfRangeIsNotDecoded(string $nanos): void
+    public function testATimestampWithNanosecondsOutOfRangeIsNotDecoded(string $nanos, int $number): void
     {
         $this->expectException(DecodingException::class);
-        $this->expectExceptionMessage('google.protobuf.Timestamp: nanos must be 0 to 999999999');
+        $this->expectExceptionMessageMatches("/field at \\(60\\) of \\S+: a google\\.protobuf\\.Timestamp has {$number} nanoseconds, expected 0 to 999999999/");
         Codec::decode(Everything::class, "\xE2\x03" . chr(strlen($nanos) + 1) . "\x10$nanos");
     }
 
-    /** @return iterable<string, array{string}> */
+    /** @return iterable<string, array{string, int}> */
     public static function nanosOutOfRange(): iterable
     {
-        yield 'below zero' => ["\xFB\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"];
-        yield 'whole microseconds below zero' => ["\x98\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"];
-        yield 'one second' => ["\x80\x94\xEB\xDC\x03"];
-        yield 'two seconds' => ["\x80\xA8\xD6\xB9\x07"];
+        yield 'below zero' => ["\xFB\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", -5];
+        yield 'whole microseconds below zero' => ["\x98\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", -1_000];
+        yield 'one second' => ["\x80\x94\xEB\xDC\x03", 1_000_000_000];
+        yield 'two seconds' => ["\x80\xA8\xD6\xB9\x07", 2_000_000_000];
     }
 
     public function testAnAnyIsPackedAndUnpacked(): void

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Protobuf\Internal;
 
-use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\PreciseTime;
 
 /**
@@ -14,14 +13,9 @@ use Weft\Protobuf\PreciseTime;
  */
 final class Instants
 {
-    private const MAX_NANOS = 999_999_999;
-
-    /** @throws DecodingException the nanoseconds are out of the range that timestamp.proto allows */
+    /** @param int $nanos 0 to 999,999,999, which the extension has checked */
     public static function at(int $seconds, int $nanos): \DateTimeImmutable
     {
-        if ($nanos < 0 || $nanos > self::MAX_NANOS) {
-            throw new DecodingException('Cannot decode google.protobuf.Timestamp: nanos must be 0 to ' . self::MAX_NANOS);
-        }
         $time = \sprintf('@%d', $seconds);
         $time = $nanos % 1000 === 0 ? new \DateTimeImmutable($time) : new PreciseTime($time, nanoseconds: $nanos % 1000);
 

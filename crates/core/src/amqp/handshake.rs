@@ -10,7 +10,7 @@ use super::codec::method::{self, CloseReason, Incoming, Reply};
 use super::codec::{Field, FieldTable, frame};
 use super::config::{Config, Host, Mechanism};
 use super::{ConnectFailure, Error};
-use crate::net::{self, Deadline, DialError, Stream, TlsConnector};
+use crate::net::{self, Deadline, DialError, PeerProtocol, Stream, TlsConnector};
 
 /// The broker's first frames come before a size is agreed on.
 const FRAME_MAX_BEFORE_TUNE: usize = 131_072;
@@ -108,7 +108,7 @@ async fn connect(config: &Config, host: &Host, deadline: Deadline) -> Result<Ope
         read: BytesMut::with_capacity(8_192),
         consumed: 0,
     };
-    handshake.run().await
+    handshake.run(deadline).await
 }
 
 struct Handshake<'a> {
@@ -121,9 +121,9 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    async fn run(mut self) -> Result<Opened, Error> {
+    async fn run(mut self, deadline: Deadline) -> Result<Opened, Error> {
         self.send(frame::PROTOCOL_HEADER).await?;
-        let server = self.authenticate().await?;
+        let server = self.authenticate(deadline).await?;
         let limits = self.tune().await?;
         self.open().await?;
         self.read.advance(self.consumed);
@@ -135,14 +135,22 @@ impl Handshake<'_> {
         })
     }
 
-    async fn authenticate(&mut self) -> Result<Server, Error> {
+    async fn authenticate(&mut self, deadline: Deadline) -> Result<Server, Error> {
         let host = self.host;
+        let silent = |silence| {
+            let message = format!(
+                "{silence}: a broker answers the protocol header at once, while servers of HTTP (such as RabbitMQ's management) and Redis \
+                 wait for more. Is this an AMQP port?"
+            );
+            failed(host, ConnectFailure::Timeout, message)
+        };
         let mechanism = match self.config.mechanism {
             Mechanism::Plain => "PLAIN",
             Mechanism::External => "EXTERNAL",
         };
         let address = self.host.to_string();
-        let (server, offered) = match self.receive().await? {
+        let first = deadline.limit(self.receive()).await;
+        let (server, offered) = match first.map_err(silent)?? {
             Incoming::Start {
                 server_properties,
                 mechanisms,
@@ -262,7 +270,7 @@ impl Handshake<'_> {
         self.read.advance(self.consumed);
         self.consumed = 0;
         loop {
-            self.check_protocol_header()?;
+            self.check_protocol()?;
             match frame::parse(&self.read, FRAME_MAX_BEFORE_TUNE) {
                 Ok(Some(first)) if first.kind == frame::HEARTBEAT => {
                     let length = first.len();
@@ -300,13 +308,19 @@ impl Handshake<'_> {
         }
     }
 
-    /// A broker that wants another version answers with its own protocol header and hangs up.
-    fn check_protocol_header(&self) -> Result<(), Error> {
-        if self.read.len() >= 8 && self.read.starts_with(b"AMQP") {
-            let message = format!("the peer wants another protocol: {:?}", &self.read[..8]);
-            return Err(self.malformed(message));
+    fn check_protocol(&self) -> Result<(), Error> {
+        match PeerProtocol::of(&self.read) {
+            None => Ok(()),
+            // A broker that wants another version answers with its own protocol header and hangs up.
+            Some(PeerProtocol::Amqp) => match self.read.first_chunk::<8>() {
+                Some(header) => {
+                    let message = format!("the peer wants another protocol: {header:?}");
+                    Err(self.malformed(message))
+                }
+                None => Ok(()),
+            },
+            Some(other) => Err(self.malformed(other.instead_of("an AMQP broker"))),
         }
-        Ok(())
     }
 
     fn malformed(&self, message: String) -> Error {

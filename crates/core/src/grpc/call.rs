@@ -18,7 +18,7 @@ use super::metadata::{DETAILS, PUSHBACK, answered_type, header_list_bytes};
 use super::metrics::CallTimer;
 use super::outbound::{Closed, Outbound};
 use super::refusal::{RefusalReason, status_of};
-use super::status::{Code, Status};
+use super::status::{Code, MESSAGE, STATUS, Status};
 use super::transcoding::{http_status, report};
 use super::web::Protocol;
 use crate::http::{CallStats, Peer};
@@ -300,8 +300,9 @@ impl Call {
         if let Some(encoding) = self.encoding.get() {
             head.insert(ENCODING, HeaderValue::from_static(encoding.name()));
         }
-        if has_metadata && let Err(too_large) = self.check_size("the initial metadata", &head) {
-            self.finish(&too_large, HeaderMap::new());
+        if has_metadata && let Some(excess) = self.excess("the initial metadata", &head) {
+            self.count_excess(&excess);
+            self.finish(&Status::internal(excess), HeaderMap::new());
             return false;
         }
         self.has_begun.set(true);
@@ -375,8 +376,13 @@ impl Call {
             status.write(&mut trailers);
         }
         // A status alone is small.
-        if has_metadata && let Err(too_large) = self.check_trailers(status, &trailers) {
-            return self.end_with(&too_large, HeaderMap::new(), "[]");
+        if has_metadata && status.code == Code::OK {
+            if let Some(excess) = self.excess("the trailing metadata", &trailers) {
+                self.count_excess(&excess);
+                return self.end_with(&Status::internal(excess), HeaderMap::new(), "[]");
+            }
+        } else if has_metadata {
+            self.shorten(status, &mut trailers);
         }
         if self.protocol == Protocol::Json {
             return self.finish_json(status, trailers, details);
@@ -420,29 +426,36 @@ impl Call {
         self.wake();
     }
 
-    fn check_trailers(&self, status: &Status, trailers: &HeaderMap) -> Result<(), Status> {
-        match status.code {
-            Code::OK => self.check_size("the trailing metadata", trailers),
-            code => {
-                let what = format!("the status {} with its metadata", code.name());
-                self.check_size(&what, trailers)
-            }
+    /// Drops from the trailers of a failed call what makes them larger than the limit: its details, and where these do not suffice, all
+    /// metadata. Its code and message stay, because the client decides by them whether to repeat the call.
+    fn shorten(&self, status: &Status, trailers: &mut HeaderMap) {
+        let what = format!("the status {} with its metadata", status.code.name());
+        let Some(excess) = self.excess(&what, trailers) else {
+            return;
+        };
+        let had_details = trailers.remove(DETAILS).is_some();
+        let mut dropped = "the details are";
+        if !had_details || header_list_bytes(trailers) > self.metadata_bytes {
+            let kept = [STATUS, MESSAGE, HeaderName::from_static(PUSHBACK)];
+            let kept = kept.map(|name| trailers.remove(&name).map(|value| (name, value)));
+            trailers.clear();
+            trailers.extend(kept.into_iter().flatten());
+            dropped = "its metadata is";
         }
+        self.count_excess(&format!("{excess}: {dropped} dropped"));
     }
 
-    /// # Errors
-    /// The header list is larger than the limit.
-    fn check_size(&self, what: &str, fields: &HeaderMap) -> Result<(), Status> {
+    /// How much larger than the limit a header list is; `None` for one within it.
+    fn excess(&self, what: &str, fields: &HeaderMap) -> Option<String> {
         let (bytes, limit) = (header_list_bytes(fields), self.metadata_bytes);
-        if bytes <= limit {
-            return Ok(());
-        }
         let path = self.path();
-        let message = format!("{what} of {path} has {bytes} bytes, the limit is {limit}");
+        (bytes > limit).then(|| format!("{what} of {path} has {bytes} bytes, the limit is {limit}"))
+    }
+
+    fn count_excess(&self, detail: &str) {
         let peer = self.peer.address;
         self.admission
-            .add_refusal(RefusalReason::MetadataTooLarge, peer, &message);
-        Err(Status::internal(message))
+            .add_refusal(RefusalReason::MetadataTooLarge, peer, detail);
     }
 
     /// Declares that the handler has ended, which frees its place. Dropping the call does the same.

@@ -84,14 +84,42 @@ pub(super) fn belongs_to_the_protocol(name: &str) -> bool {
     }
 }
 
-/// The size of a header list as RFC 9113 §6.5.2 counts it, with room for the fields that are added to these:
+/// The size of the header list of a response as RFC 9113 §6.5.2 counts it, with room for the fields that are added to these:
 /// `:status`, `date`, `content-type`.
 pub(super) fn header_list_bytes(fields: &HeaderMap) -> usize {
-    const FIELD: usize = 32;
     const OTHERS: usize = 256;
-    let size =
-        |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + FIELD;
-    OTHERS + fields.iter().map(size).sum::<usize>()
+    OTHERS + fields_bytes(fields)
+}
+
+/// The same for a request, with its pseudo-header fields (RFC 9113 §8.3.1).
+pub(super) fn request_header_list_bytes<B>(request: &hyper::Request<B>) -> usize {
+    let uri = request.uri();
+    let path = uri
+        .path_and_query()
+        .map_or("/", |path_and_query| path_and_query.as_str());
+    let pseudo = [
+        (":method", request.method().as_str()),
+        (":scheme", uri.scheme_str().unwrap_or_default()),
+        (
+            ":authority",
+            uri.authority().map_or("", |name| name.as_str()),
+        ),
+        (":path", path),
+    ];
+    let pseudo = pseudo.map(|(name, value)| field_bytes(name, value.len()));
+    pseudo.iter().sum::<usize>() + fields_bytes(request.headers())
+}
+
+fn fields_bytes(fields: &HeaderMap) -> usize {
+    let fields = fields.iter();
+    fields
+        .map(|(name, value)| field_bytes(name.as_str(), value.len()))
+        .sum()
+}
+
+fn field_bytes(name: &str, value: usize) -> usize {
+    const OVERHEAD: usize = 32;
+    name.len() + value + OVERHEAD
 }
 
 /// Encodes metadata. Values of names that end in `-bin` are bytes.

@@ -590,6 +590,13 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
     });
 }
 
+/// Metadata of so many bytes.
+fn metadata_of(name: &'static str, bytes: usize) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    fields.insert(name, "a".repeat(bytes).parse().unwrap());
+    fields
+}
+
 #[test]
 fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
     run(async {
@@ -597,16 +604,11 @@ fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
         let client = connect(serve(&calls)).await;
         let slow = send_hello(&client, UNARY).await;
         let slow_call = take(&calls).await;
-        let large = || {
-            let mut fields = HeaderMap::new();
-            fields.insert("x-large", "a".repeat(300_000).parse().unwrap());
-            fields
-        };
 
         let trailing = send_hello(&client, UNARY).await;
         let call = take(&calls).await;
-        assert!(call.finish(&Status::new(Code::UNKNOWN, "why"), large()));
-        let message = "the status UNKNOWN with its metadata of /test.Echo/Unary has 300";
+        assert!(call.finish(&Status::OK, metadata_of("x-large", 300_000)));
+        let message = "the trailing metadata of /test.Echo/Unary has 300";
         let (code, text) = trailing.status().await;
         assert_eq!(code, "13");
         assert!(text.starts_with(message), "{text}");
@@ -614,7 +616,7 @@ fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
 
         let initial = send_hello(&client, UNARY).await;
         let call = take(&calls).await;
-        assert!(!call.begin(large()));
+        assert!(!call.begin(metadata_of("x-large", 300_000)));
         assert!(!call.is_open());
         let (code, text) = initial.status().await;
         assert_eq!(code, "13");
@@ -627,9 +629,7 @@ fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
         let long = send_hello(&client, UNARY).await;
         let call = take(&calls).await;
         let status = Status::new(Code::UNKNOWN, "\u{1F608}".repeat(300_000));
-        let mut fields = HeaderMap::new();
-        fields.insert("x-small", "a".repeat(5_000).parse().unwrap());
-        call.finish(&status, fields);
+        call.finish(&status, metadata_of("x-small", 5_000));
         let (code, text) = long.status().await;
         assert_eq!(code, "2");
         assert!(text.len() <= 2048 && text.ends_with(" [cut, the message has 1200000 bytes]"));
@@ -637,6 +637,60 @@ fn metadata_above_the_limit_ends_its_call_as_internal_and_no_other() {
         call.handled();
         finish(&slow_call);
         assert_eq!(slow.status().await.0, "0");
+    });
+}
+
+#[test]
+fn a_status_keeps_its_code_and_message_when_its_metadata_is_above_the_limit() {
+    run(async {
+        let details = "grpc-status-details-bin";
+        let and = |mut fields: HeaderMap, others: HeaderMap| {
+            fields.extend(others);
+            fields
+        };
+        for (trailers, kept, dropped) in [
+            (
+                and(metadata_of(details, 300_000), metadata_of("x-small", 5_000)),
+                &["x-small"][..],
+                "the details are dropped",
+            ),
+            (
+                and(
+                    metadata_of(details, 10),
+                    and(
+                        metadata_of("x-large", 300_000),
+                        metadata_of("grpc-retry-pushback-ms", 1),
+                    ),
+                ),
+                &["grpc-retry-pushback-ms"],
+                "its metadata is dropped",
+            ),
+            (
+                metadata_of("x-large", 300_000),
+                &[],
+                "its metadata is dropped",
+            ),
+        ] {
+            let calls = calls(Limits::default());
+            let client = connect(serve(&calls)).await;
+            let sent = send_hello(&client, UNARY).await;
+            let call = take(&calls).await;
+            assert!(call.finish(&Status::new(Code::PERMISSION_DENIED, "why"), trailers));
+            let head = sent.response.await.unwrap().into_parts().0.headers;
+            assert_eq!(head["grpc-status"], "7");
+            assert_eq!(head["grpc-message"], "why");
+            for name in [details, "x-small", "x-large", "grpc-retry-pushback-ms"] {
+                let is_kept = kept.contains(&name);
+                assert_eq!(head.contains_key(name), is_kept, "{name}: {dropped}");
+            }
+            let report = calls.refusals().await.remove(0);
+            assert_eq!(report.reason, RefusalReason::MetadataTooLarge);
+            let detail = &report.detail;
+            let what = "the status PERMISSION_DENIED with its metadata of /test.Echo/Unary has 30";
+            assert!(detail.starts_with(what), "{detail}");
+            let end = format!(" bytes, the limit is 8192: {dropped}");
+            assert!(detail.ends_with(&end), "{detail}");
+        }
     });
 }
 

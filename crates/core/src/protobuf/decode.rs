@@ -17,6 +17,7 @@ pub enum Scalar<'a> {
     Text(&'a [u8]),
     Bytes(&'a [u8]),
     Enum(i32),
+    /// The nanoseconds are 0 to 999,999,999.
     Timestamp {
         seconds: i64,
         nanos: i32,
@@ -561,6 +562,9 @@ pub(super) fn timestamp(bytes: &[u8], depth: Depth) -> Result<Scalar<'static>, W
             (2, wire::VARINT) => nanos = reader.varint()? as i32,
             _ => reader.skip(tag, depth)?,
         }
+    }
+    if !(0..1_000_000_000).contains(&nanos) {
+        return Err(WireError::TimestampNanos(nanos));
     }
     Ok(Scalar::Timestamp { seconds, nanos })
 }

@@ -25,6 +25,8 @@ pub enum WireError {
     TooLarge(usize),
     #[error("text that is not UTF-8")]
     Utf8,
+    #[error("a google.protobuf.Timestamp has {0} nanoseconds, expected 0 to 999999999")]
+    TimestampNanos(i32),
 }
 
 /// Why a message could not be decoded, and at which field.

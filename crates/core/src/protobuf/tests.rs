@@ -462,6 +462,31 @@ fn the_json_of_every_float_is_read_back() {
 }
 
 #[test]
+fn a_timestamp_with_nanoseconds_out_of_range_is_refused_in_bytes_and_in_json() {
+    let schema = holder_schema();
+    let holder = schema.message("t.Holder").unwrap();
+    let timestamp = schema.message("google.protobuf.Timestamp").unwrap();
+    for nanos in [-1_i32, i32::MIN, 1_000_000_000, i32::MAX] {
+        let mut time = vec![0x10];
+        put_varint(&mut time, i64::from(nanos) as u64);
+        let why =
+            format!("a google.protobuf.Timestamp has {nanos} nanoseconds, expected 0 to 999999999");
+        let field = delimited(0x22, &time);
+        let error = Tree::decode(&schema, holder, &field).unwrap_err();
+        let named = format!("field times (4) of t.Holder: {why}");
+        assert_eq!(error.to_string(), named);
+        let error = to_json(&schema, holder, &field).unwrap_err();
+        assert_eq!(error.problem, named);
+        let error = to_json(&schema, timestamp, &time).unwrap_err();
+        assert_eq!(error.problem, why);
+    }
+    let last = [&b"\x10"[..], b"\xFF\x93\xEB\xDC\x03"].concat();
+    assert!(Tree::decode(&schema, holder, &delimited(0x22, &last)).is_ok());
+    let json = to_json(&schema, timestamp, &last).unwrap();
+    assert_eq!(json, "\"1970-01-01T00:00:00.999999999Z\"");
+}
+
+#[test]
 fn a_message_whose_values_take_too_much_memory_is_refused() {
     let (all, all_id) = schema();
     let holder = holder_schema();

@@ -111,7 +111,7 @@ fn no_wrong_byte_causes_a_panic_or_a_hang() {
 #[test]
 fn a_peer_that_speaks_another_protocol_is_recognised() {
     run(async {
-        let error = select(vec![b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()])
+        let error = select(vec![b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()])
             .await
             .unwrap_err();
         assert!(

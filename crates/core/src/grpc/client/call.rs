@@ -13,12 +13,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::channel::Channel;
+use super::endpoint::Connection;
 use super::failure::{is_unprocessed, no_status, status_of};
+use super::settings::HeaderListLimit;
 use super::upload::{Upload, Uploader};
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
 use crate::grpc::encoding::{ACCEPTED, Encoding};
 use crate::grpc::inbound::Inbound;
-use crate::grpc::metadata::{content_type, timeout_value};
+use crate::grpc::metadata::{content_type, request_header_list_bytes, timeout_value};
 use crate::grpc::outbound::{Closed, Outbound};
 use crate::grpc::status::{Code, Status};
 use crate::grpc::web::Protocol;
@@ -37,6 +39,10 @@ pub struct Request {
     /// Wait for a server that can be connected to, instead of failing (wait-for-ready).
     pub waits: bool,
 }
+
+/// Bytes of a header list that every server of gRPC accepts, 8 KiB being the least of their defaults (grpc-java): a request within them
+/// leaves without the settings of the server, which come a round trip after the connection is open.
+const SMALL_HEADER_LIST: usize = 8 << 10;
 
 /// Transparent retries of a call that a closing connection has not sent.
 const DEPARTURES: u32 = 3;
@@ -181,6 +187,31 @@ impl Drop for ClientCall {
     }
 }
 
+/// # Errors
+/// The server would refuse the header list of the request, most servers together with the connection and all its calls.
+async fn check_metadata(
+    request: &hyper::Request<Upload>,
+    connection: &Connection,
+) -> Result<(), Status> {
+    let bytes = request_header_list_bytes(request);
+    let settings = &connection.settings;
+    if bytes > SMALL_HEADER_LIST {
+        settings.arrived().await;
+    }
+    match settings.header_list() {
+        HeaderListLimit::Bytes(limit) if bytes > limit as usize => {
+            let uri = request.uri();
+            let (path, server) = (uri.path(), uri.authority().map_or("", |name| name.as_str()));
+            let message = format!(
+                "the metadata of {path} has {bytes} bytes with the fields of the protocol, the server {server} accepts {limit} \
+                 (SETTINGS_MAX_HEADER_LIST_SIZE): send large data in messages, or raise the limit of the server"
+            );
+            Err(Status::new(Code::RESOURCE_EXHAUSTED, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn cardinality(what: &str) -> Status {
     let message = format!("the method answers with exactly one message, the server sent {what}");
     Status::new(Code::UNIMPLEMENTED, message)
@@ -232,7 +263,8 @@ impl Inner {
                 Status::internal(format!("\"{uri}\" is not an address: {error}"))
             })?;
             *message.headers_mut() = self.headers(&request);
-            match connection.try_send_request(message).await {
+            check_metadata(&message, &connection).await?;
+            match connection.requests.try_send_request(message).await {
                 Ok(response) => return Ok(response),
                 Err(mut error) => {
                     // The request was not sent: another connection may send it.

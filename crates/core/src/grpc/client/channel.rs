@@ -2,14 +2,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::client::conn::http2::SendRequest;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, Failure, Look};
+use super::endpoint::{Connection, Endpoint, Failure, Look};
 use super::names::{self, Found, LOOKUP_PAUSE, Names, Resolve};
 use super::options::{Balancing, ChannelOptions};
-use super::upload::Upload;
 use crate::grpc::status::{Code, Status};
 use crate::net::{ClientTls, TlsConnector};
 
@@ -35,7 +33,7 @@ struct Shared {
 }
 
 enum Pick {
-    Ready(Rc<Endpoint>, SendRequest<Upload>),
+    Ready(Rc<Endpoint>, Connection),
     Wait,
     Failed(Vec<Failure>),
 }
@@ -100,10 +98,7 @@ impl Channel {
     ///
     /// `waits`: wait for a connection instead of failing if no server can be connected to. Look-ups and connection attempts are tasks of
     /// their own, so that dropping this future cancels none that other calls use.
-    pub(super) async fn connection(
-        &self,
-        waits: bool,
-    ) -> Result<(String, SendRequest<Upload>), Status> {
+    pub(super) async fn connection(&self, waits: bool) -> Result<(String, Connection), Status> {
         let shared = &self.shared;
         let since = (!waits).then(Instant::now);
         loop {

@@ -7,6 +7,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::Instant;
 
 use super::options::ChannelOptions;
+use super::settings::{ServerSettings, SettingsReader};
 use super::upload::Upload;
 use crate::net::{Deadline, LocalExecutor, Stream, TlsConnector, dial};
 
@@ -34,10 +35,17 @@ pub(super) struct Endpoint {
     failures: Cell<u32>,
 }
 
+/// A connection to a server. Clones share it.
+#[derive(Clone)]
+pub(super) struct Connection {
+    pub(super) requests: SendRequest<Upload>,
+    pub(super) settings: Rc<ServerSettings>,
+}
+
 enum State {
     Idle,
     Connecting,
-    Ready(SendRequest<Upload>),
+    Ready(Connection),
     Failed(Failure),
 }
 
@@ -66,7 +74,7 @@ pub(super) struct Failure {
 
 /// The state of an endpoint, as a call sees it.
 pub(super) enum Look {
-    Ready(SendRequest<Upload>),
+    Ready(Connection),
     Startable,
     Connecting,
     Failed(Failure),
@@ -95,7 +103,9 @@ impl Endpoint {
     pub(super) fn look(&self, now: Instant, since: Option<Instant>) -> Look {
         let mut state = self.state.borrow_mut();
         match &*state {
-            State::Ready(connection) if !connection.is_closed() => Look::Ready(connection.clone()),
+            State::Ready(connection) if !connection.requests.is_closed() => {
+                Look::Ready(connection.clone())
+            }
             State::Ready(_) => {
                 *state = State::Idle;
                 Look::Startable
@@ -153,7 +163,7 @@ impl Endpoint {
         options: &ChannelOptions,
         tls: Option<&TlsConnector>,
         deadline: Deadline,
-    ) -> Result<SendRequest<Upload>, String> {
+    ) -> Result<Connection, String> {
         let socket = dial(&self.host, self.port, deadline)
             .await
             .map_err(|error| error.to_string())?;
@@ -177,7 +187,8 @@ impl Endpoint {
                 .keep_alive_interval(interval)
                 .keep_alive_timeout(options.ping_timeout);
         }
-        let (open, connection) = builder
+        let (stream, settings) = SettingsReader::new(stream);
+        let (requests, connection) = builder
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
@@ -185,6 +196,6 @@ impl Endpoint {
             // Each call gets the error itself.
             let _ = connection.await;
         });
-        Ok(open)
+        Ok(Connection { requests, settings })
     }
 }

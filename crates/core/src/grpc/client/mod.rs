@@ -11,6 +11,7 @@ mod failure;
 mod malformed_input_tests;
 mod names;
 mod options;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod upload;

@@ -57,8 +57,11 @@ pub(super) fn request(timeout: Option<Duration>, waits: bool) -> Request {
 /// Answers every call with what it was sent; counts the streams that are open.
 #[derive(Default)]
 struct Server {
+    accepted: Cell<usize>,
     open: Cell<usize>,
     served: Cell<usize>,
+    /// The largest header list that it accepts, if it names one.
+    header_list: Option<u32>,
 }
 
 impl Server {
@@ -69,9 +72,14 @@ impl Server {
         tokio::task::spawn_local(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
+                server.accepted.set(server.accepted.get() + 1);
                 let server = Rc::clone(&server);
                 tokio::task::spawn_local(async move {
-                    let mut connection = h2::server::handshake(socket).await.unwrap();
+                    let mut builder = h2::server::Builder::new();
+                    if let Some(bytes) = server.header_list {
+                        builder.max_header_list_size(bytes);
+                    }
+                    let mut connection = builder.handshake(socket).await.unwrap();
                     while let Some(Ok((request, respond))) = connection.accept().await {
                         tokio::task::spawn_local(Rc::clone(&server).answer(request, respond));
                     }
@@ -296,6 +304,76 @@ fn a_name_that_failed_beside_others_is_looked_up_again() {
         while begun.get() < 4 {
             tokio::task::yield_now().await;
         }
+    });
+}
+
+fn request_with_metadata(bytes: usize) -> Request {
+    let mut request = request(None, false);
+    let value = "a".repeat(bytes).parse().unwrap();
+    request.metadata.insert("x-large", value);
+    request
+}
+
+#[test]
+fn metadata_above_the_limit_of_the_server_ends_its_call_and_no_other() {
+    run(async {
+        let server = Rc::new(Server {
+            header_list: Some(16 << 10),
+            ..Server::default()
+        });
+        let port = server.start().await;
+        let channel = Channel::new(options(Balancing::PickFirst, &[("127.0.0.1", port)])).unwrap();
+        // The first call of the connection, which the settings of the server have not reached.
+        let refused = call(&channel, request_with_metadata(100_000)).await;
+        let status = refused.unwrap_err();
+        assert_eq!(status.code, Code::RESOURCE_EXHAUSTED);
+        let text = &status.message;
+        assert!(
+            text.starts_with("the metadata of /test.Echo/Unary has 100"),
+            "{text}"
+        );
+        let server_text = format!(
+            " bytes with the fields of the protocol, the server 127.0.0.1:{port} accepts 16384 "
+        );
+        assert!(text.contains(&server_text), "{text}");
+
+        let (open, task) = ClientCall::new(&channel, request(None, false));
+        tokio::task::spawn_local(task);
+        open.write(b"hello").unwrap();
+        for bytes in [16_384, 100_000, 10_000_000] {
+            let refused = call(&channel, request_with_metadata(bytes)).await;
+            assert_eq!(refused.unwrap_err().code, Code::RESOURCE_EXHAUSTED);
+        }
+        let large = call(&channel, request_with_metadata(15_000)).await;
+        assert_eq!(large.unwrap(), "hello");
+        open.end();
+        assert_eq!(open.read_only().await.unwrap(), "hello");
+        assert_eq!((server.accepted.get(), server.served.get()), (1, 2));
+    });
+}
+
+#[test]
+fn metadata_has_no_limit_where_the_server_names_none() {
+    run(async {
+        let server = Rc::new(Server::default());
+        let port = server.start().await;
+        let channel = Channel::new(options(Balancing::PickFirst, &[("127.0.0.1", port)])).unwrap();
+        let large = call(&channel, request_with_metadata(1_000_000)).await;
+        assert_eq!(large.unwrap(), "hello");
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_settings_ends_at_its_deadline() {
+    run(async {
+        // Accepts connections and says nothing.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let channel = Channel::new(options(Balancing::PickFirst, &[("127.0.0.1", port)])).unwrap();
+        let mut request = request_with_metadata(100_000);
+        request.timeout = Some(Duration::from_millis(50));
+        let status = call(&channel, request).await.unwrap_err();
+        assert_eq!(status.code, Code::DEADLINE_EXCEEDED);
     });
 }
 

@@ -9,10 +9,10 @@ const DAY: i64 = 86_400;
 
 /// `2026-11-21T12:00:00.5Z`, with 0, 3, 6 or 9 digits of fraction.
 pub fn print_timestamp(seconds: i64, nanos: i32) -> Result<String> {
-    if !(FIRST_SECOND..=LAST_SECOND).contains(&seconds) || !(0..1_000_000_000).contains(&nanos) {
-        return problem(
-            "a timestamp outside the years 1 to 9999, or with nanoseconds outside 0 to 999999999",
-        );
+    if !(FIRST_SECOND..=LAST_SECOND).contains(&seconds) {
+        return problem(format!(
+            "a google.protobuf.Timestamp has {seconds} seconds since 1970, which is outside of the years 1 to 9999"
+        ));
     }
     let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let (year, month, day) = civil(days);
@@ -29,9 +29,9 @@ pub fn print_duration(seconds: i64, nanos: i32) -> Result<String> {
         || (seconds > 0 && nanos < 0)
         || (seconds < 0 && nanos > 0)
     {
-        return problem(
-            "a duration of more than 10000 years, or whose nanoseconds have another sign or a second of their own",
-        );
+        return problem(format!(
+            "a google.protobuf.Duration has {seconds} seconds and {nanos} nanoseconds, expected up to {LONGEST_DURATION} and 999999999 of the same sign"
+        ));
     }
     let sign = if seconds < 0 || nanos < 0 { "-" } else { "" };
     Ok(format!(
@@ -168,4 +168,27 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_no_duration_are_refused_by_their_values() {
+        for (seconds, nanos) in [
+            (0, 1_000_000_000),
+            (0, -1_000_000_000),
+            (0, i32::MIN),
+            (1, -1),
+            (-1, 1),
+            (LONGEST_DURATION + 1, 0),
+            (i64::MIN, 0),
+        ] {
+            let error = print_duration(seconds, nanos).unwrap_err().problem;
+            let values = format!("{seconds} seconds and {nanos} nanoseconds, expected");
+            assert!(error.contains(&values), "{error}");
+        }
+        assert_eq!(print_duration(-1, -999_999_999).unwrap(), "-1.999999999s");
+    }
 }

@@ -20,7 +20,7 @@ use super::failure::ServerFailure;
 use super::reply::Capabilities;
 use super::startup::Connector;
 use super::wire::{Framing, Reader, frame, push_packet, take_packet};
-use crate::net::{self, BufferedStream, Deadline, Stream, TlsConnector};
+use crate::net::{self, BufferedStream, Deadline, PeerProtocol, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
@@ -37,7 +37,7 @@ impl Connector {
     /// Performs the handshake and authenticates.
     pub(super) async fn log_in(&self, deadline: Deadline) -> Result<Connection, Error> {
         let mut wire = Wire::new(self.open(deadline).await?, 0);
-        let greeting = self.receive(&mut wire).await?;
+        let greeting = self.receive_greeting(&mut wire, deadline).await?;
         if !has_sound_length(&greeting) {
             return Err(self.incomprehensible());
         }
@@ -318,8 +318,39 @@ impl Connector {
         )
     }
 
+    /// The first packet, with which the server speaks first. Servers of most other protocols wait for the client.
+    async fn receive_greeting(
+        &self,
+        wire: &mut Wire,
+        deadline: Deadline,
+    ) -> Result<BytesMut, Error> {
+        let received = deadline.limit(wire.receive()).await;
+        let other = PeerProtocol::of(&wire.link.input);
+        let other = other.filter(|other| !matches!(other, PeerProtocol::Mysql(_)));
+        if let Some(other) = other {
+            let message = other.instead_of("a MySQL or MariaDB server");
+            return Err(self.failed(ConnectFailure::Protocol, message));
+        }
+        match received {
+            Ok(Ok(packet)) => self.check_packet(packet),
+            Ok(Err(error)) => Err(self.refused(&error)),
+            Err(silence) => {
+                let message = format!(
+                    "{silence}: MySQL and MariaDB send a greeting first. Is this one of them?"
+                );
+                Err(self.failed(ConnectFailure::Timeout, message))
+            }
+        }
+    }
+
     async fn receive(&self, wire: &mut Wire) -> Result<BytesMut, Error> {
         let packet = wire.receive().await.map_err(|error| self.refused(&error))?;
+        self.check_packet(packet)
+    }
+
+    /// # Errors
+    /// The packet is empty or an error of the server.
+    fn check_packet(&self, packet: BytesMut) -> Result<BytesMut, Error> {
         match packet.split_first() {
             Some((0xff, body)) => match ServerFailure::read(body) {
                 Ok(failure) => Err(failure.into_connect_error(&self.target)),

@@ -18,7 +18,7 @@ use super::session_state::SessionState;
 use super::text::Malformed;
 use super::types::{Oid, Type};
 use super::wire::Reader;
-use crate::net::{BufferedStream, Stream};
+use crate::net::{BufferedStream, PeerProtocol, Stream};
 use crate::pool::Condition;
 use crate::sql::Error;
 use crate::sql::deferred_statements::SentCommit;
@@ -30,6 +30,7 @@ const BYTES_PER_TURN: usize = 256 * 1024;
 const MESSAGE_BYTES: usize = 0x3fff_ffff;
 /// Largest message in bytes before authentication, when the peer is unknown. libpq accepts 30,000.
 const LOG_IN_MESSAGE_BYTES: usize = 64 * 1024;
+pub(super) const EXPECTED_SERVER: &str = "a PostgreSQL server";
 
 /// The transaction status of the last `ReadyForQuery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,6 +256,12 @@ impl Connection {
 
     /// The length of the first message in the buffer, if it is complete.
     fn next_message(&self, limit: usize, replies: &impl Replies) -> Result<Option<usize>, Error> {
+        // Some greetings of MySQL have the form of a message.
+        if replies.is_log_in()
+            && let Some(other) = PeerProtocol::of(&self.link.input)
+        {
+            return Err(self.lost(&other.instead_of(EXPECTED_SERVER)));
+        }
         let Some((tag, rest)) = self.link.input.split_first() else {
             return Ok(None);
         };

@@ -12,15 +12,18 @@ use tokio::net::TcpStream;
 
 use super::cancel_key::CancelKey;
 use super::config::Config;
+use super::connection::EXPECTED_SERVER;
 use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
-use crate::net::{self, Deadline, Stream, TlsConnector};
+use crate::net::{self, Deadline, PeerProtocol, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::server_manager::ServerManager;
 use crate::sql::{ConnectFailure, Error};
 
 /// Bytes that are read after a cancel request. A server sends none, or an error that refuses the connection.
 const CANCEL_ANSWER_BYTES: u64 = 16 * 1024;
+/// Bytes in which a server of another protocol is recognized.
+const PEEKED_BYTES: usize = 256;
 
 impl Connection {
     /// Opens a connection outside of any pool.
@@ -124,12 +127,9 @@ impl Connector {
         }
         let mut request = BytesMut::new();
         frontend::ssl_request(&mut request);
-        let answer = async {
-            socket.write_all(&request).await?;
-            // Exactly one byte: bytes that an attacker appends must not be treated as encrypted (CVE-2021-23222).
-            socket.read_u8().await
-        };
-        match answer.await.map_err(|error| self.refused(&error))? {
+        let sent = socket.write_all(&request).await;
+        sent.map_err(|error| self.refused(&error))?;
+        match self.read_tls_answer(&mut socket).await? {
             b'S' => {
                 let secured = self.tls()?.handshake(host, socket).await;
                 secured.map_err(|reason| self.failed(ConnectFailure::Tls, reason))
@@ -144,6 +144,20 @@ impl Connector {
                 "the peer answered SSLRequest with an invalid byte".to_owned(),
             )),
         }
+    }
+
+    /// Exactly one byte: bytes that an attacker appends must not be treated as encrypted (CVE-2021-23222).
+    async fn read_tls_answer(&self, socket: &mut TcpStream) -> Result<u8, Error> {
+        // The first byte of MySQL's greeting, its length, may be that of a valid answer.
+        let mut first = [0; PEEKED_BYTES];
+        let peeked = socket.peek(&mut first).await;
+        let length = peeked.map_err(|error| self.refused(&error))?;
+        if let Some(other) = PeerProtocol::of(&first[..length]) {
+            let message = other.instead_of(EXPECTED_SERVER);
+            return Err(self.failed(ConnectFailure::Protocol, message));
+        }
+        let answer = socket.read_u8().await;
+        answer.map_err(|error| self.refused(&error))
     }
 
     fn tls(&self) -> Result<&TlsConnector, Error> {
