@@ -20,6 +20,7 @@ use Weft\Internal\Generators;
 use Weft\Internal\Inspection;
 use Weft\Internal\MetricsAddress;
 use Weft\Internal\Number;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
 use Weft\Runtime\Internal\Signals;
@@ -44,6 +45,8 @@ use Weft\Workers\Worker;
 final class App
 {
     private const WEB_SERVERS = ['apache2handler', 'cgi-fcgi', 'cli-server', 'fpm-fcgi', 'litespeed'];
+    /** The exit code of PHP after an uncaught exception. */
+    private const FAILED = 255;
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
@@ -84,6 +87,18 @@ final class App
         $this->logger = GuardedLogger::around($logger);
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
         $this->checks = new HealthChecks($this->logger, $this->reportHealth(...));
+        Worker::isSupervised() && $this->logUncaught();
+    }
+
+    /** What PHP writes about an uncaught exception is no line of the log, which in a worker is all that tells why it has ended. */
+    private function logUncaught(): void
+    {
+        $logger = $this->logger;
+        $others = \set_exception_handler(static function (\Throwable $failure) use ($logger): never {
+            $logger->critical('The application failed: {error}', ['error' => ExceptionReport::summary($failure), 'exception' => $failure]);
+            exit(self::FAILED);
+        });
+        $others === null || \restore_exception_handler();
     }
 
     /**

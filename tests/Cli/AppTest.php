@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
@@ -66,6 +67,38 @@ final class AppTest extends TestCase
             \proc_close($server);
             \unlink($script);
         }
+    }
+
+    /** @dataProvider failures */
+    #[DataProvider('failures')]
+    public function testTheFailureOfAWorkerIsALineOfTheLog(string $failing): void
+    {
+        $this->write($failing);
+        $run = new Supervised($this->app->file, ['--max-crashes=1']);
+        $line = $run->wait('The application failed: DomainException: no license at ');
+
+        self::assertSame('critical', $line['level']);
+        self::assertStringContainsString('DomainException', \json_encode($line['exception'], \JSON_THROW_ON_ERROR));
+        self::assertStringContainsString('ended with exit code 255', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end());
+        self::assertSame('', $run->other);
+    }
+
+    /** @return iterable<string, array{string}> code after the application is made */
+    public static function failures(): iterable
+    {
+        yield 'while it runs' => ['$app->task("license", static function () { throw new DomainException("no license"); }, Weft\RestartPolicy::never());'];
+        yield 'before it runs' => ['throw new DomainException("no license");'];
+    }
+
+    public function testAnExceptionHandlerOfTheApplicationIsKept(): void
+    {
+        \file_put_contents($this->app->file, \sprintf('<?php require %s; set_exception_handler(static function () { fwrite(STDERR, "mine\n"); exit(1); }); $app = new Weft\App(); throw new Error("x");', \var_export(\dirname(__DIR__, 2) . '/autoload.php', true)));
+        $run = new Supervised($this->app->file, ['--max-crashes=1']);
+
+        self::assertStringContainsString('ended with exit code 1', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end());
+        self::assertSame("mine\n", $run->other);
     }
 
     public function testAWorkerThatRunsOutOfMemoryIsReplacedAndTheOthersGoOn(): void
