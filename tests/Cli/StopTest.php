@@ -65,7 +65,9 @@ final class StopTest extends TestCase
         Timing::until(static fn(): bool => \is_file("$app->directory/runs"), 'the worker runs');
         $run->signal(\SIGTERM);
 
-        self::assertStringContainsString('ended with SIGTERM', $run->wait('ended with')['message']);
+        $line = $run->wait('ended with');
+        self::assertStringContainsString('ended with SIGTERM', $line['message']);
+        self::assertSame('info', $line['level']);
         self::assertSame(0, $run->end(), $run->messages());
     }
 
