@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 use Psr\Log\LoggerInterface;
-use Weft\Internal\MetricsAddress;
 use Weft\Native;
 use Weft\Workers\SupervisorException;
 
@@ -81,7 +80,7 @@ final class Supervisor
             'command' => \implode(' ', $this->options->command),
         ]);
         if ($this->options->metrics !== null) {
-            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve(MetricsAddress::checked($this->options->metrics))]);
+            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve($this->options->metrics)]);
         }
     }
 
