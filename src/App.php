@@ -107,9 +107,14 @@ final class App
      * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 selects a free port
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
      * @param TrustedProxies|null $proxies in front of the server; null believes none
+     *
+     * @throws \Error another `http()` has the address
      */
     public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null, ?TrustedProxies $proxies = null): Router
     {
+        if (self::isTaken($address, \array_column($this->http, 0))) {
+            throw new \Error("The application serves $address already: add the routes to the router of the first http()");
+        }
         $router = new Router();
         $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls, $proxies];
 
@@ -126,6 +131,7 @@ final class App
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; ignored where an `http()` has the address
      *
      * @throws Grpc\InvalidServiceError
+     * @throws \Error another `grpc()` has the address
      */
     public function grpc(
         string $address,
@@ -134,10 +140,25 @@ final class App
         ?Tls $tls = null,
         ?Limits $connections = null,
     ): GrpcServer {
+        if (self::isTaken($address, \array_column($this->grpc, 0))) {
+            throw new \Error("The application serves gRPC on $address already: give all services to the first grpc()");
+        }
         $server = new GrpcServer($services, $options, $this->logger, $this->debug);
         $this->grpc[] = [$address, $server, $connections, $tls];
 
         return $server;
+    }
+
+    /**
+     * Port 0 is another port each time.
+     *
+     * @param list<string> $addresses
+     */
+    private static function isTaken(string $address, array $addresses): bool
+    {
+        $selectsPort = \str_ends_with($address, ':0') && !\str_starts_with($address, 'unix:');
+
+        return !$selectsPort && \in_array($address, $addresses, true);
     }
 
     /**

@@ -353,6 +353,36 @@ final class AppTest extends TestCase
         self::assertSame([], $run->all('The grace of the App'), $run->messages());
     }
 
+    public function testAnAddressIsServedOnceUnlessItsPortIsFree(): void
+    {
+        $app = new \Weft\App();
+        foreach (['127.0.0.1:0', '[::1]:0', '127.0.0.1:18080', 'unix:/run/a:0'] as $address) {
+            $app->http($address);
+        }
+        self::assertNotSame($app->http('127.0.0.1:0'), $app->http('127.0.0.1:0'));
+        foreach (['127.0.0.1:18080', 'unix:/run/a:0'] as $address) {
+            try {
+                $app->http($address);
+                self::fail("two routers for $address");
+            } catch (\Error $refused) {
+                self::assertSame("The application serves $address already: add the routes to the router of the first http()", $refused->getMessage());
+            }
+        }
+    }
+
+    public function testOneAddressHasTheServicesOfOneGrpcCall(): void
+    {
+        $app = new \Weft\App();
+        $app->http('127.0.0.1:18080');
+        $app->grpc('127.0.0.1:0', []);
+        $app->grpc('127.0.0.1:0', []);
+        $app->grpc('127.0.0.1:18080', []);
+
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('The application serves gRPC on 127.0.0.1:18080 already: give all services to the first grpc()');
+        $app->grpc('127.0.0.1:18080', []);
+    }
+
     public function testAGraceIsNoNegativeTime(): void
     {
         $this->expectException(\ValueError::class);
