@@ -25,6 +25,7 @@ final class Supervisor
     private readonly WorkerGroup $group;
     private readonly Native\Supervisor $native;
     private readonly SystemdNotifier $notifier;
+    private readonly SignalEcho $echo;
     private ?SourceFiles $sources = null;
     /** Whether standard input was a terminal at the start. */
     private readonly bool $hasTerminal;
@@ -41,6 +42,7 @@ final class Supervisor
         $this->native = new Native\Supervisor($options->workers);
         $this->hasTerminal = self::isTerminal();
         $this->notifier = new SystemdNotifier();
+        $this->echo = new SignalEcho();
         $this->group = new WorkerGroup($options, $this->native, $log);
     }
 
@@ -191,6 +193,8 @@ final class Supervisor
         } elseif ($signal === Signal::SIGHUP) {
             $this->log->notice('SIGHUP, the terminal is closed: stopping gracefully');
             $this->stop($signal, $now);
+        } elseif ($this->echo->hears($signal, $now)) {
+            return;
         } elseif ($this->group->stopping || $signal === Signal::SIGQUIT) {
             $this->log->warning('{signal}: killing the workers that still run', ['signal' => $signal->name]);
             $this->exitCode = 1;
