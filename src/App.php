@@ -23,6 +23,8 @@ use Weft\Internal\Number;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
+use Weft\Runtime\Internal\ExitHandler;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Task;
 use Weft\Workers\Worker;
@@ -293,6 +295,8 @@ final class App
         if (\in_array(\PHP_SAPI, self::WEB_SERVERS, true)) {
             throw new \Error('App::run() serves until it is stopped, and this is one request to ' . \PHP_SAPI . ': start the program with `weft run` or `php`');
         }
+        // runStopHooks() has to know an exit() from the end of the application.
+        ExitHandler::prepare();
         run(function () use ($started): void {
             try {
                 scope(fn() => $this->serve($started));
@@ -483,7 +487,9 @@ final class App
         foreach (\array_reverse($this->onStop) as $hook) {
             $left = ($this->until ?? \INF) - \hrtime(true) / 1e9;
             try {
-                Generators::refuseResult(timeout(\max(1.0, \min($left, $this->grace)), $hook), $hook, 'The onStop hook');
+                // After an exit() no task can start, which timeout() needs; the waits of a hook then have the limit of clean-up at the end of a process.
+                $result = Scheduler::$processEnds ? $hook() : timeout(\max(1.0, \min($left, $this->grace)), $hook);
+                Generators::refuseResult($result, $hook, 'The onStop hook');
             } catch (\Throwable $thrown) {
                 $this->logger->error('An onStop hook failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             }
