@@ -152,18 +152,6 @@ final class App
     }
 
     /**
-     * Port 0 is another port each time.
-     *
-     * @param list<string> $addresses
-     */
-    private static function isTaken(string $address, array $addresses): bool
-    {
-        $selectsPort = \str_ends_with($address, ':0') && !\str_starts_with($address, 'unix:');
-
-        return !$selectsPort && \in_array($address, $addresses, true);
-    }
-
-    /**
      * Handles the messages of a queue, which is declared before the application listens. When the application starts, it logs the bus's
      * handlers as a table.
      *
@@ -494,6 +482,18 @@ final class App
                 $this->logger->error('An onStop hook failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             }
         }
+    }
+
+    /**
+     * Port 0 is another port each time.
+     *
+     * @param list<string> $addresses
+     */
+    private static function isTaken(string $address, array $addresses): bool
+    {
+        $selectsPort = \str_ends_with($address, ':0') && !\str_starts_with($address, 'unix:');
+
+        return !$selectsPort && \in_array($address, $addresses, true);
     }
 
     /** @return list<Server|GrpcServer> those of HTTP, then those of gRPC */
