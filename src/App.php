@@ -204,7 +204,7 @@ final class App
     }
 
     /**
-     * Calls a function when everything else has ended, also after a failure; several in reverse order. It may wait within what is left of
+     * Calls a function when everything else has ended, also after a failure or an `exit()`; several in reverse order. It may wait within what is left of
      * the grace period, at least one second. Its exceptions are logged.
      *
      * @param \Closure(): void $hook
