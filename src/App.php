@@ -475,7 +475,7 @@ final class App
         foreach (\array_reverse($this->onStop) as $hook) {
             $left = ($this->until ?? \INF) - \hrtime(true) / 1e9;
             try {
-                // After an exit() no task can start, which timeout() needs; the waits of a hook then have the limit of clean-up at the end of a process.
+                // After an exit() no task can start, which timeout() needs; Blocking limits the waits of a hook then.
                 $result = Scheduler::$processEnds ? $hook() : timeout(\max(1.0, \min($left, $this->grace)), $hook);
                 Generators::refuseResult($result, $hook, 'The onStop hook');
             } catch (\Throwable $thrown) {

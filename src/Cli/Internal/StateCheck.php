@@ -81,10 +81,14 @@ final class StateCheck
             if (\preg_match('~listening on (?:https?://)?([^\s"]+:\d+)~', (string) \file_get_contents($log), $found) === 1) {
                 return \str_replace('0.0.0.0', '127.0.0.1', $found[1]);
             }
-            if (\preg_match('~listening on (unix:[^\s"]+)~', (string) \file_get_contents($log), $found) === 1 && \microtime(true) - ($socketSince ??= \microtime(true)) >= self::MORE_ADDRESSES) {
-                throw new ApplicationFileException(
-                    "{$this->file} listens on {$found[1]} only, and the requests of this command need a TCP address: let it listen on the address in WEFT_LISTEN, which this command sets.",
-                );
+            if (\preg_match('~listening on (unix:[^\s"]+)~', (string) \file_get_contents($log), $found) === 1) {
+                $socketSince ??= \microtime(true);
+                if (\microtime(true) - $socketSince >= self::MORE_ADDRESSES) {
+                    throw new ApplicationFileException(
+                        "{$this->file} listens on {$found[1]} only, and the requests of this command need a TCP address: "
+                        . 'let it listen on the address in WEFT_LISTEN, which this command sets.',
+                    );
+                }
             }
             if (!\proc_get_status($process)['running']) {
                 throw new ApplicationFileException("{$this->file} has ended before it listened:\n" . \trim((string) \file_get_contents($log)));
