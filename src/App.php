@@ -20,8 +20,11 @@ use Weft\Internal\Generators;
 use Weft\Internal\Inspection;
 use Weft\Internal\MetricsAddress;
 use Weft\Internal\Number;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
+use Weft\Runtime\Internal\ExitHandler;
+use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
 use Weft\Runtime\Task;
 use Weft\Workers\Worker;
@@ -44,6 +47,8 @@ use Weft\Workers\Worker;
 final class App
 {
     private const WEB_SERVERS = ['apache2handler', 'cgi-fcgi', 'cli-server', 'fpm-fcgi', 'litespeed'];
+    /** The exit code of PHP after an uncaught exception. */
+    private const FAILED = 255;
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
@@ -84,6 +89,18 @@ final class App
         $this->logger = GuardedLogger::around($logger);
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
         $this->checks = new HealthChecks($this->logger, $this->reportHealth(...));
+        Worker::isSupervised() && $this->logUncaught();
+    }
+
+    /** What PHP writes about an uncaught exception is no line of the log, which in a worker is all that tells why it has ended. */
+    private function logUncaught(): void
+    {
+        $logger = $this->logger;
+        $others = \set_exception_handler(static function (\Throwable $failure) use ($logger): never {
+            $logger->critical('The application failed: {error}', ['error' => ExceptionReport::summary($failure), 'exception' => $failure]);
+            exit(self::FAILED);
+        });
+        $others === null || \restore_exception_handler();
     }
 
     /**
@@ -92,9 +109,14 @@ final class App
      * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 selects a free port
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
      * @param TrustedProxies|null $proxies in front of the server; null believes none
+     *
+     * @throws \Error another `http()` has the address
      */
     public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null, ?TrustedProxies $proxies = null): Router
     {
+        if (self::isTaken($address, \array_column($this->http, 0))) {
+            throw new \Error("The application serves $address already: add the routes to the router of the first http()");
+        }
         $router = new Router();
         $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls, $proxies];
 
@@ -111,6 +133,7 @@ final class App
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; ignored where an `http()` has the address
      *
      * @throws Grpc\InvalidServiceError
+     * @throws \Error another `grpc()` has the address
      */
     public function grpc(
         string $address,
@@ -119,6 +142,9 @@ final class App
         ?Tls $tls = null,
         ?Limits $connections = null,
     ): GrpcServer {
+        if (self::isTaken($address, \array_column($this->grpc, 0))) {
+            throw new \Error("The application serves gRPC on $address already: give all services to the first grpc()");
+        }
         $server = new GrpcServer($services, $options, $this->logger, $this->debug);
         $this->grpc[] = [$address, $server, $connections, $tls];
 
@@ -178,7 +204,7 @@ final class App
     }
 
     /**
-     * Calls a function when everything else has ended, also after a failure; several in reverse order. It may wait within what is left of
+     * Calls a function when everything else has ended, also after a failure or an `exit()`; several in reverse order. It may wait within what is left of
      * the grace period, at least one second. Its exceptions are logged.
      *
      * @param \Closure(): void $hook
@@ -257,6 +283,8 @@ final class App
         if (\in_array(\PHP_SAPI, self::WEB_SERVERS, true)) {
             throw new \Error('App::run() serves until it is stopped, and this is one request to ' . \PHP_SAPI . ': start the program with `weft run` or `php`');
         }
+        // runStopHooks() has to know an exit() from the end of the application.
+        ExitHandler::prepare();
         run(function () use ($started): void {
             try {
                 scope(fn() => $this->serve($started));
@@ -447,11 +475,25 @@ final class App
         foreach (\array_reverse($this->onStop) as $hook) {
             $left = ($this->until ?? \INF) - \hrtime(true) / 1e9;
             try {
-                Generators::refuseResult(timeout(\max(1.0, \min($left, $this->grace)), $hook), $hook, 'The onStop hook');
+                // After an exit() no task can start, which timeout() needs; Blocking limits the waits of a hook then.
+                $result = Scheduler::$processEnds ? $hook() : timeout(\max(1.0, \min($left, $this->grace)), $hook);
+                Generators::refuseResult($result, $hook, 'The onStop hook');
             } catch (\Throwable $thrown) {
                 $this->logger->error('An onStop hook failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             }
         }
+    }
+
+    /**
+     * Port 0 is another port each time.
+     *
+     * @param list<string> $addresses
+     */
+    private static function isTaken(string $address, array $addresses): bool
+    {
+        $selectsPort = \str_ends_with($address, ':0') && !\str_starts_with($address, 'unix:');
+
+        return !$selectsPort && \in_array($address, $addresses, true);
     }
 
     /** @return list<Server|GrpcServer> those of HTTP, then those of gRPC */

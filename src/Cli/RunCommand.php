@@ -17,6 +17,8 @@ use Weft\Cli\Internal\Interpreter;
 use Weft\Cli\Internal\Processors;
 use Weft\Cli\Internal\Quantity;
 use Weft\Cli\Internal\ServingAdvice;
+use Weft\Http\InvalidAddressError;
+use Weft\Internal\MetricsAddress;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
 use Weft\Workers\Internal\RunOptions;
@@ -102,11 +104,21 @@ final class RunCommand extends Command
             drainTimeout: Quantity::duration('drain-timeout', $given('drain-timeout')),
             maxCrashes: Quantity::positive('max-crashes', $given('max-crashes')),
             watch: self::watched($input, $file),
-            metrics: Quantity::text('metrics', $option('metrics')),
+            metrics: self::metrics($option('metrics')),
             pidFile: Quantity::text('pid-file', $option('pid-file')),
             environment: $environment,
             advice: ServingAdvice::of($file),
         );
+    }
+
+    private static function metrics(?string $given): ?string
+    {
+        $address = Quantity::text('metrics', $given);
+        try {
+            return $address === null ? null : MetricsAddress::checked($address);
+        } catch (InvalidAddressError $refused) {
+            throw new InvalidOptionException("--metrics: {$refused->getMessage()}", previous: $refused);
+        }
     }
 
     /** @return list<string> */

@@ -106,7 +106,7 @@ final class Server
         $connections ??= new Http\Limits(keepalive: new Http\Keepalive(idle: self::IDLE_TIMEOUT, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL));
         $server = new Http\Server($none, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
-        $server->carry($native, true);
+        $server->carry($native, true, $this->cancelAfterGrace(...));
         $this->carriers[] = $this->own[] = $server;
 
         return $address;
@@ -115,7 +115,7 @@ final class Server
     /** Also serves on the connections of an HTTP server, which handles all other requests. `stop()` stops that server as well. */
     public function share(Http\Server $server): void
     {
-        $server->carry($this->native(), false);
+        $server->carry($this->native(), false, $this->cancelAfterGrace(...));
         $this->carriers[] = $server;
     }
 
@@ -150,7 +150,8 @@ final class Server
 
     /**
      * Stops gracefully: health checks report NOT_SERVING, no connection is accepted, and open connections close after their calls in
-     * flight (GOAWAY). Returns once the last one is closed, after at most `$grace` seconds; then the remaining calls are cancelled.
+     * flight (GOAWAY). Waits until the last one is closed, at most `$grace` seconds; then the remaining calls are cancelled and end with
+     * UNAVAILABLE. Two seconds later the connections that are left are closed.
      */
     public function stop(float $grace = 30.0): void
     {
@@ -160,8 +161,12 @@ final class Server
         $this->stopped = true;
         $this->health->shutDown();
         all(\array_map(static fn(Http\Server $server) => static fn() => $server->stop($grace), $this->carriers));
-        $this->calls()->cancel("the server was stopped and it did not end within $grace seconds");
         $this->calls()->end();
+    }
+
+    private function cancelAfterGrace(float $grace): void
+    {
+        $this->calls()->cancelAfterGrace($grace);
     }
 
     /** The number of calls in progress, including waiting ones. */

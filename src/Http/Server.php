@@ -20,12 +20,17 @@ use function Weft\timeout;
  */
 final class Server
 {
+    /** Seconds after the grace period in which cancelled requests are answered. */
+    private const ANSWER_TIME = 2.0;
+
     private readonly HttpServer $native;
     private readonly Requests $requests;
     /** @var list<string> */
     private array $addresses = [];
     private bool $stopped = false;
     private bool $isCarrier = false;
+    /** @var list<\Closure(float): void> cancel the calls of gRPC servers on its connections */
+    private array $carried = [];
 
     /**
      * @param Router|\Closure(Request): Response $handler
@@ -92,9 +97,11 @@ final class Server
      * @internal
      *
      * @param bool $isExclusive other requests are answered 415 without calling the handler
+     * @param \Closure(float): void $cancel called at the end of the grace period, with its seconds
      */
-    public function carry(GrpcServer $calls, bool $isExclusive): void
+    public function carry(GrpcServer $calls, bool $isExclusive, \Closure $cancel): void
     {
+        $this->carried[] = $cancel;
         $this->isCarrier = $isExclusive;
         $calls->attach($this->native, $isExclusive);
     }
@@ -116,7 +123,8 @@ final class Server
 
     /**
      * Stops gracefully: accepts no more connections, completes the requests in flight, and makes `run()` return. Waits until the last
-     * connection is closed, at most `$grace` seconds; then the remaining requests are cancelled.
+     * connection is closed, at most `$grace` seconds; then the remaining requests are cancelled, and answered 503 unless their handlers
+     * answer otherwise. Two seconds later the connections that are left are closed.
      */
     #[WaitsFor('requests that are still running')]
     public function stop(float $grace = 30.0): void
@@ -132,10 +140,24 @@ final class Server
         try {
             timeout($grace, fn(): mixed => Scheduler::await($this->native->drained()));
         } catch (TimeoutException) {
-            $this->requests->cancel("the server was stopped and it did not end within $grace seconds");
-            $this->native->abort();
+            $this->cancel($grace);
         }
         $this->requests->end();
+    }
+
+    #[WaitsFor('answers to cancelled requests')]
+    private function cancel(float $grace): void
+    {
+        $this->requests->cancelAfterGrace($grace);
+        foreach ($this->carried as $cancel) {
+            $cancel($grace);
+        }
+        try {
+            timeout(self::ANSWER_TIME, fn(): mixed => Scheduler::await($this->native->drained()));
+        } catch (TimeoutException) {
+            // A handler that ignores its cancellation, or a client that does not read its answer.
+            $this->native->abort();
+        }
     }
 
     /**

@@ -13,11 +13,18 @@ use Weft\Http\InvalidAddressError;
  */
 final class MetricsAddress
 {
+    private const MAX_PORT = 65_535;
+
     /** @throws InvalidAddressError */
     public static function checked(string $address): string
     {
-        return \preg_match('/^(?:\[[^\[\]\s]+\]|[^:\[\]\s]+):\d{1,5}$/D', $address) === 1
-            ? $address
-            : throw new InvalidAddressError("\"$address\" is not an address for metrics: write HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:9464");
+        if (\preg_match('/^(?:\[[^\[\]\s]+\]|[^:\[\]\s]+):(\d{1,5})$/D', $address, $found) !== 1) {
+            throw new InvalidAddressError("\"$address\" is not an address for metrics: write HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:9464");
+        }
+        if ((int) $found[1] > self::MAX_PORT) {
+            throw new InvalidAddressError("\"$address\" is not an address for metrics: its port must be at most " . self::MAX_PORT);
+        }
+
+        return $address;
     }
 }

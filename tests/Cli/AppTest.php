@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\HttpAnswer;
 use Weft\Bench\Port;
@@ -66,6 +67,38 @@ final class AppTest extends TestCase
             \proc_close($server);
             \unlink($script);
         }
+    }
+
+    /** @dataProvider failures */
+    #[DataProvider('failures')]
+    public function testTheFailureOfAWorkerIsALineOfTheLog(string $failing): void
+    {
+        $this->write($failing);
+        $run = new Supervised($this->app->file, ['--max-crashes=1']);
+        $line = $run->wait('The application failed: DomainException: no license at ');
+
+        self::assertSame('critical', $line['level']);
+        self::assertStringContainsString('DomainException', \json_encode($line['exception'], \JSON_THROW_ON_ERROR));
+        self::assertStringContainsString('ended with exit code 255', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end());
+        self::assertSame('', $run->other);
+    }
+
+    /** @return iterable<string, array{string}> code after the application is made */
+    public static function failures(): iterable
+    {
+        yield 'while it runs' => ['$app->task("license", static function () { throw new DomainException("no license"); }, Weft\RestartPolicy::never());'];
+        yield 'before it runs' => ['throw new DomainException("no license");'];
+    }
+
+    public function testAnExceptionHandlerOfTheApplicationIsKept(): void
+    {
+        \file_put_contents($this->app->file, \sprintf('<?php require %s; set_exception_handler(static function () { fwrite(STDERR, "mine\n"); exit(1); }); $app = new Weft\App(); throw new Error("x");', \var_export(\dirname(__DIR__, 2) . '/autoload.php', true)));
+        $run = new Supervised($this->app->file, ['--max-crashes=1']);
+
+        self::assertStringContainsString('ended with exit code 1', $run->wait('ended with')['message']);
+        self::assertSame(1, $run->end());
+        self::assertSame("mine\n", $run->other);
     }
 
     public function testAWorkerThatRunsOutOfMemoryIsReplacedAndTheOthersGoOn(): void
@@ -318,6 +351,36 @@ final class AppTest extends TestCase
 
         self::assertSame(0, $run->end());
         self::assertSame([], $run->all('The grace of the App'), $run->messages());
+    }
+
+    public function testAnAddressIsServedOnceUnlessItsPortIsFree(): void
+    {
+        $app = new \Weft\App();
+        foreach (['127.0.0.1:0', '[::1]:0', '127.0.0.1:18080', 'unix:/run/a:0'] as $address) {
+            $app->http($address);
+        }
+        self::assertNotSame($app->http('127.0.0.1:0'), $app->http('127.0.0.1:0'));
+        foreach (['127.0.0.1:18080', 'unix:/run/a:0'] as $address) {
+            try {
+                $app->http($address);
+                self::fail("two routers for $address");
+            } catch (\Error $refused) {
+                self::assertSame("The application serves $address already: add the routes to the router of the first http()", $refused->getMessage());
+            }
+        }
+    }
+
+    public function testOneAddressHasTheServicesOfOneGrpcCall(): void
+    {
+        $app = new \Weft\App();
+        $app->http('127.0.0.1:18080');
+        $app->grpc('127.0.0.1:0', []);
+        $app->grpc('127.0.0.1:0', []);
+        $app->grpc('127.0.0.1:18080', []);
+
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('The application serves gRPC on 127.0.0.1:18080 already: give all services to the first grpc()');
+        $app->grpc('127.0.0.1:18080', []);
     }
 
     public function testAGraceIsNoNegativeTime(): void

@@ -89,6 +89,21 @@ final class LifecycleTest extends TestCase
         self::assertStringNotContainsString('never', $told);
     }
 
+    public function testHooksForTheEndRunWhenAHandlerCallsExitAndMayWait(): void
+    {
+        $this->start('', <<<'PHP'
+            $app->onStop(function () { delay(0.01); say('stopped'); })
+                ->onStop(function () { throw new DomainException('not flushed'); })
+                ->onStop(function () { delay(0.01); say('told'); })
+                ->task('ends', function () { delay(0.01); exit(3); });
+            PHP);
+        [$code, $told] = $this->end();
+
+        self::assertSame(3, $code, $told);
+        self::assertMatchesRegularExpression('~^told$.*An onStop hook failed: not flushed.*^stopped$~ms', $told);
+        self::assertSame(1, \substr_count($told, 'An onStop hook failed'), $told);
+    }
+
     public function testATaskWhoseOwnTaskFailsAfterItHasReturnedIsRestarted(): void
     {
         $this->start('', <<<'PHP'

@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Http\Internal\State\StateWatch;
 use Weft\Tests\Runtime\Subprocess;
+use Weft\Tests\Timing;
 
 /** Applications that leave something behind, on purpose. */
 final class StateCheckTest extends TestCase
@@ -53,6 +55,51 @@ final class StateCheckTest extends TestCase
         } finally {
             \unlink($ending);
         }
+    }
+
+    /** @dataProvider interruptions */
+    #[DataProvider('interruptions')]
+    public function testASignalEndsTheApplicationAndRemovesTheTemporaryFiles(int $signal, string $program): void
+    {
+        $app = new Application('');
+        \file_put_contents($app->file, '<?php require ' . \var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . ";\n{$program}");
+        \mkdir("$app->directory/temporary");
+        $errors = "$app->directory/errors";
+        $check = \proc_open(Weft::command(['state:check', $app->file]), [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', $errors, 'w']], $pipes, null, ['TMPDIR' => "$app->directory/temporary"] + \getenv());
+        try {
+            $written = static fn(): string => (string) @\file_get_contents("$app->directory/pid");
+            Timing::until(static fn(): bool => \str_ends_with($written(), "\n"), 'the application runs');
+            \proc_terminate($check, $signal);
+            Timing::until(static fn(): bool => !\proc_get_status($check)['running'], 'the command has ended');
+
+            self::assertFalse(\posix_kill((int) $written(), 0), 'the application has ended before');
+            self::assertSame([], \glob("$app->directory/temporary/*"));
+        } finally {
+            \proc_terminate($check, \SIGKILL);
+            \proc_close($check);
+            \array_map(unlink(...), \glob("$app->directory/temporary/*") ?: []);
+            \rmdir("$app->directory/temporary");
+        }
+    }
+
+    /** @return iterable<string, array{int, string}> */
+    public static function interruptions(): iterable
+    {
+        $says = 'file_put_contents(__DIR__ . "/pid", getmypid() . "\n");';
+        foreach (['SIGHUP' => \SIGHUP, 'SIGINT' => \SIGINT, 'SIGTERM' => \SIGTERM] as $name => $signal) {
+            yield "$name before it listens" => [$signal, "$says Weft\\run(static fn() => Weft\\delay(600.0));"];
+        }
+        yield 'SIGTERM during a request' => [\SIGTERM, "\$app = new Weft\\App(); \$app->http('127.0.0.1:0')->get('/', static function () { $says Weft\\delay(600.0); }); \$app->run();"];
+    }
+
+    public function testAnApplicationThatListensOnAUnixSocketOnlyIsRefusedAtOnce(): void
+    {
+        $app = new Application('');
+        \file_put_contents($app->file, '<?php require ' . \var_export(\dirname(__DIR__, 2) . '/autoload.php', true) . '; $app = new Weft\App(); $app->http("unix:" . __DIR__ . "/socket"); $app->run();');
+        $ended = Weft::run(['state:check', $app->file]);
+
+        self::assertSame(1, $ended->exitCode, $ended->errors);
+        self::assertStringContainsString("{$app->file} listens on unix:{$app->directory}/socket only, and the requests of this command need a TCP address: let it listen on the address in WEFT_LISTEN, which this command sets", $ended->errors);
     }
 
     public function testInDevelopmentTheLogNamesIt(): void

@@ -42,6 +42,20 @@ final class ClientTest extends GrpcTestCase
         }
         PHP;
 
+    public function testACallThatOutlivesTheGraceIsCancelledAndEndsWithUnavailable(): void
+    {
+        $server = $this->serve('"get" => static function () { exec("kill " . getmypid()); delay(600.0); return new User(1); }', app: 'grace: 0.3');
+        $client = $this->client($server->address);
+        $server->endsItself();
+
+        $failure = self::failure(static fn() => $client->get(new GetUserRequest(1)));
+
+        self::assertSame([Status::Unavailable, 'the server is stopping'], [$failure->status, $failure->getMessage()]);
+        self::assertTrue($server->awaitLog('did not end within the grace period of 0.3 seconds and is cancelled'));
+        self::assertMatchesRegularExpression('~/api\.Users/Get from 127\.0\.0\.1:\d+ did not end~', $server->log());
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
     public function testACallIsMadeAgainAsItsPolicySays(): void
     {
         $client = $this->client($this->serve(self::FLAKY)->address, self::retrying(new RetryPolicy([Status::Unavailable], initialBackoff: 0.02)));

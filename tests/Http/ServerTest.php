@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Grpc\Wire;
 use Weft\Tests\Timing;
 
 final class ServerTest extends HttpTestCase
@@ -269,16 +270,51 @@ final class ServerTest extends HttpTestCase
         fclose($socket);
     }
 
-    public function testARequestThatOutlivesTheGraceIsCancelled(): void
+    public function testARequestThatOutlivesTheGraceIsCancelledAndAnswered503(): void
     {
-        $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(60); } finally { fprintf(STDERR, "cleaned up"); } return Response::text(""); });', app: 'grace: 0.3');
+        $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(600); } finally { fprintf(STDERR, "cleaned up"); } return Response::text(""); });', app: 'grace: 0.3');
         $socket = $server->connect();
         fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         self::assertTrue($server->awaitLog('working'));
 
         $server->signal();
 
+        self::assertStatus(503, ServerProcess::readAll($socket));
         self::assertTrue($server->awaitLog('cleaned up'));
+        self::assertMatchesRegularExpression('~GET / from 127\.0\.0\.1:\d+ did not end within the grace period of 0\.3 seconds and is cancelled: #\d+ .* waits for Weft\\\\delay\(\)~', $server->log());
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testAHandlerThatEndsItsWorkEarlyWhenTheGraceEndsGivesTheAnswer(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(600); } catch (Weft\Runtime\CancelledException) { return Response::text("the first half"); } });', app: 'grace: 0.3');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('working'));
+
+        $server->signal();
+        $response = ServerProcess::readAll($socket);
+
+        self::assertStatus(200, $response);
+        self::assertSame('the first half', self::bodyOf($response));
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testARequestThatStillWaitsForItsTurnWhenTheGraceEndsIsAnsweredAndNotBegun(): void
+    {
+        $server = $this->serve(
+            '$routes->get("/{n}", static function (string $n) { fprintf(STDERR, "working on $n"); delay(600); return Response::text(""); });',
+            ', new Limits(inFlight: 1)',
+            app: 'grace: 0.3',
+        );
+        $wire = new Wire($server->connect());
+        $request = static fn(int $stream, string $path): string => Wire::head($stream, [':method' => 'GET', ':scheme' => 'http', ':path' => $path, ':authority' => 'a'], Wire::END_STREAM);
+        $wire->send($request(1, '/1') . $request(3, '/2'));
+        self::assertTrue($server->awaitLog('working on 1'));
+        $server->signal();
+
+        self::assertEqualsCanonicalizing([1, 3], [$wire->await(Wire::HEADERS)[1] ?? null, $wire->await(Wire::HEADERS)[1] ?? null], 'the streams that are answered');
+        self::assertStringNotContainsString('working on 2', $server->log());
         self::assertSame([0, "ended\n"], $server->stop());
     }
 }

@@ -6,7 +6,11 @@ namespace Weft\Cli\Internal;
 
 use Weft\Cli\ApplicationFileException;
 use Weft\Http\Internal\State\StateWatch;
+use Weft\Runtime\CancelledException;
 use Weft\Workers\Internal\Signal;
+
+use function Weft\delay;
+use function Weft\run;
 
 /**
  * Serves an application in a process of its own, and sends it requests.
@@ -18,7 +22,10 @@ final class StateCheck
     /** Seconds until the application listens, and for each request. */
     private const TIMEOUT = 60.0;
 
-    private const TICK = 20_000;
+    /** Seconds until it looks again. */
+    private const TICK = 0.02;
+    /** Seconds after the address of a Unix socket in which another address may be logged. */
+    private const MORE_ADDRESSES = 1.0;
 
     /**
      * @param list<string> $paths
@@ -30,8 +37,15 @@ final class StateCheck
      * @return list<array{request: string, name: string, kind: string, before: string}>
      *
      * @throws ApplicationFileException the application does not listen, or does not answer
+     * @throws CancelledException a signal has ended the check
      */
     public function run(): array
+    {
+        return run($this->check(...), cancelOn: [Signal::SIGHUP->value, Signal::SIGINT->value, Signal::SIGTERM->value]);
+    }
+
+    /** @return list<array{request: string, name: string, kind: string, before: string}> */
+    private function check(): array
     {
         $report = (string) \tempnam(\sys_get_temp_dir(), 'weft');
         $log = (string) \tempnam(\sys_get_temp_dir(), 'weft');
@@ -62,9 +76,19 @@ final class StateCheck
     /** @param resource $process */
     private function address($process, string $log): string
     {
-        for ($until = \microtime(true) + self::TIMEOUT; \microtime(true) < $until; \usleep(self::TICK)) {
+        $socketSince = null;
+        for ($until = \microtime(true) + self::TIMEOUT; \microtime(true) < $until; delay(self::TICK)) {
             if (\preg_match('~listening on (?:https?://)?([^\s"]+:\d+)~', (string) \file_get_contents($log), $found) === 1) {
                 return \str_replace('0.0.0.0', '127.0.0.1', $found[1]);
+            }
+            if (\preg_match('~listening on (unix:[^\s"]+)~', (string) \file_get_contents($log), $found) === 1) {
+                $socketSince ??= \microtime(true);
+                if (\microtime(true) - $socketSince >= self::MORE_ADDRESSES) {
+                    throw new ApplicationFileException(
+                        "{$this->file} listens on {$found[1]} only, and the requests of this command need a TCP address: "
+                        . 'let it listen on the address in WEFT_LISTEN, which this command sets.',
+                    );
+                }
             }
             if (!\proc_get_status($process)['running']) {
                 throw new ApplicationFileException("{$this->file} has ended before it listened:\n" . \trim((string) \file_get_contents($log)));
@@ -86,7 +110,7 @@ final class StateCheck
     private function stop($process): void
     {
         \proc_terminate($process);
-        for ($until = \microtime(true) + self::TIMEOUT; \microtime(true) < $until && \proc_get_status($process)['running']; \usleep(self::TICK));
+        for ($until = \microtime(true) + self::TIMEOUT; \microtime(true) < $until && \proc_get_status($process)['running']; delay(self::TICK));
         \proc_get_status($process)['running'] && \proc_terminate($process, Signal::SIGKILL->value);
     }
 

@@ -282,9 +282,9 @@ final class Calls implements ServerTaskHandler
         return $call->method() . ' from ' . ($call->peer() ?? 'a Unix socket');
     }
 
-    public function cancel(string $reason): void
+    public function cancelAfterGrace(float $grace): void
     {
-        $this->serverTasks->cancel($reason);
+        $this->serverTasks->cancelAfterGrace($grace);
     }
 
     /** `serve()` returns once the last task has ended. */

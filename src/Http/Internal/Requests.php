@@ -259,9 +259,9 @@ final class Requests implements ServerTaskHandler
         return $this->native->connections();
     }
 
-    public function cancel(string $reason): void
+    public function cancelAfterGrace(float $grace): void
     {
-        $this->serverTasks->cancel($reason);
+        $this->serverTasks->cancelAfterGrace($grace);
     }
 
     /** `serve()` returns once the last task has ended. */

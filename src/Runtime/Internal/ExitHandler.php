@@ -22,7 +22,7 @@ final class ExitHandler
 
     private static bool $isPrepared = false;
 
-    /** Installs the handler. Every server and every consumer calls it; only the first call has an effect. */
+    /** Installs the handler. Every application, server and consumer calls it; only the first call has an effect. */
     public static function prepare(): void
     {
         if (self::$isPrepared) {

@@ -31,6 +31,8 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     /** Null while nothing is served. */
     private ?Scheduler $scheduler = null;
     private ?int $waiting = null;
+    /** Why requests are cancelled at once, null while they are handled. */
+    private ?string $cancelReason = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
     /** @var array<int, string> output of handlers, by the request's id */
@@ -109,6 +111,8 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
                 if ($request instanceof TraceSource) {
                     $task->trace = $request;
                 }
+                // One that has waited for its turn until the others were cancelled.
+                $this->cancelReason === null || $task->end(new Cancellation($this->cancelReason));
             } elseif (isset($this->tasks[$id])) {
                 $this->handler->interrupt($this->tasks[$id], $request);
             }
@@ -183,8 +187,22 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         return $this->tasks;
     }
 
-    public function cancel(string $reason): void
+    /** Cancels what is still in progress at the end of the grace period, and whatever arrives later. */
+    public function cancelAfterGrace(float $grace): void
     {
+        foreach ($this->tasks as $task) {
+            $this->logger->warning('{request} did not end within the grace period of {seconds} seconds and is cancelled: {task}', [
+                'request' => $this->nameOf($task),
+                'seconds' => $grace,
+                'task' => (string) TaskReport::of($task),
+            ]);
+        }
+        $this->cancel("the server was stopped and it did not end within $grace seconds");
+    }
+
+    private function cancel(string $reason): void
+    {
+        $this->cancelReason = $reason;
         foreach ($this->tasks as $task) {
             $task->end(new Cancellation($reason));
         }

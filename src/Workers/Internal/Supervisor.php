@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 use Psr\Log\LoggerInterface;
-use Weft\Internal\MetricsAddress;
 use Weft\Native;
 use Weft\Workers\SupervisorException;
 
@@ -26,6 +25,7 @@ final class Supervisor
     private readonly WorkerGroup $group;
     private readonly Native\Supervisor $native;
     private readonly SystemdNotifier $notifier;
+    private readonly SignalEcho $echo;
     private ?SourceFiles $sources = null;
     /** Whether standard input was a terminal at the start. */
     private readonly bool $hasTerminal;
@@ -42,6 +42,7 @@ final class Supervisor
         $this->native = new Native\Supervisor($options->workers);
         $this->hasTerminal = self::isTerminal();
         $this->notifier = new SystemdNotifier();
+        $this->echo = new SignalEcho();
         $this->group = new WorkerGroup($options, $this->native, $log);
     }
 
@@ -81,7 +82,7 @@ final class Supervisor
             'command' => \implode(' ', $this->options->command),
         ]);
         if ($this->options->metrics !== null) {
-            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve(MetricsAddress::checked($this->options->metrics))]);
+            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve($this->options->metrics)]);
         }
     }
 
@@ -192,6 +193,8 @@ final class Supervisor
         } elseif ($signal === Signal::SIGHUP) {
             $this->log->notice('SIGHUP, the terminal is closed: stopping gracefully');
             $this->stop($signal, $now);
+        } elseif ($this->echo->hears($signal, $now)) {
+            return;
         } elseif ($this->group->stopping || $signal === Signal::SIGQUIT) {
             $this->log->warning('{signal}: killing the workers that still run', ['signal' => $signal->name]);
             $this->exitCode = 1;

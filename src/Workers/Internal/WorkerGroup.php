@@ -510,7 +510,7 @@ final class WorkerGroup
         }
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
-        $clean = $process->reason !== null && !$process->isFaulty && $code === 0;
+        $clean = $process->reason !== null && !$process->isFaulty && self::hasStopped($code, $signal);
         $returned = $process->reason === null && $code === 0 && $process->readyAt === null;
         $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
             'how' => $how,
