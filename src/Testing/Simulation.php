@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
+use PHPUnit\Framework\IncompleteTest;
+use PHPUnit\Framework\SkippedTest;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\PhpUnit;
@@ -45,6 +47,8 @@ final class Simulation
         for ($run = 1; $run <= $runs; $run++, $seed++) {
             try {
                 self::once($scenario, $faults, $seed, $deadline, $database);
+            } catch (SkippedTest | IncompleteTest $outcome) {
+                throw $outcome;
             } catch (\Throwable $thrown) {
                 throw self::failure($thrown, $seed, $run, $runs);
             }

@@ -565,7 +565,7 @@ final class OrderTest extends BusTestCase
             self::assertSame(0, $shown->exitCode, $shown->errors);
             self::assertMatchesRegularExpression('/account:a +\| [\da-f-]{36} \| \d{4}-\d\d-\d\dT[\d:+]+ \| 1 +\| no +\|/', $shown->output);
             self::assertStringNotContainsString('account:b', $shown->output);
-            self::assertSame([1, "The key account:b is not blocked.\n"], [($run = Weft::run(['keys:release', $fixture, self::QUEUE, 'account:b']))->exitCode, $run->output]);
+            self::assertSame([1, "The key account:b is not blocked.\n"], [($run = Weft::run(['keys:release', $fixture, self::QUEUE, 'account:b']))->exitCode, $run->errors]);
             self::assertSame([0, "released\n"], [($run = Weft::run(['keys:release', $fixture, self::QUEUE, 'account:a']))->exitCode, $run->output]);
             self::assertStringContainsString('| yes', Weft::run(['keys', $fixture, self::QUEUE])->output);
         } finally {

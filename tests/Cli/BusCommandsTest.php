@@ -54,7 +54,8 @@ final class BusCommandsTest extends TestCase
         self::assertSame("0 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
         self::assertSame("resumed\n", $this->weft('queues:resume', self::BUS, 'customers'));
         self::assertSame("1 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
-        self::assertStringContainsString('The queue customers is not paused.', Weft::run(['queues:resume', self::BUS, 'customers'])->output);
+        $again = Weft::run(['queues:resume', self::BUS, 'customers']);
+        self::assertSame([1, '', "The queue customers is not paused.\n"], [$again->exitCode, $again->output, $again->errors]);
     }
 
     public function testHandlersShowsWhatAppliesToEachHandler(): void
@@ -147,6 +148,16 @@ final class BusCommandsTest extends TestCase
         yield 'no limit' => [['dead:retry', 'customers', '--all', '--limit=-1'], '--limit is "-1": it must be an integer of at least 1'];
         yield 'limit of sagas' => [['sagas:list', 'Checkout', '--limit=ten'], '--limit is "ten": it must be an integer of at least 1'];
         yield 'rate' => [['dead:retry', 'customers', '--all', '--rate=0'], '--rate is "0": it must be a number above 0'];
+        foreach (['id', 'type', 'error', 'handler'] as $criterion) {
+            yield "empty {$criterion}" => [['dead:list', 'customers', "--{$criterion}="], "--{$criterion} is empty"];
+        }
+        yield 'empty type to retry' => [['dead:retry', 'customers', '--type='], '--type is empty'];
+        yield 'empty error to delete' => [['dead:delete', 'customers', '--error='], '--error is empty'];
+        yield 'empty id to show' => [['dead:show', 'customers', ''], 'The id of a dead letter is empty.'];
+        foreach (['queues', 'queues:pause', 'consume', 'setup', 'dead:list', 'keys'] as $command) {
+            yield "{$command} of an empty name" => [[$command, ''], 'A queue name must have 1 to 250 bytes'];
+        }
+        yield 'saga that is none' => [['sagas:reopen', 'nosaga', '7'], 'No saga nosaga is registered with this bus; registered are checkout'];
         yield 'rate with a unit' => [['dead:retry', 'customers', '--all', '--rate=5/s'], '--rate is "5/s": it must be a number above 0'];
     }
 
@@ -202,6 +213,38 @@ final class BusCommandsTest extends TestCase
         self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));
     }
 
+    /** @dataProvider bodiesThatAreNone */
+    #[DataProvider('bodiesThatAreNone')]
+    public function testADeadLetterKeepsItsBodyIfTheNewOneIsNone(array $options, string $complaint): void
+    {
+        [$id] = $this->send(['nobody']);
+        $this->weft('consume', self::BUS, 'customers', '--stop-when-empty');
+        $body = $this->weft('dead:show', self::BUS, 'customers', $id, '--raw');
+
+        $weft = Weft::run(['dead:edit', self::BUS, 'customers', $id, ...$options]);
+
+        self::assertSame([2, ''], [$weft->exitCode, $weft->output]);
+        self::assertStringContainsString($complaint, (string) \preg_replace('/\s+/', ' ', $weft->errors));
+        self::assertSame($body, $this->weft('dead:show', self::BUS, 'customers', $id, '--raw'));
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function bodiesThatAreNone(): iterable
+    {
+        yield 'standard input without a body' => [[], 'The new body is empty: standard input has none; give a file with --body.'];
+        yield 'an empty file' => [['--body=/dev/null'], 'The new body is empty: /dev/null is.'];
+        yield 'a directory' => [['--body=/tmp'], 'Cannot read /tmp: it is a directory.'];
+        yield 'no file' => [['--body=/nonexistent'], 'Cannot read /nonexistent.'];
+    }
+
+    public function testKeysOfAQueueThatIsNotDeclaredAreRefused(): void
+    {
+        $weft = Weft::run(['keys', self::BUS, 'nowhere']);
+
+        self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
+        self::assertStringStartsWith('weft: Queue "nowhere" is not declared', $weft->errors);
+    }
+
     public function testControlCharactersInDeadLettersAndSagasAreEscaped(): void
     {
         $evil = "x\x1b[2J\r\u{9b}31m\u{202e}<error>y";
@@ -225,8 +268,8 @@ final class BusCommandsTest extends TestCase
             $this->weft('dead:show', self::BUS, 'customers', $id),
             $this->weft('sagas:list', self::BUS),
             $this->weft('sagas:show', self::BUS, 'checkout', $evil),
-            Weft::run(['dead:show', self::BUS, 'customers', $evil])->output,
-            Weft::run(['sagas:show', self::BUS, 'checkout', $evil . $evil])->output,
+            Weft::run(['dead:show', self::BUS, 'customers', $evil])->errors,
+            Weft::run(['sagas:show', self::BUS, 'checkout', $evil . $evil])->errors,
         ];
 
         foreach ($outputs as $output) {

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Sql\Schema\OldDatabase;
+use Weft\Version;
 
 use function Weft\run;
 
@@ -139,6 +140,9 @@ final class SetupTest extends TestCase
         yield 'queues and SQL' => [[self::BUS, 'orders', '--sql'], '--sql is about tables only: do not name queues.'];
         yield 'queues and a contraction' => [[self::BUS, 'orders', '--contract'], '--contract is about tables only: do not name queues.'];
         yield 'a release and a database' => [['database.php', '--from=0.1'], '--from goes with --driver: a database is asked for the version of its tables.'];
+        foreach (['', 'abc', '9.9', '0.1.2.3', '1'] as $release) {
+            yield "no release: {$release}" => [['--sql', '--driver=sqlite', "--from={$release}"], '--from must be a version of Weft, such as 0.1, and at most ' . Version::LIBRARY . ", got \"{$release}\"."];
+        }
         yield 'a check of a contraction' => [['database.php', '--contract', '--check'], '--contract and --check cannot be given together; --contract --dry-run says what it would remove.'];
     }
 

@@ -6,6 +6,8 @@ namespace Weft\Tests\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\IncompleteTest;
+use PHPUnit\Framework\SkippedTest;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\BusOptions;
 use Weft\Bus\CommandHandler;
@@ -33,6 +35,7 @@ use Weft\Tests\Bus\Saga\Fixtures\Ticker;
 use Weft\Tests\Execution;
 use Weft\Tests\Extension;
 use Weft\Tests\RecordingLogger;
+use Weft\UsageError;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
 require_once __DIR__ . '/../Bus/Saga/Fixtures/checkout.php';
@@ -199,6 +202,69 @@ final class TestBusTest extends TestCase
             } catch (AssertionFailedError $failure) {
             }
             self::assertStringContainsString($message, (string) $failure?->getMessage());
+        }
+    }
+
+    public function testAsManyMessagesAsOneCallHandlesAreNoLoop(): void
+    {
+        $handled = 0;
+        Simulation::run(static function (TestBus $bus) use (&$handled): void {
+            $bus->handlers(self::listening(static function () use (&$handled): void {
+                $handled++;
+            }));
+            for ($i = 0; $i < 10_000; $i++) {
+                $bus->bus()->publish(new CustomerStored((string) $i));
+            }
+            $bus->run();
+        }, deadline: 300.0);
+
+        self::assertSame(10_000, $handled);
+    }
+
+    public function testTheClockAdvancesByAFiniteTimeOnly(): void
+    {
+        foreach ([\INF, \NAN, -1.0] as $seconds) {
+            $bus = new TestBus();
+            try {
+                $bus->advance($seconds);
+                self::fail('refused');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString('can only be advanced by a finite time', $error->getMessage());
+            } finally {
+                $bus->close();
+            }
+        }
+    }
+
+    public function testASecondOpenBusIsRefusedAndLeavesTheClockOfTheFirst(): void
+    {
+        $first = new TestBus();
+        $first->advance(1_000.0);
+        try {
+            new TestBus();
+            self::fail('refused');
+        } catch (UsageError $error) {
+            self::assertStringContainsString('call close() on it first', $error->getMessage());
+        }
+        self::assertSame('2026-01-01T00:16:40+00:00', $first->now()->format(\DATE_ATOM));
+        $first->close();
+
+        $second = new TestBus();
+        $first->close();
+        self::assertSame('2026-01-01T00:00:00+00:00', $second->now()->format(\DATE_ATOM), 'the first is closed already');
+        $second->close();
+    }
+
+    public function testASkippedOrIncompleteScenarioIsNoFailure(): void
+    {
+        foreach ([[SkippedTest::class, static fn() => self::markTestSkipped('no server')], [IncompleteTest::class, static fn() => self::markTestIncomplete('no server')]] as [$class, $mark]) {
+            try {
+                Simulation::run($mark);
+                $thrown = null;
+            } catch (\Throwable $thrown) {
+            }
+            self::assertInstanceOf($class, $thrown);
+            self::assertSame('no server', $thrown->getMessage());
         }
     }
 

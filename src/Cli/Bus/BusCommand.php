@@ -5,12 +5,15 @@ declare(strict_types=1);
 namespace Weft\Cli\Bus;
 
 use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Formatter\OutputFormatter;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\App;
 use Weft\Bus\Bus;
+use Weft\Bus\Queue;
 use Weft\Cli\ApplicationFileException;
 use Weft\Internal\Inspection;
 use Weft\Internal\Printable;
@@ -39,6 +42,31 @@ abstract class BusCommand extends Command
 
     /** @return int the exit code */
     abstract protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int;
+
+    /** The queue that the command line names. */
+    protected static function queue(Bus $bus, InputInterface $input): Queue
+    {
+        return self::queueNamed($bus, $input->getArgument('queue'));
+    }
+
+    /** A name that no queue can have is a mistake in the command line. */
+    public static function queueNamed(Bus $bus, string $name): Queue
+    {
+        try {
+            return $bus->queue($name);
+        } catch (\ValueError $error) {
+            throw new InvalidArgumentException(Printable::line($error->getMessage()), 0, $error);
+        }
+    }
+
+    /** Ends a command that has not found what it was to show or change; standard output keeps only results, which may go to a file. */
+    protected static function notFound(OutputInterface $output, string $message): int
+    {
+        $errors = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
+        $errors->writeln(Printable::line($message), OutputInterface::OUTPUT_RAW);
+
+        return self::FAILURE;
+    }
 
     /** Foreign text for a table or a line with tags of the console. */
     public static function cell(string $text): string

@@ -32,7 +32,8 @@ final class ConsumeCommand extends BusCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $option = static fn(string $name): ?string => $input->getOption($name);
-        $bus->consume($input->getArgument('queue'), Quantity::positive('concurrency', $option('concurrency'), ConsumeOptions::MAX_CONCURRENCY), new ConsumeOptions(
+        $queue = self::queue($bus, $input);
+        $bus->consume($queue->name, Quantity::positive('concurrency', $option('concurrency'), ConsumeOptions::MAX_CONCURRENCY), new ConsumeOptions(
             prefetch: Quantity::positive('prefetch', $option('prefetch'), ConsumeOptions::MAX_PREFETCH),
             limit: Quantity::positive('limit', $option('limit')),
             stopWhenEmpty: $input->getOption('stop-when-empty'),

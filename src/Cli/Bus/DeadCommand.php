@@ -12,6 +12,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
+use Weft\Cli\Internal\Quantity;
 use Weft\Internal\Printable;
 
 /** A command about dead letters. */
@@ -34,7 +35,15 @@ abstract class DeadCommand extends BusCommand
 
     protected static function filter(InputInterface $input): DeadLetterFilter
     {
-        return new DeadLetterFilter($input->getOption('id'), $input->getOption('type'), $input->getOption('error'), $input->getOption('handler'));
+        return new DeadLetterFilter(...\array_map(static fn(string $criterion): ?string => Quantity::text($criterion, $input->getOption($criterion)), ['id', 'type', 'error', 'handler']));
+    }
+
+    /** Of the one that the argument names. */
+    protected static function filterById(InputInterface $input): DeadLetterFilter
+    {
+        $id = (string) $input->getArgument('id');
+
+        return $id === '' ? throw new InvalidArgumentException('The id of a dead letter is empty.') : new DeadLetterFilter(id: $id);
     }
 
     /** Requires a selection for commands that change several dead letters. */

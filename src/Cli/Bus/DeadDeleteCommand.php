@@ -26,7 +26,7 @@ final class DeadDeleteCommand extends DeadCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         self::requireChoice($input);
-        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
+        $letters = self::queue($bus, $input)->deadLetters();
         $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));

@@ -22,7 +22,7 @@ final class DeadListCommand extends DeadCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
+        $letters = self::queue($bus, $input)->deadLetters();
         $found = $letters->peek(Quantity::positive('limit', $input->getOption('limit')) ?? 100, self::filter($input));
         self::print($output, ...$found);
         $output->writeln(\count($found) . ' of ' . $letters->count() . ' dead letters');

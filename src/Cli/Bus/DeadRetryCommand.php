@@ -28,7 +28,7 @@ final class DeadRetryCommand extends DeadCommand
     {
         self::requireChoice($input);
         $rate = Quantity::rate('rate', $input->getOption('rate'));
-        $letters = $bus->queue($input->getArgument('queue'))->deadLetters();
+        $letters = self::queue($bus, $input)->deadLetters();
         $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));

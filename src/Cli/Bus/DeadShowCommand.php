@@ -10,7 +10,6 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
-use Weft\Bus\DeadLetterFilter;
 use Weft\Internal\Printable;
 
 /** `weft dead:show`: everything there is to know of one dead letter. */
@@ -26,11 +25,9 @@ final class DeadShowCommand extends DeadCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $found = $bus->queue($input->getArgument('queue'))->deadLetters()->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
+        $found = self::queue($bus, $input)->deadLetters()->peek(1, self::filterById($input));
         if ($found === []) {
-            $output->writeln(self::cell("No dead letter has the id {$input->getArgument('id')}."));
-
-            return self::FAILURE;
+            return self::notFound($output, "No dead letter has the id {$input->getArgument('id')}.");
         }
         if ($input->getOption('raw')) {
             $output->write($found[0]->body, options: OutputInterface::OUTPUT_RAW);

@@ -23,9 +23,12 @@ final class KeysCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
+        $queue = self::queue($bus, $input);
+        // An undeclared one, whose name may be misspelt, has no blocked keys.
+        $queue->depth();
         $table = new Table($output);
         $table->setHeaders(['key', 'blocked by', 'since', 'waiting', 'released']);
-        foreach ($bus->queue($input->getArgument('queue'))->blockedKeys() as $key) {
+        foreach ($queue->blockedKeys() as $key) {
             $table->addRow([self::cell($key->key), self::cell($key->messageId), $key->since->format(\DATE_ATOM), $key->waiting, $key->released ? 'yes' : 'no']);
         }
         $table->render();

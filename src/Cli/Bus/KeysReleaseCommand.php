@@ -24,9 +24,12 @@ final class KeysReleaseCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $isBlocked = $bus->queue($input->getArgument('queue'))->releaseKey($input->getArgument('key'));
-        $output->writeln($isBlocked ? 'released' : self::cell("The key {$input->getArgument('key')} is not blocked."));
+        $isBlocked = self::queue($bus, $input)->releaseKey($input->getArgument('key'));
+        if (!$isBlocked) {
+            return self::notFound($output, "The key {$input->getArgument('key')} is not blocked.");
+        }
+        $output->writeln('released');
 
-        return $isBlocked ? self::SUCCESS : self::FAILURE;
+        return self::SUCCESS;
     }
 }

@@ -28,7 +28,7 @@ final class QueuesCommand extends BusCommand
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
-            $administered = $bus->queue($queue);
+            $administered = self::queueNamed($bus, $queue);
             $table->addRow([self::cell($queue), $administered->depth(), $administered->deadLetters()->count(), $administered->isPaused() ? 'yes' : '']);
         }
         $table->render();

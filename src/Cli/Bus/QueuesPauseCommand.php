@@ -22,7 +22,7 @@ final class QueuesPauseCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $bus->queue($input->getArgument('queue'))->pause();
+        self::queue($bus, $input)->pause();
         $output->writeln('paused');
 
         return self::SUCCESS;

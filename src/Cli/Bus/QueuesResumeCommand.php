@@ -22,9 +22,12 @@ final class QueuesResumeCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        $wasPaused = $bus->queue($input->getArgument('queue'))->resume();
-        $output->writeln($wasPaused ? 'resumed' : self::cell("The queue {$input->getArgument('queue')} is not paused."));
+        $wasPaused = self::queue($bus, $input)->resume();
+        if (!$wasPaused) {
+            return self::notFound($output, "The queue {$input->getArgument('queue')} is not paused.");
+        }
+        $output->writeln('resumed');
 
-        return $wasPaused ? self::SUCCESS : self::FAILURE;
+        return self::SUCCESS;
     }
 }

@@ -29,7 +29,12 @@ final class SagasReopenCommand extends BusCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         [$saga, $id] = [(string) $input->getArgument('saga'), (string) $input->getArgument('id')];
-        $bus->admin()->sagas()->reopen($saga, $id, self::expires($input->getOption('expires')), (string) $input->getOption('reason'));
+        $expires = self::expires($input->getOption('expires'));
+        try {
+            $bus->admin()->sagas()->reopen($saga, $id, $expires, (string) $input->getOption('reason'));
+        } catch (\ValueError $error) {
+            throw new InvalidArgumentException(Printable::line($error->getMessage()), 0, $error);
+        }
         $output->writeln(Printable::line("Saga {$saga} \"{$id}\" is reopened."), OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;

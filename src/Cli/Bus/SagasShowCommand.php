@@ -26,9 +26,7 @@ final class SagasShowCommand extends BusCommand
     {
         $saga = $bus->admin()->sagas()->find($input->getArgument('saga'), $input->getArgument('id'));
         if ($saga === null) {
-            $output->writeln(Printable::line("No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}."), OutputInterface::OUTPUT_RAW);
-
-            return self::FAILURE;
+            return self::notFound($output, "No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}.");
         }
         $lines = [
             'saga' => $saga->saga,

@@ -18,6 +18,7 @@ use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Component;
 use Weft\Sql\Internal\Schema\Migrator;
 use Weft\Sql\Internal\Schema\Step;
+use Weft\Version;
 
 use function Weft\run;
 
@@ -128,10 +129,11 @@ final class SetupCommand extends Command
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
-            foreach ($bus->queue($queue)->plan() as $step) {
+            $administered = BusCommand::queueNamed($bus, $queue);
+            foreach ($administered->plan() as $step) {
                 $output->writeln(BusCommand::cell($step));
             }
-            $input->getOption('dry-run') || $bus->queue($queue)->declare();
+            $input->getOption('dry-run') || $administered->declare();
         }
 
         return self::SUCCESS;
@@ -171,7 +173,7 @@ final class SetupCommand extends Command
         }
         /** @var list<string> $names */
         $names = $input->getOption('component');
-        $release = $input->getOption('from');
+        $release = self::release($input->getOption('from'));
         foreach ($names === [] ? Components::of($driver) : Components::named($driver, $names) as $component) {
             self::print($output, $component->name, $input->getOption('contract')
                 ? Migrator::contractSql($component, $driver, $component->latest()?->contract($driver) ?? [])
@@ -179,6 +181,16 @@ final class SetupCommand extends Command
         }
 
         return self::SUCCESS;
+    }
+
+    /** A release that has been: of a later one this version does not know the tables. */
+    private static function release(?string $name): ?string
+    {
+        if ($name !== null && (\preg_match('/^\d+\.\d+(\.\d+)?$/D', $name) !== 1 || \version_compare($name, Version::LIBRARY, '>'))) {
+            throw new InvalidArgumentException("--from must be a version of Weft, such as 0.1, and at most " . Version::LIBRARY . ", got \"{$name}\".");
+        }
+
+        return $name;
     }
 
     /** @param list<string> $statements */
