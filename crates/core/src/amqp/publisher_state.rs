@@ -21,7 +21,8 @@ use crate::wait;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublisherOptions {
     /// Whether the broker confirms each message. Unconfirmed messages are sent again after a reconnect, so each arrives
-    /// at least once; one on which the broker closes the connection three times fails with [`Error::ClosedByBroker`]. Without confirms, what the operating system had taken when a connection broke may be lost.
+    /// at least once; one on which the broker closes three connections fails with [`Error::ClosedByBroker`]. Without confirms, what the
+    /// operating system had taken when a connection broke may be lost.
     pub confirm: bool,
     /// Most unconfirmed messages at once, at least 1. Unused without confirms.
     pub window: usize,
