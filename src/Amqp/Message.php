@@ -10,14 +10,14 @@ use Weft\UsageError;
 /**
  * A message: body, headers and the properties of AMQP 0-9-1 §1.8.2. Immutable.
  *
- * A text property has at most 255 bytes, and all headers and properties must fit one frame (128 KiB unless the broker or `frame_max`
- * lowers it); publishing throws {@see UsageError} otherwise.
+ * A text property and the name of a header have at most 255 bytes, floats are finite, and all headers and properties must fit one frame
+ * (128 KiB unless the broker or `frame_max` lowers it); publishing throws {@see UsageError} otherwise.
  */
 final class Message
 {
     /**
      * @param string $body any bytes
-     * @param array<string, mixed> $headers null, bool, int, float, string, lists and maps of them up to 32 deep
+     * @param array<string, mixed> $headers null, bool, int, finite float, string, lists and maps of them up to 32 deep
      * @param ?string $contentType the media type of the body, such as `application/json`
      * @param ?string $contentEncoding how the body is compressed, such as `gzip`
      * @param ?string $messageId names the message; the broker does not read it

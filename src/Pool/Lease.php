@@ -17,7 +17,7 @@ final class Lease implements CompletionListener
 {
     /** Outstanding borrows of the task, with `bindToTask`. */
     private int $borrows = 1;
-    /** The interruptions of the task when it borrowed the resource. */
+    /** The interruptions of the task, and of those it has started, when it borrowed the resource. */
     private readonly int $interruptions;
 
     /**
@@ -75,8 +75,8 @@ final class Lease implements CompletionListener
     }
 
     /**
-     * @internal whether a wait of its task was cut short since it was borrowed: a library's call that is interrupted in the middle of a
-     *     conversation leaves its connection unusable
+     * @internal whether a wait of its task, or of a task that this has started, was cut short since it was borrowed: a library's call that is
+     *     interrupted in the middle of a conversation leaves its connection unusable
      */
     public function wasInterrupted(): bool
     {

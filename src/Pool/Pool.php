@@ -101,7 +101,8 @@ final class Pool
     }
 
     /**
-     * Runs `$work` with a resource and returns it afterwards; a resource whose holder was interrupted is closed instead.
+     * Runs `$work` with a resource and returns it afterwards; a resource whose holder, or a task that the holder has started, was interrupted is
+     * closed instead.
      *
      * @template R
      *
@@ -161,8 +162,8 @@ final class Pool
     }
 
     /**
-     * Returns a resource. Never waits. If a cancellation or timeout has ended a wait of its task since it was borrowed, the resource is closed
-     * instead: a connection with an unread answer must not be lent again.
+     * Returns a resource. Never waits. If a cancellation or timeout has ended a wait of its task, or of a task that this has started, since it
+     * was borrowed, the resource is closed instead: a connection with an unread answer must not be lent again.
      *
      * @param Lease<T> $lease
      *

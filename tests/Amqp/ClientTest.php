@@ -500,6 +500,82 @@ final class ClientTest extends TestCase
         ];
     }
 
+    /** @dataProvider fieldsOutOfBounds */
+    #[DataProvider('fieldsOutOfBounds')]
+    public function testAFieldThatTheBrokerCannotTakeIsRefusedAndTheConnectionGoesOn(\Closure $send, string $message): void
+    {
+        $publisher = $this->declared()->publisher();
+        try {
+            $send($this->connection);
+            self::fail('it was sent');
+        } catch (UsageError $error) {
+            self::assertStringContainsString($message, $error->getMessage());
+        }
+        timeout(self::DEADLINE, fn() => $publisher->publish(new Message('after it'), routingKey: $this->queue));
+        self::assertSame('after it', $this->one($this->connection->consume($this->queue))->body);
+    }
+
+    /** @return iterable<string, array{\Closure(Connection): mixed, string}> */
+    public static function fieldsOutOfBounds(): iterable
+    {
+        $publish = static fn(Message $message): \Closure => static fn(Connection $to) => $to->publisher()->publish($message, 'amq.direct');
+        $declare = static fn(Exchange|Queue|Binding $object): \Closure => static fn(Connection $to) => $to->declare($object);
+        $long = \str_repeat('k', 256);
+        $tooLong = '256 bytes, AMQP allows 255';
+        yield 'NAN' => [$publish(new Message('', ['x' => \NAN])), '"x" must be a finite number, got NAN'];
+        yield 'infinity in a map' => [$publish(new Message('', ['x' => ['y' => \INF]])), '"x.y" must be a finite number, got INF'];
+        yield 'infinity in a list' => [$publish(new Message('', ['x' => ['y' => [1.5, -\INF]]])), '"x.y.1" must be a finite number, got -INF'];
+        yield 'header' => [$publish(new Message('', [$long => 1, 'after' => 2])), $tooLong];
+        yield 'nested header' => [$publish(new Message('', ['x' => [['y' => [$long => 1]]]])), $tooLong];
+        foreach (['contentType', 'contentEncoding', 'messageId', 'correlationId', 'replyTo', 'type', 'appId'] as $property) {
+            yield $property => [$publish(new Message('', [], ...[$property => $long])), $tooLong];
+        }
+        yield 'exchange' => [static fn(Connection $to) => $to->publisher()->publish(new Message(''), $long), $tooLong];
+        yield 'queue to declare' => [$declare(new Queue($long)), $tooLong];
+        yield 'exchange to declare' => [$declare(new Exchange($long)), $tooLong];
+        yield 'kind of an exchange' => [$declare(new Exchange('weft.test', $long)), $tooLong];
+        yield 'exchange of a binding' => [$declare(Binding::queue($long, 'weft.test')), $tooLong];
+        yield 'queue of a binding' => [$declare(Binding::queue('amq.direct', $long)), $tooLong];
+        yield 'destination of a binding' => [$declare(Binding::exchange('amq.direct', $long)), $tooLong];
+        yield 'key of a binding' => [$declare(Binding::queue('amq.direct', 'weft.test', $long)), $tooLong];
+        yield 'queue to consume' => [static fn(Connection $to) => $to->consume($long), $tooLong];
+        yield 'queue to count' => [static fn(Connection $to) => $to->queueState($long), $tooLong];
+        yield 'queue to purge' => [static fn(Connection $to) => $to->purgeQueue($long), $tooLong];
+        yield 'queue to delete' => [static fn(Connection $to) => $to->deleteQueue($long), $tooLong];
+        yield 'exchange to delete' => [static fn(Connection $to) => $to->deleteExchange($long), $tooLong];
+        foreach (['finite number' => \NAN, $tooLong => [$long => 1]] as $message => $value) {
+            $arguments = ['x-weft' => $value];
+            yield "queue, {$message}" => [$declare(new Queue('weft.test', arguments: $arguments)), $message];
+            yield "exchange, {$message}" => [$declare(new Exchange('weft.test', arguments: $arguments)), $message];
+            yield "binding, {$message}" => [$declare(Binding::queue('amq.headers', 'weft.test', arguments: $arguments)), $message];
+            yield "consumer, {$message}" => [static fn(Connection $to) => $to->consume('weft.test', arguments: $arguments), $message];
+        }
+        $large = new Queue('weft.test', arguments: ['x-weft' => \str_repeat('v', 1 << 18)]);
+        yield 'arguments larger than a frame' => [$declare($large), 'declare queue "weft.test": the method takes'];
+    }
+
+    public function testAHeaderNameOf255BytesArrives(): void
+    {
+        $headers = [\str_repeat('k', 255) => 1, 'after' => 2];
+        $this->declared()->publisher()->publish(new Message('', $headers), routingKey: $this->queue);
+
+        self::assertEquals($headers, $this->one($this->connection->consume($this->queue))->headers);
+    }
+
+    public function testADeclarationOnWhichTheBrokerClosesEachConnectionIsGivenUp(): void
+    {
+        $publisher = $this->declared()->publisher();
+        try {
+            timeout(self::DEADLINE, fn() => $this->connection->declare(new Exchange("{$this->queue}.exchange", 'x-weft-unknown')));
+            self::fail('it was declared');
+        } catch (BrokerException $refused) {
+            self::assertSame(503, $refused->getCode());
+            self::assertStringContainsString(".exchange\": the broker closed the connection: ", $refused->getMessage());
+        }
+        timeout(self::DEADLINE, fn() => $publisher->publish(new Message('after it'), routingKey: $this->queue));
+        self::assertSame('after it', $this->one($this->connection->consume($this->queue))->body);
+    }
+
     private static function address(string $variable): string
     {
         $address = \getenv($variable);

@@ -213,6 +213,7 @@ final class FlowTest extends BusTestCase
         yield [['headers' => ['x-death' => 'x']], 'The header "x-death" cannot be set'];
         yield [['headers' => ['x-first-death-exchange' => 'weft.commands']], 'The header "x-first-death-exchange" cannot be set'];
         yield [['headers' => ['a' => 1]], 'got "a" with int'];
+        yield [['headers' => ['a' => \NAN]], 'got "a" with float'];
         yield [['headers' => ['raw' => "\xff\x00\xfe"]], 'The header "raw" of a message must be UTF-8, got the bytes ff00fe'];
         yield [['headers' => ["caf\xe9" => 'x']], 'The header "caf?" of a message must be UTF-8'];
         yield [['headers' => ['a' => \str_repeat('x', 20_000), 'b' => \str_repeat('y', 13_000)]], 'The headers of a message must have at most 32768 bytes in total, got 33002'];

@@ -32,6 +32,8 @@ use function Weft\all;
 use function Weft\async;
 use function Weft\current;
 use function Weft\delay;
+use function Weft\detach;
+use function Weft\race;
 use function Weft\run;
 use function Weft\timeout;
 use function Weft\yieldNow;
@@ -110,6 +112,54 @@ final class PoolTest extends TestCase
             self::assertSame(4, $number(), 'of a lease that ended with its task');
             self::assertSame(4, $number(), 'a holder that was not interrupted returns it');
             self::assertSame(3, $pool->stats()['broken']);
+            $pool->close();
+        });
+    }
+
+    /** @dataProvider interruptedChildren */
+    #[DataProvider('interruptedChildren')]
+    public function testAResourceInWhichATaskOfItsHolderWasInterruptedIsReplaced(\Closure $interrupt): void
+    {
+        run(function () use ($interrupt): void {
+            foreach ([new Leases(), new Leases(bindToTask: true)] as $leases) {
+                $this->made = 0;
+                $pool = $this->pool(new PoolOptions(size: 1, leases: $leases));
+                $number = static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number);
+                $pool->with($interrupt);
+                self::assertSame(2, $number());
+                self::assertSame(2, $number(), 'a holder without interrupted tasks returns it');
+                self::assertSame(1, $pool->stats()['broken']);
+                $pool->close();
+            }
+        });
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function interruptedChildren(): iterable
+    {
+        $wait = static fn () => delay(60);
+        yield 'by a timeout of its own' => [static fn () => self::thrownBy(static fn () => all([static fn () => timeout(0.001, $wait)]))];
+        yield 'as the loser of a race' => [static fn () => race([$wait, yieldNow(...)])];
+        $fail = static fn () => throw new \LogicException();
+        yield 'by the failure of its sibling' => [static fn () => self::thrownBy(static fn () => all([$wait, $fail]))];
+        yield 'by cancel()' => [static function () use ($wait): void {
+            $task = async(static fn () => all([$wait]));
+            yieldNow();
+            $task->cancel();
+            self::thrownBy($task->await(...));
+        }];
+    }
+
+    public function testAnInterruptionBeforeTheBorrowCostsNoResource(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            $number = static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number);
+            race([static fn () => delay(60), yieldNow(...)]);
+            self::assertSame([1, 1], [$number(), $number()]);
+            $other = detach(static fn () => self::thrownBy(static fn () => timeout(0.001, static fn () => delay(60))));
+            self::assertInstanceOf(TimeoutException::class, $pool->with($other->await(...)));
+            self::assertSame(1, $number(), 'an interruption of a detached task costs none either');
             $pool->close();
         });
     }

@@ -421,7 +421,7 @@ pub fn failure(error: Error) -> Failure {
         },
         Error::ConnectionLost { .. } | Error::Unanswered { .. } => "amqp.connection_lost",
         Error::Closed { .. } | Error::Crashed { .. } => "amqp.closed",
-        Error::Refused { .. } => "amqp.refused",
+        Error::Refused { .. } | Error::ClosedByBroker { .. } => "amqp.refused",
         Error::Unroutable { .. } => "amqp.unroutable",
         Error::NotAccepted { .. } => "amqp.not_accepted",
         Error::ConsumerCancelled { .. } => "amqp.consumer_cancelled",
@@ -430,9 +430,9 @@ pub fn failure(error: Error) -> Failure {
     };
     let failure = Failure::new(kind, message);
     match error {
-        Error::Refused { code, .. } | Error::Unroutable { code, .. } => {
-            failure.with("code", Detail::Int(code.into()))
-        }
+        Error::Refused { code, .. }
+        | Error::ClosedByBroker { code, .. }
+        | Error::Unroutable { code, .. } => failure.with("code", Detail::Int(code.into())),
         _ => failure,
     }
 }

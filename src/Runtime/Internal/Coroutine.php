@@ -64,7 +64,7 @@ final class Coroutine implements Task, \Stringable
     /** @var array<int, Cancellation> pending cancellations, by depth */
     private array $deferred = [];
     public bool $cancelled = false;
-    /** How many waits have thrown an interruption so far. */
+    /** How many waits, of this task and of those it has started, have thrown an interruption so far. */
     public int $interruptions = 0;
     /** Null until it has ended. */
     public ?TaskState $outcome = null;
@@ -195,7 +195,9 @@ final class Coroutine implements Task, \Stringable
         /** @var Cancellation $cancellation callers have checked that one of the two is set */
         $cancellation = $this->thrown ?? $this->interrupt;
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
-        ++$this->interruptions;
+        for ($task = $this; $task !== null; $task = $task->owner()) {
+            ++$task->interruptions;
+        }
 
         return $this->exception($cancellation);
     }

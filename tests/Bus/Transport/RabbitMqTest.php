@@ -6,6 +6,7 @@ namespace Weft\Tests\Bus\Transport;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\RabbitMq\Publisher;
+use Weft\Bus\PublishException;
 use Weft\Bus\TopologyConflictException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
@@ -16,6 +17,7 @@ use Weft\Bus\TransportException;
 use Weft\Bus\UnroutableMessageException;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Tests\Bus\Fixtures\ClosingRelay;
 
 use function Weft\async;
 use function Weft\delay;
@@ -84,6 +86,27 @@ final class RabbitMqTest extends RabbitMqConformance
                 self::assertMatchesRegularExpression("/received .*'9'.* current is .*'3'/", $conflict->getMessage());
             }
             $priorities->close();
+        });
+    }
+
+    public function testAMessageOnWhichTheBrokerClosesEachConnectionIsRejectedAndOthersPass(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $relay = new ClosingRelay($this->dsn(), 'poison');
+            $publishing = RabbitMq::connect($relay->dsn);
+            try {
+                $publishing->publish([$this->message('a', 'poison')]);
+                self::fail('published');
+            } catch (PublishException $failed) {
+                self::assertStringContainsString('the broker closed the connection: INTERNAL_ERROR (AMQP 541)', $failed->getMessage());
+                self::assertSame([false, true], [$failed->refused, $failed->nacked], 'it may be another message that is the cause');
+            }
+            $publishing->publish([$this->message('a', 'next')]);
+            $publishing->close();
+            $relay->stop();
+            self::assertSame(3, $relay->closed);
+            self::assertSame(['next'], $this->drain($transport));
         });
     }
 

@@ -4,7 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
 
 use super::Error;
+use super::codec::method::CloseReason;
 use super::codec::outgoing::{self, Parts};
+use super::error::MAX_CLOSES;
+use super::session::closed_by_broker;
 
 /// Names a published message for as long as its publisher lives.
 pub(super) type MessageId = u64;
@@ -31,6 +34,8 @@ struct Entry {
     mandatory: bool,
     /// Whether a `Confirm` for it exists.
     watched: bool,
+    /// How many connections the broker has closed with an error while this message was unconfirmed.
+    closes: u8,
     waker: Option<Waker>,
 }
 
@@ -89,6 +94,7 @@ impl Unconfirmed {
             settled: false,
             mandatory,
             watched,
+            closes: 0,
             waker: None,
         });
         self.unsettled += 1;
@@ -206,15 +212,20 @@ impl Unconfirmed {
     }
 
     fn not_accepted(&mut self, index: usize) -> Error {
-        let encoded = self.encoded(index);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (exchange, routing_key) = outgoing::parts(&encoded)
-            .map(|parts| (text(parts.exchange), text(parts.routing_key)))
-            .unwrap_or_default();
+        let (exchange, routing_key) = self.address(index);
         Error::NotAccepted {
             exchange,
             routing_key,
         }
+    }
+
+    /// Exchange and routing key.
+    fn address(&self, index: usize) -> (String, String) {
+        let encoded = self.encoded(index);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        outgoing::parts(&encoded)
+            .map(|parts| (text(parts.exchange), text(parts.routing_key)))
+            .unwrap_or_default()
     }
 
     fn encoded(&self, index: usize) -> Vec<u8> {
@@ -276,6 +287,28 @@ impl Unconfirmed {
         for index in failing {
             self.failures.insert(self.entries[index].id, error.clone());
             self.settle_at(index, true, woken);
+        }
+        self.drop_settled_front();
+    }
+
+    /// The broker has closed the connection with an error, and one of the unconfirmed messages may be the cause. Which one, the broker does
+    /// not say: each is given up once this has happened to it several times, for it would go on for ever.
+    pub(super) fn connection_closed(&mut self, reason: &CloseReason, woken: &mut Vec<Waker>) {
+        for index in 0..self.entries.len() {
+            let entry = &mut self.entries[index];
+            if entry.settled {
+                continue;
+            }
+            entry.closes += 1;
+            if entry.closes == MAX_CLOSES {
+                let (exchange, routing_key) = self.address(index);
+                let object = format!(
+                    "message to exchange \"{exchange}\" with routing key \"{routing_key}\""
+                );
+                let error = closed_by_broker(object, reason);
+                self.failures.insert(self.entries[index].id, error);
+                self.settle_at(index, true, woken);
+            }
         }
         self.drop_settled_front();
     }
@@ -435,6 +468,33 @@ mod tests {
         unconfirmed.fail(&error, |exchange| exchange == "missing", &mut Vec::new());
         assert_eq!(outcome(&mut unconfirmed, other), Some(Err(error)));
         assert_eq!(outcome(&mut unconfirmed, 0), None);
+    }
+
+    #[test]
+    fn a_message_is_given_up_after_three_connections_that_the_broker_closed_with_an_error() {
+        let mut unconfirmed = with(&[b"a", b"b"]);
+        assert!(settle(&mut unconfirmed, 2, false, true));
+        let reason = CloseReason {
+            code: 541,
+            text: "INTERNAL_ERROR".into(),
+            method: 0,
+        };
+        for _ in 0..2 {
+            unconfirmed.connection_closed(&reason, &mut Vec::new());
+            unconfirmed.resend(&mut Vec::new(), 4096);
+            assert_eq!(outcome(&mut unconfirmed, 0), None);
+        }
+        let later = unconfirmed.push(&encoded("ex", b"c"), false, true);
+        unconfirmed.connection_closed(&reason, &mut Vec::new());
+        let failed = outcome(&mut unconfirmed, 0).unwrap().unwrap_err();
+        assert_eq!(
+            failed.to_string(),
+            "message to exchange \"ex\" with routing key \"key\": the broker closed the connection: INTERNAL_ERROR (AMQP 541)"
+        );
+        let mut out = Vec::new();
+        unconfirmed.resend(&mut out, 4096);
+        assert_eq!(out, encoded("ex", b"c"));
+        assert_eq!(outcome(&mut unconfirmed, later), None);
     }
 
     #[test]

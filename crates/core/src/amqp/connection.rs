@@ -7,13 +7,13 @@ use super::consumer::Consumer;
 use super::consumer_state::{ConsumeOptions, ConsumerShared};
 use super::handle::{Handle, joined};
 use super::handshake::Server;
-use super::message::check_short;
+use super::message::{check_short, check_table};
 use super::publisher::Publisher;
 use super::publisher_state::{PublisherOptions, PublisherShared};
 use super::session::Session;
 use super::shared::{Phase, Shared};
 use super::status::{Event, Status};
-use super::topology::{Queue, QueueState, Topology};
+use super::topology::{Destination, Queue, QueueState, Topology};
 use super::{ConnectFailure, Error, declare, io_thread, recovery};
 
 /// A connection to a broker that comes back by itself.
@@ -61,7 +61,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Refused`] naming the object, for instance when it exists with other properties (406). Objects before it
-    /// stay declared.
+    /// stay declared. [`Error::ClosedByBroker`] if the broker closes the connection on it again and again.
     pub async fn declare(&self, topology: Topology) -> Result<Vec<QueueState>, Error> {
         check_topology(&topology)?;
         let topology = Arc::new(topology);
@@ -102,6 +102,7 @@ impl Connection {
         check_short("queue", queue)?;
         let tag = options.consumer_tag.as_deref().unwrap_or_default();
         check_short("consumer tag", tag)?;
+        check_table(&options.arguments)?;
         let queue = queue.to_owned();
         let handle = Arc::clone(&self.handle);
         let task = self.handle.runtime.spawn(async move {
@@ -214,14 +215,22 @@ fn check_topology(topology: &Topology) -> Result<(), Error> {
     for exchange in &topology.exchanges {
         check_short("exchange", &exchange.name)?;
         check_short("exchange type", &exchange.kind)?;
+        check_table(&exchange.arguments)?;
     }
     for queue in &topology.queues {
         check_short("queue", &queue.name)?;
+        check_table(&queue.arguments)?;
     }
-    topology
-        .bindings
-        .iter()
-        .try_for_each(|binding| check_short("routing key", &binding.routing_key))
+    for binding in &topology.bindings {
+        check_short("exchange", &binding.source)?;
+        match &binding.destination {
+            Destination::Queue(queue) => check_short("queue", queue)?,
+            Destination::Exchange(exchange) => check_short("exchange", exchange)?,
+        }
+        check_short("routing key", &binding.routing_key)?;
+        check_table(&binding.arguments)?;
+    }
+    Ok(())
 }
 
 async fn declare_all(

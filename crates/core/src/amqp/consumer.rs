@@ -104,7 +104,8 @@ impl Consumer {
                     ..
                 } = &*self.shared;
                 let object = || format!("flush consumer \"{consumer_tag}\"");
-                flush_channel(&session, *channel, options.prefetch, object).await
+                let flushed = flush_channel(&session, *channel, options.prefetch, object).await;
+                self.handle.unrepeated(flushed)
             }
             None => Err(self.handle.disconnected()),
         }
@@ -119,7 +120,10 @@ impl Consumer {
     pub async fn close(self) -> Result<(), Error> {
         self.shared.cancel();
         match self.handle.current_session() {
-            Some(session) => session.close_channel(self.shared.channel).await,
+            Some(session) => {
+                let closed = session.close_channel(self.shared.channel).await;
+                self.handle.unrepeated(closed)
+            }
             None => Err(self.handle.disconnected()),
         }
     }

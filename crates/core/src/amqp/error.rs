@@ -50,6 +50,17 @@ pub enum Error {
         text: String,
     },
 
+    /// The broker closed the connection with an error while an operation or a message was unanswered. Both are repeated on the next
+    /// connection; after three such answers they fail with this error, because the next attempt would have the same answer.
+    #[error("{object}: the broker closed the connection: {text} (AMQP {code})")]
+    ClosedByBroker {
+        /// The operation, such as `declare queue "orders"`.
+        object: String,
+        code: u16,
+        /// The broker's own words.
+        text: String,
+    },
+
     /// A mandatory message reached no queue.
     #[error(
         "message to exchange \"{exchange}\" with routing key \"{routing_key}\" reached no queue: {text} (AMQP {code})"
@@ -106,10 +117,16 @@ pub enum ConnectFailure {
     Protocol,
 }
 
+/// Closed connections after which an operation or a message is given up.
+pub(super) const MAX_CLOSES: u8 = 3;
+
 impl Error {
     /// Whether the session it happened on is lost and the next one has to do it.
     pub(super) fn ends_session(&self) -> bool {
-        matches!(self, Self::ConnectionLost { .. } | Self::Unanswered { .. })
+        matches!(
+            self,
+            Self::ConnectionLost { .. } | Self::Unanswered { .. } | Self::ClosedByBroker { .. }
+        )
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {

@@ -71,6 +71,17 @@ impl Handle {
         }
     }
 
+    /// For an operation that no later session repeats: in which way the connection was lost makes no difference to it.
+    pub(super) fn unrepeated<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| match error {
+            Error::ClosedByBroker { .. } => Error::ConnectionLost {
+                target: self.shared.config.target(),
+                message: error.to_string(),
+            },
+            other => other,
+        })
+    }
+
     pub(super) fn disconnected(&self) -> Error {
         Error::ConnectionLost {
             target: self.shared.config.target(),

@@ -1,11 +1,12 @@
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::codec::frame::ContentHeader;
 use super::codec::wire::Malformed;
-use super::{Error, Properties};
+use super::{Error, Field, FieldTable, Properties};
 
 /// A message to publish, borrowed for the call.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ impl Message<'_> {
         for (what, text) in self.properties.texts() {
             check_short(what, text.unwrap_or_default())?;
         }
-        Ok(())
+        check_table(&self.properties.headers)
     }
 }
 
@@ -40,6 +41,59 @@ pub(super) fn check_short(what: &str, text: &str) -> Result<(), Error> {
         "the {what} \"{start}…\" has {} bytes, AMQP allows 255",
         text.len()
     )))
+}
+
+/// Headers and arguments that the broker can take. RabbitMQ answers a float that is not finite by closing the connection: Erlang has none.
+pub(super) fn check_table(table: &FieldTable<'_>) -> Result<(), Error> {
+    check_entries(table, None)
+}
+
+fn check_entries(table: &FieldTable<'_>, outer: Option<&Path<'_>>) -> Result<(), Error> {
+    table.0.iter().try_for_each(|(name, field)| {
+        check_short("name of AMQP header or argument", name)?;
+        check_field(field, &Path { outer, name })
+    })
+}
+
+fn check_field(field: &Field<'_>, path: &Path<'_>) -> Result<(), Error> {
+    match field {
+        Field::F32(number) => check_float(f64::from(*number), path),
+        Field::F64(number) => check_float(*number, path),
+        Field::Table(table) => check_entries(table, Some(path)),
+        Field::Array(fields) => fields.iter().enumerate().try_for_each(|(index, field)| {
+            let path = Path {
+                outer: Some(path),
+                name: &index,
+            };
+            check_field(field, &path)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn check_float(number: f64, path: &Path<'_>) -> Result<(), Error> {
+    if number.is_finite() {
+        return Ok(());
+    }
+    let shown = number.to_string().to_uppercase();
+    Err(Error::usage(format!(
+        "AMQP header or argument \"{path}\" must be a finite number, got {shown}"
+    )))
+}
+
+/// Where a field is, for messages: `x.y` in a table, `x.0` in an array.
+struct Path<'a> {
+    outer: Option<&'a Path<'a>>,
+    name: &'a dyn fmt::Display,
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outer {
+            Some(outer) => write!(f, "{outer}.{}", self.name),
+            None => self.name.fmt(f),
+        }
+    }
 }
 
 /// Names one delivery to its consumer. A tag from before a reconnect settles nothing: the broker delivers again.
@@ -156,4 +210,38 @@ impl Delivery {
 /// Where the properties lie in a content header's payload that starts at `start`.
 pub(super) fn properties_range(start: usize, payload_len: usize) -> Range<u32> {
     (start + ContentHeader::LEN) as u32..(start + payload_len) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(table: FieldTable<'_>) -> String {
+        check_table(&table).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_float_that_is_not_finite_is_refused_with_its_path() {
+        for (number, shown) in [
+            (f64::NAN, "NAN"),
+            (f64::INFINITY, "INF"),
+            (f64::NEG_INFINITY, "-INF"),
+        ] {
+            let nested = FieldTable::new().with("y", Field::Array(vec![1.5.into(), number.into()]));
+            assert_eq!(
+                refusal(FieldTable::new().with("x", nested)),
+                format!("AMQP header or argument \"x.y.1\" must be a finite number, got {shown}")
+            );
+        }
+        assert!(refusal(FieldTable::new().with("x", Field::F32(f32::NAN))).contains("\"x\""));
+    }
+
+    #[test]
+    fn a_name_longer_than_a_short_string_is_refused_at_every_depth() {
+        let table = |length: usize| FieldTable::new().with("k".repeat(length), 1);
+        assert_eq!(check_table(&table(255)), Ok(()));
+        assert!(refusal(table(256)).contains("has 256 bytes, AMQP allows 255"));
+        let nested = Field::Array(vec![table(256).into()]);
+        assert!(refusal(FieldTable::new().with("x", nested)).contains("has 256 bytes"));
+    }
 }

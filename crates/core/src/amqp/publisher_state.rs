@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Error;
-use super::codec::{frame, method, outgoing};
+use super::codec::method::{self, CloseReason};
+use super::codec::{frame, outgoing};
 use super::confirms::{Confirmation, MessageId, Returned, Unconfirmed};
 use super::lock::lock;
 use super::message::Message;
@@ -20,7 +21,8 @@ use crate::wait;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublisherOptions {
     /// Whether the broker confirms each message. Unconfirmed messages are sent again after a reconnect, so each arrives
-    /// at least once. Without confirms, what the operating system had taken when a connection broke may be lost.
+    /// at least once; one on which the broker closes three connections fails with [`Error::ClosedByBroker`]. Without confirms, what the
+    /// operating system had taken when a connection broke may be lost.
     pub confirm: bool,
     /// Most unconfirmed messages at once, at least 1. Unused without confirms.
     pub window: usize,
@@ -475,9 +477,19 @@ impl PublisherShared {
         Ok(())
     }
 
-    /// The session has ended.
-    pub(super) fn go_offline(&self) {
-        self.lock().online = false;
+    /// The session has ended, perhaps because the broker closed the connection with an error.
+    pub(super) fn go_offline(&self, close_error: Option<&CloseReason>) {
+        let due = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let was_online = std::mem::take(&mut state.online);
+            if let Some(reason) = close_error.filter(|_| was_online) {
+                let woken = &mut state.due.wakers;
+                state.unconfirmed.connection_closed(reason, woken);
+            }
+            state.completed(self.window)
+        };
+        self.wake(due);
     }
 
     /// The broker has closed the channel. True if it was in use until now; otherwise the task that opens it learns the reason

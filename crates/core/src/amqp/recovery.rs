@@ -14,7 +14,7 @@ use super::channel_lifecycle::{
 use super::consumer_state::ConsumerShared;
 use super::driver::{Driver, Ended};
 use super::handshake::{self, Opened};
-use super::registry::DeclaredQueue;
+use super::registry::{DeclaredQueue, Registry};
 use super::session::Session;
 use super::shared::{Phase, Shared};
 use super::status::{Event, Status};
@@ -183,6 +183,7 @@ async fn restore(shared: Arc<Shared>, session: Session) {
         shared.restored();
         shared.advance(Phase::Up(session.clone()));
         shared.events.push(Event::Recovered { attempts });
+        registry.restored();
         registry.consumers.clone()
     });
     // Cancelled after they were started and before there was a session to cancel them on.
@@ -258,19 +259,42 @@ async fn restore_topology(shared: &Shared, session: &Session, channel: u16) -> R
     session.open_control(channel).await?;
     for exchange in &exchanges {
         let declared = declare::exchange(session, channel, exchange).await;
+        give_up_if_fatal(shared, &declared, |registry| {
+            registry.forget_exchange(&exchange.name);
+        });
         reopen_if_refused(shared, session, channel, declared).await?;
     }
     for queue in &queues {
         let declared = restore_queue(shared, session, channel, queue).await;
+        give_up_if_fatal(shared, &declared, |registry| {
+            registry.forget_queue(&queue.name);
+        });
         reopen_if_refused(shared, session, channel, declared).await?;
     }
     // Queues may have got new names, and with them the bindings.
     let bindings: Vec<Binding> = shared.registry().bindings.clone();
     for binding in &bindings {
         let bound = declare::binding(session, channel, binding).await;
+        give_up_if_fatal(shared, &bound, |registry| registry.forget_binding(binding));
         reopen_if_refused(shared, session, channel, bound).await?;
     }
     session.close_channel(channel).await
+}
+
+/// Forgets what the broker closes one connection after the other on: the connection would never come back.
+fn give_up_if_fatal(
+    shared: &Shared,
+    result: &Result<(), Error>,
+    forget: impl FnOnce(&mut Registry),
+) {
+    let mut registry = shared.registry();
+    if let Err(error) = result
+        && registry.must_give_up(result)
+    {
+        forget(&mut registry);
+        let error = error.clone();
+        shared.events.push(Event::RestoreFailed { error });
+    }
 }
 
 async fn restore_queue(
@@ -309,7 +333,7 @@ async fn restore_consumer(
     }
     let started = open_consumer(shared, session, consumer).await;
     if let Err(error) = &started
-        && !error.ends_session()
+        && (!error.ends_session() || shared.registry().must_give_up(&started))
     {
         consumer.fail(consumer_cancelled(consumer, error));
     }

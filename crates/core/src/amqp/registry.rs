@@ -1,10 +1,11 @@
 //! The resources that a reconnect restores, and the channel numbers in use.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::Error;
 use super::consumer_state::ConsumerShared;
+use super::error::MAX_CLOSES;
 use super::publisher_state::PublisherShared;
 use super::topology::{Binding, Destination, Exchange, Queue};
 
@@ -18,6 +19,8 @@ pub(super) struct Registry {
     pub(super) publishers: Vec<Arc<PublisherShared>>,
     pub(super) consumers: Vec<Arc<ConsumerShared>>,
     channels: BTreeSet<u16>,
+    /// How many connections in a row the broker has closed with an error on an operation of the recovery, such as `declare queue "orders"`.
+    closes: HashMap<String, u8>,
 }
 
 /// A queue as it was asked for, and the name it has now.
@@ -51,6 +54,21 @@ impl Registry {
         !(self.exchanges.is_empty() && self.queues.is_empty() && self.bindings.is_empty())
     }
 
+    /// Whether the broker has now closed several connections on this operation of the recovery: then the next ones do without it.
+    pub(super) fn must_give_up<T>(&mut self, restored: &Result<T, Error>) -> bool {
+        let Err(Error::ClosedByBroker { object, .. }) = restored else {
+            return false;
+        };
+        let closes = self.closes.entry(object.clone()).or_default();
+        *closes += 1;
+        *closes == MAX_CLOSES
+    }
+
+    /// The recovery is complete.
+    pub(super) fn restored(&mut self) {
+        self.closes.clear();
+    }
+
     pub(super) fn remember_exchange(&mut self, exchange: &Exchange) {
         self.exchanges.retain(|known| known.name != exchange.name);
         self.exchanges.push(exchange.clone());
@@ -75,6 +93,10 @@ impl Registry {
         self.bindings.retain(
             |binding| !matches!(&binding.destination, Destination::Queue(queue) if queue == name),
         );
+    }
+
+    pub(super) fn forget_binding(&mut self, binding: &Binding) {
+        self.bindings.retain(|known| known != binding);
     }
 
     pub(super) fn forget_exchange(&mut self, name: &str) {

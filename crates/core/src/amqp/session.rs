@@ -1,6 +1,6 @@
 //! The calling side of one AMQP connection.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -28,6 +28,8 @@ struct Inner {
     io_waker: Arc<IoWaker>,
     /// `None` once the connection ended.
     commands: Mutex<Option<Vec<Command>>>,
+    /// The error with which the broker has closed the connection.
+    close_error: OnceLock<CloseReason>,
 }
 
 /// The purpose of a channel.
@@ -83,6 +85,7 @@ impl Session {
                 target,
                 io_waker,
                 commands: Mutex::new(Some(Vec::new())),
+                close_error: OnceLock::new(),
             }),
         }
     }
@@ -97,6 +100,18 @@ impl Session {
 
     pub(super) fn server(&self) -> &Server {
         &self.inner.server
+    }
+
+    /// The broker closes the connection. Call it before [`end`](Self::end): the calls that end learn the reason.
+    pub(super) fn closed_by_broker(&self, reason: CloseReason) {
+        if reason.is_error() {
+            let _ = self.inner.close_error.set(reason);
+        }
+    }
+
+    /// The error with which the broker has closed the connection.
+    pub(super) fn close_error(&self) -> Option<&CloseReason> {
+        self.inner.close_error.get()
     }
 
     fn lost(&self) -> Error {
@@ -131,7 +146,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Refused`] naming `object` if the broker closed the channel instead, [`Error::Unanswered`] if it was silent
-    /// for too long, [`Error::ConnectionLost`] if the connection ended first.
+    /// for too long, [`Error::ClosedByBroker`] if it closed the connection with an error, [`Error::ConnectionLost`] if the connection
+    /// ended otherwise. [`Error::Usage`] if the method does not fit a frame: methods cannot be split.
     pub(super) async fn call(
         &self,
         channel: u16,
@@ -139,6 +155,13 @@ impl Session {
         expected: MethodId,
         object: impl FnOnce() -> String,
     ) -> Result<Reply, Error> {
+        let (bytes, frame_max) = (frame.len(), self.inner.limits.frame_max);
+        if bytes > frame_max {
+            return Err(Error::usage(format!(
+                "{}: the method takes {bytes} bytes, the broker allows frames of {frame_max}",
+                object()
+            )));
+        }
         let (reply, answer) = oneshot::channel();
         self.send(Command::Call {
             channel,
@@ -164,7 +187,10 @@ impl Session {
                 method: method::question(expected),
                 after,
             }),
-            Err(_) => Err(self.lost()),
+            Err(_) => Err(match self.close_error() {
+                Some(reason) => closed_by_broker(object(), reason),
+                None => self.lost(),
+            }),
         }
     }
 
@@ -207,6 +233,14 @@ impl Session {
 
 pub(super) fn refused(object: String, reason: &CloseReason) -> Error {
     Error::Refused {
+        object,
+        code: reason.code,
+        text: reason.text.clone(),
+    }
+}
+
+pub(super) fn closed_by_broker(object: String, reason: &CloseReason) -> Error {
+    Error::ClosedByBroker {
         object,
         code: reason.code,
         text: reason.text.clone(),

@@ -6,6 +6,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Error;
 use super::config::Config;
+use super::error::MAX_CLOSES;
 use super::handshake::Server;
 use super::io_waker::IoWaker;
 use super::lock::lock;
@@ -143,18 +144,21 @@ impl Shared {
         }
     }
 
-    /// Calls `attempt` with the current session, and again with each next one while it fails because its session is lost.
+    /// Calls `attempt` with the current session, and again with each next one while it fails because its session is lost. An attempt on
+    /// which the broker closes the connection with an error is repeated a few times only: it may be the cause.
     pub(super) async fn on_session<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
     where
         F: Fn(Session) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
         let mut generation = 0;
+        let mut closes = 0;
         loop {
             let session = self.session_after(generation).await?;
             generation = session.generation();
             match attempt(session).await {
                 Err(Error::ConnectionLost { .. }) => {}
+                Err(Error::ClosedByBroker { .. }) if closes + 1 < MAX_CLOSES => closes += 1,
                 other => return other,
             }
         }

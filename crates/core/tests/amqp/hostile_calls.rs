@@ -1,6 +1,7 @@
 //! A broker that keeps the connection alive and does not do its part: it answers a method never, ignores the prefetch, asks for
 //! answers it does not read, or cancels consumers without end.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,16 +9,21 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use weft_core::amqp::{
-    Config, Connection, ConsumeOptions, Consumer, Error, Event, PublisherOptions, Queue, Status,
-    Topology,
+    Config, Connection, ConsumeOptions, Consumer, Error, Event, FieldTable, PublisherOptions,
+    Queue, Status, Topology,
 };
 
 use crate::fake_broker::{
-    BASIC_CANCEL, BASIC_CONSUME, BASIC_QOS, CHANNEL_CLOSE, CHANNEL_OPEN, CONFIRM_SELECT, Method,
-    QUEUE_BIND, QUEUE_DECLARE, frame, method,
+    BASIC_CANCEL, BASIC_CONSUME, BASIC_PUBLISH, BASIC_QOS, CHANNEL_CLOSE, CHANNEL_OPEN,
+    CONFIRM_SELECT, Method, QUEUE_BIND, QUEUE_DECLARE, frame, method,
 };
 use crate::scripted_broker::{Broker, RPC_TIMEOUT, Reaction};
 use crate::support::{eventually, to, wait_for_event, within};
+
+/// An error of the broker (specification §1.2).
+const INTERNAL_ERROR: u16 = 541;
+/// The answer of an operator, whatever the client has sent.
+const CONNECTION_FORCED: u16 = 320;
 
 fn queue() -> Topology {
     Topology {
@@ -358,4 +364,156 @@ async fn a_flood_of_cancels_is_answered_by_one_attempt_to_consume_at_a_time() {
     assert!(consumes < CANCELS / 100, "{consumes}");
     assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
     connection.close().await;
+}
+
+/// A broker that closes connections with these numbers on a method.
+async fn closing_on(asked: Method, connections: Range<usize>, code: u16) -> (Arc<Broker>, Config) {
+    let closed = connections.clone();
+    let close: Reaction = Box::new(move |number, _, say| {
+        if closed.contains(&number) {
+            let text = b"\x0eINTERNAL_ERROR";
+            let arguments = [&code.to_be_bytes()[..], text, &[0; 4]].concat();
+            let _ = say.send(method(0, (10, 50), &arguments));
+        }
+    });
+    let broker = Broker {
+        mute: Some((asked, connections)),
+        after: Some((asked, close)),
+        ..Broker::default()
+    };
+    broker.start().await
+}
+
+fn is_closed_by_broker(error: &Error, on: &str) -> bool {
+    matches!(error, Error::ClosedByBroker { object, code: INTERNAL_ERROR, text } if object.contains(on) && text == "INTERNAL_ERROR")
+}
+
+#[tokio::test]
+async fn a_message_on_which_the_broker_closes_every_connection_is_given_up() {
+    let (broker, config) = closing_on(BASIC_PUBLISH, 0..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let publisher = within(connection.publisher(PublisherOptions::default()))
+        .await
+        .unwrap();
+    let confirm = within(publisher.publish(&to("q", b"poison"))).await;
+    let failed = within(confirm.unwrap().unwrap()).await.unwrap_err();
+    assert!(
+        is_closed_by_broker(&failed, "routing key \"q\""),
+        "{failed}"
+    );
+    assert_eq!(broker.count(BASIC_PUBLISH), 3);
+    within(connection.declare(queue())).await.unwrap();
+    assert_eq!(broker.count(BASIC_PUBLISH), 3);
+}
+
+#[tokio::test]
+async fn a_message_survives_an_operator_who_closes_many_connections() {
+    let (broker, config) = closing_on(BASIC_PUBLISH, 0..4, CONNECTION_FORCED).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let publisher = within(connection.publisher(PublisherOptions::default()))
+        .await
+        .unwrap();
+    let confirm = within(publisher.publish(&to("q", b"resent"))).await;
+    within(confirm.unwrap().unwrap()).await.unwrap();
+    assert_eq!(broker.count(BASIC_PUBLISH), 5);
+}
+
+#[tokio::test]
+async fn a_message_that_is_given_up_after_its_confirm_was_dropped_fails_the_next_flush() {
+    let (broker, config) = closing_on(BASIC_PUBLISH, 0..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let publisher = within(connection.publisher(PublisherOptions::default()))
+        .await
+        .unwrap();
+    drop(
+        within(publisher.publish(&to("q", b"poison")))
+            .await
+            .unwrap(),
+    );
+    let failed = within(publisher.flush()).await.unwrap_err();
+    assert!(
+        is_closed_by_broker(&failed, "routing key \"q\""),
+        "{failed}"
+    );
+    assert_eq!(broker.count(BASIC_PUBLISH), 3);
+}
+
+#[tokio::test]
+async fn a_declaration_on_which_the_broker_closes_every_connection_is_given_up() {
+    let (broker, config) = closing_on(QUEUE_DECLARE, 0..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let failed = within(connection.declare(queue())).await.unwrap_err();
+    assert!(
+        is_closed_by_broker(&failed, "declare queue \"q\""),
+        "{failed}"
+    );
+    assert_eq!(broker.count(QUEUE_DECLARE), 3);
+    within(connection.publisher(PublisherOptions::default()))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_consumer_on_which_the_broker_closes_every_connection_is_given_up() {
+    let (broker, config) = closing_on(BASIC_CONSUME, 0..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let started = within(connection.consume("q", ConsumeOptions::default())).await;
+    let failed = started.err().unwrap();
+    assert!(
+        is_closed_by_broker(&failed, "consume queue \"q\""),
+        "{failed}"
+    );
+    assert_eq!(broker.count(BASIC_CONSUME), 3);
+}
+
+#[tokio::test]
+async fn a_declaration_on_which_the_broker_closes_every_recovery_is_forgotten() {
+    let (broker, config) = closing_on(QUEUE_DECLARE, 1..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    within(connection.declare(queue())).await.unwrap();
+    broker.cut.notify_one();
+    let failed = wait_for_event(&connection, |event| {
+        matches!(event, Event::RestoreFailed { .. })
+    })
+    .await;
+    assert!(
+        matches!(&failed, Event::RestoreFailed { error } if is_closed_by_broker(error, "declare queue \"q\"")),
+        "{failed:?}"
+    );
+    recovered(&connection).await;
+    assert_eq!(broker.count(QUEUE_DECLARE), 1 + 3);
+}
+
+#[tokio::test]
+async fn a_consumer_on_which_the_broker_closes_every_recovery_ends() {
+    let (broker, config) = closing_on(BASIC_CONSUME, 1..usize::MAX, INTERNAL_ERROR).await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 1).await;
+    within(consumer.next_batch(1)).await.unwrap();
+    broker.cut.notify_one();
+    let failed = within(consumer.next_batch(1)).await.unwrap_err();
+    assert!(
+        matches!(&failed, Error::ConsumerCancelled { reason, .. } if reason.contains("INTERNAL_ERROR (AMQP 541)")),
+        "{failed}"
+    );
+    recovered(&connection).await;
+    assert_eq!(broker.count(BASIC_CONSUME), 1 + 3);
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_a_frame_are_refused_before_they_are_sent() {
+    let (broker, config) = Broker::default().start().await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let mut queue = Queue::new("q");
+    queue.arguments = FieldTable::new().with("x", "v".repeat(5_000));
+    let topology = Topology {
+        queues: vec![queue],
+        ..Topology::default()
+    };
+    let refused = within(connection.declare(topology)).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Usage { message } if message.contains("queue \"q\"") && message.contains("frames of 4096")),
+        "{refused}"
+    );
+    assert_eq!(broker.count(QUEUE_DECLARE), 0);
 }

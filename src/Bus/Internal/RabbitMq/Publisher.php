@@ -34,6 +34,8 @@ final class Publisher
 
     /** Returned by publish() of the extension when window or buffer are full. */
     private const FULL = -1;
+    /** The first code with which RabbitMQ closes the connection; those below close one channel (specification §1.2). */
+    private const CONNECTION_ERRORS = 500;
 
     private ?AmqpPublisher $single = null;
     private ?AmqpPublisher $unconfirmed = null;
@@ -210,10 +212,20 @@ final class Publisher
         return $operation;
     }
 
-    /** A failure that concerns only this message counts as refused: headers beyond one frame, or a body beyond the broker's limit. */
+    /**
+     * A failure that concerns only this message counts as refused: headers beyond one frame, or a body beyond the broker's limit. With an error
+     * that closes the connection the broker does not say which of the unconfirmed messages is the cause: one by one, the others pass.
+     */
     private static function failed(string $where, AmqpException|UsageError $exception): PublishException
     {
-        return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError, nacked: $exception instanceof MessageNackedException);
+        $closed = $exception instanceof BrokerException && $exception->getCode() >= self::CONNECTION_ERRORS;
+
+        return new PublishException(
+            "Cannot publish{$where}: {$exception->getMessage()}",
+            $exception,
+            refused: $exception instanceof BrokerException && !$closed || $exception instanceof UsageError,
+            nacked: $exception instanceof MessageNackedException || $closed,
+        );
     }
 
     #[WaitsFor('RabbitMQ to open a channel')]

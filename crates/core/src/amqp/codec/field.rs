@@ -42,7 +42,7 @@ impl<'a> FieldTable<'a> {
         Self::default()
     }
 
-    /// Appends one entry; names longer than 255 bytes are cut on the wire.
+    /// Appends one entry. Names have at most 255 bytes and floats are finite: operations with others are refused before they are sent.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Field<'a>>) -> Self {
         self.0.push((name.into(), value.into()));

@@ -88,6 +88,16 @@ pub(crate) struct CloseReason {
     pub(crate) method: MethodId,
 }
 
+/// An operator closes the connection or shuts the broker down (specification §1.2).
+const CONNECTION_FORCED: u16 = 320;
+
+impl CloseReason {
+    /// Whether what the client has sent may be the cause, so that sending it again may have the same answer.
+    pub(crate) fn is_error(&self) -> bool {
+        self.code >= 400 && self.code != CONNECTION_FORCED
+    }
+}
+
 /// A method from the broker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Incoming<'a> {

@@ -140,7 +140,7 @@ impl Driver {
         for channel in self.channels.into_iter().flatten() {
             match channel.role {
                 Role::Publisher(publisher) => {
-                    publisher.go_offline();
+                    publisher.go_offline(self.session.close_error());
                     publishers.push(publisher);
                 }
                 Role::Consumer(consumer) => {

@@ -19,14 +19,16 @@ impl Driver {
         incoming: Incoming<'_>,
     ) -> Result<Option<Ended>, Violation> {
         match incoming {
-            Incoming::ConnectionClose(CloseReason { code, text, .. }) => {
+            Incoming::ConnectionClose(reason) => {
                 let close_ok = method::bare(0, method::CONNECTION_CLOSE_OK);
                 if self.written == self.writing.len() {
                     let mut cx = Context::from_waker(std::task::Waker::noop());
                     let _ = Pin::new(&mut self.stream).poll_write(&mut cx, &close_ok);
                     let _ = Pin::new(&mut self.stream).poll_flush(&mut cx);
                 }
+                let CloseReason { code, text, .. } = &reason;
                 let text = format!("the broker closed the connection: {text} (AMQP {code})");
+                self.session.closed_by_broker(reason);
                 return Ok(Some(self.lost(text)));
             }
             Incoming::ConnectionCloseOk if self.closing => return Ok(Some(Ended::Closed)),
