@@ -17,11 +17,12 @@ final class CloudEventTest extends TestCase
     {
         $data = '[' . str_repeat('[0],', 1 << 20) . '0]';
 
-        foreach ([
+        $events = [
             [['content-type' => 'application/json', 'ce-specversion' => '1.0', 'ce-id' => '1', 'ce-source' => '/', 'ce-type' => 't'], $data],
             [['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/","type":"t","data":' . $data . '}'],
             [['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/","type":"t","data_base64":"' . base64_encode($data) . '"}'],
-        ] as [$headers, $body]) {
+        ];
+        foreach ($events as [$headers, $body]) {
             try {
                 CloudEvent::fromHttp($headers, $body);
                 self::fail('it was decoded');
