@@ -606,6 +606,119 @@ final class HandleInUseTest extends TestCase
         yield 'new mysqli_result()' => [static fn(\mysqli $database): mixed => new \mysqli_result($database)];
     }
 
+    /**
+     * @dataProvider unbufferedResults
+     *
+     * @param \Closure(string): array{object, \Closure(): mixed, \Closure(): mixed} $query the result, a read of it, and another query
+     */
+    #[DataProvider('unbufferedResults')]
+    public function testAnIterationThatWaitsForARowKeepsOtherTasksOut(\Closure $query): void
+    {
+        [, $holder, $lock] = self::lockedMysqli();
+        // Each row is larger than the buffer of the server, so it is sent before the next one is made.
+        $numbers = '(SELECT 1 AS number UNION ALL SELECT 2 UNION ALL SELECT 3) numbers';
+        [$result, $fetch, $other] = $query("SELECT number, REPEAT('x', 100000), IF(number = 3, GET_LOCK('$lock', 60), 0) FROM $numbers");
+        $numbers = [];
+        $first = async(static function () use ($result, &$numbers): void {
+            foreach ($result as $row) {
+                $numbers[] = (int) $row['number'];
+            }
+        });
+        timeout(60, static function () use (&$numbers): void {
+            while (count($numbers) < 2) {
+                delay(0.001);
+            }
+        });
+        self::waits($first);
+
+        $errors = array_map(self::refusal(...), [$fetch, $other, static fn(): array => iterator_to_array($result)]);
+
+        $call = 'an iteration over ' . $result::class;
+        self::assertSame([$call, $call, $call], array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+        $holder->query("SELECT RELEASE_LOCK('$lock')");
+        $first->await();
+        self::assertSame([1, 2, 3], $numbers);
+    }
+
+    /** @return iterable<string, array{\Closure(string): array{object, \Closure(): mixed, \Closure(): mixed}}> */
+    public static function unbufferedResults(): iterable
+    {
+        yield 'mysqli_result' => [static function (string $query): array {
+            $database = self::lockedMysqli()[0];
+            $result = $database->query($query, MYSQLI_USE_RESULT);
+
+            return [$result, static fn(): mixed => $result->fetch_row(), static fn(): mixed => $database->query('SELECT 1')];
+        }];
+        yield 'PDOStatement' => [static function (string $query): array {
+            self::needs('pdo_mysql');
+            $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
+            $pdo = new \PDO("mysql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass'], [\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => false]);
+            $result = $pdo->query($query);
+
+            return [$result, static fn(): mixed => $result->fetch(), static fn(): mixed => $pdo->query('SELECT 1')];
+        }];
+    }
+
+    /**
+     * @dataProvider iterations
+     *
+     * @param \Closure(\PDOStatement): mixed $iterate
+     */
+    #[DataProvider('iterations')]
+    public function testAnIterationIsRefusedWhileAnotherTaskWaits(\Closure $iterate): void
+    {
+        $pdo = self::database();
+        $statement = $pdo->query('SELECT 1 UNION ALL SELECT 2');
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => $iterate($statement));
+
+        self::assertSame('PDO::query()', $error?->call);
+        self::assertStringStartsWith('PDO #' . spl_object_id($pdo), $error->handle);
+        self::assertSame(1, (int) self::end($first));
+        self::assertCount(2, iterator_to_array($statement));
+    }
+
+    /** @return iterable<string, array{\Closure(\PDOStatement): mixed}> */
+    public static function iterations(): iterable
+    {
+        yield 'foreach' => [static function (\PDOStatement $statement): void {
+            foreach ($statement as $row) {
+                self::fail('a row: ' . json_encode($row));
+            }
+        }];
+        yield 'iterator_to_array()' => [static fn(\PDOStatement $statement): array => iterator_to_array($statement)];
+        yield 'getIterator()' => [static fn(\PDOStatement $statement): \Iterator => $statement->getIterator()];
+        yield 'yield from' => [static fn(\PDOStatement $statement): array => iterator_to_array((static fn(): \Generator => yield from $statement)())];
+        yield 'unpacked arguments' => [static fn(\PDOStatement $statement): array => [...$statement]];
+    }
+
+    public function testTheNextStepOfAnIterationIsRefusedWhileAnotherTaskWaits(): void
+    {
+        $pdo = self::database();
+        $rows = $pdo->query('SELECT 1 UNION ALL SELECT 2')->getIterator();
+        $rows->rewind();
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        self::assertSame('PDO::query()', self::refusal($rows->next(...))?->call);
+        self::assertSame(1, (int) $rows->current()[0]);
+        self::assertSame(1, (int) self::end($first));
+        $rows->next();
+        self::assertSame(2, (int) $rows->current()[0]);
+    }
+
+    public function testASubclassThatHasAnIteratorOfItsOwnKeepsIt(): void
+    {
+        $pdo = self::database();
+        $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithIterator::class, []]);
+
+        self::assertSame(['own'], iterator_to_array($pdo->query('SELECT 1')));
+        $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithProperties::class, []]);
+        self::assertSame([[1, 1]], array_map(array_values(...), iterator_to_array($pdo->query('SELECT 1 AS a, 1 AS b', \PDO::FETCH_NUM))));
+    }
+
     public function testAConnectionWhosePersistentOneOpensIsAnotherHandle(): void
     {
         self::needs('pdo_pgsql');
@@ -1045,4 +1158,14 @@ final class StatementWithProperties extends \PDOStatement
     public mixed $declared = null;
 
     protected function __construct() {}
+}
+
+final class StatementWithIterator extends \PDOStatement
+{
+    protected function __construct() {}
+
+    public function getIterator(): \Iterator
+    {
+        return new \ArrayIterator(['own']);
+    }
 }

@@ -105,8 +105,8 @@ struct weft_call {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
-	/* The object that PHP frees; NULL where a function is called. */
-	zend_object *freed;
+	/* The object that PHP frees, or the result of which `foreach` takes a row; both NULL where a function is called. */
+	zend_object *freed, *iterated;
 	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
 	bool is_unruled;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
@@ -155,7 +155,7 @@ static zend_always_inline void begin(struct weft_call *call, struct wrapped *fun
 {
 	call->interruption = NULL;
 	call->function = function;
-	call->freed = NULL;
+	call->freed = call->iterated = NULL;
 	call->is_unruled = false;
 	call->soap = NULL;
 	call->is_suspended = call->waits = call->is_destroyed = false;
@@ -270,6 +270,11 @@ void weft_guard_class(zend_class_entry *class);
 
 /* Frees the objects of deferred releases whose handles are free. An exception stays pending. */
 zend_never_inline void weft_release_deferred(void);
+
+/* --- iterate.c ------------------------------------------------------------------------------------------------- */
+
+/* A step of an iterator over an object of the class is a call from now on, where its rules say so. */
+void weft_iterate_class(zend_class_entry *class);
 
 /* --- call.c ---------------------------------------------------------------------------------------------------- */
 

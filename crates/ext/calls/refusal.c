@@ -30,7 +30,9 @@ void weft_describe_handle(zval *value, zval *target, const struct weft_call *cal
 
 	ZVAL_NULL(value);
 	ZVAL_NULL(target);
-	if (Z_TYPE(EX(This)) == IS_OBJECT && !is_given(function)) {
+	if (call->iterated != NULL) {
+		ZVAL_OBJ_COPY(value, call->iterated);
+	} else if (Z_TYPE(EX(This)) == IS_OBJECT && !is_given(function)) {
 		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
 	} else if ((first = argument(execute_data, function->kind == HANDLE_SECOND ? 2 : 1)) != NULL) {
 		ZVAL_COPY(value, first);
@@ -48,6 +50,9 @@ static zend_string *name_of(const struct weft_call *call)
 
 	if (call->freed != NULL) {
 		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(call->freed->ce->name));
+	}
+	if (call->iterated != NULL) {
+		return zend_strpprintf(0, "an iteration over %s", ZSTR_VAL(call->iterated->ce->name));
 	}
 	function = call->execute_data->func;
 	return function->common.scope == NULL

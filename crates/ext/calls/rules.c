@@ -306,7 +306,7 @@ static const struct rule rules[] = {
 	{NULL, "session_*", HANDLE_NONE, 0},
 };
 
-/* The classes whose objects are guarded: see release.c. */
+/* The classes whose objects are guarded: see release.c. The steps of their iterators are calls: see iterate.c. */
 static const struct rule guarded_classes[] = {
 	{"pdo", NULL, HANDLE_PDO, ALL},
 	{"pdostatement", NULL, HANDLE_PDO_STATEMENT, ALL},

@@ -119,6 +119,7 @@ static void wrap_all(void)
 			continue;
 		}
 		weft_guard_class(class);
+		weft_iterate_class(class);
 		if ((ancestor = ruled_ancestor(class)) == NULL) {
 			continue;
 		}
