@@ -108,6 +108,84 @@ final class CancelledCallTest extends TestCase
         self::assertTrue(curl_exec($curl));
     }
 
+    /**
+     * @dataProvider endsOfCallbacks
+     *
+     * @param \Closure(): mixed $callback
+     * @param class-string<\Throwable> $thrown
+     */
+    #[DataProvider('endsOfCallbacks')]
+    public function testATransferWhoseCallbackThrowsEndsBeforeTheServerEndsIt(\Closure $callback, string $thrown): void
+    {
+        if (!extension_loaded('curl')) {
+            self::markTestSkipped('needs the extension curl');
+        }
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        $server = async(static function () use ($listener): int {
+            $connection = stream_socket_accept($listener, 60);
+            fwrite($connection, "HTTP/1.0 200 OK\r\n\r\n");
+            for ($sent = 0; $sent < 10_000 && @fwrite($connection, 'piece') !== false; $sent++) {
+                delay(0.001);
+            }
+
+            return $sent;
+        });
+        $curl = curl_init('http://' . stream_socket_get_name($listener, false));
+        $calls = 0;
+        curl_setopt($curl, CURLOPT_WRITEFUNCTION, static function (\CurlHandle $curl, string $data) use ($callback, &$calls): int {
+            $calls++;
+            $callback();
+
+            return strlen($data);
+        });
+        try {
+            timeout(0.05, static fn(): mixed => curl_exec($curl));
+            self::fail('no exception');
+        } catch (TimeoutException|\LogicException $exception) {
+            self::assertInstanceOf($thrown, $exception);
+        }
+
+        self::assertSame(1, $calls);
+        self::assertNotSame(0, curl_errno($curl));
+        self::assertLessThan(10_000, $server->await());
+        curl_setopt_array($curl, [CURLOPT_URL => 'file://' . __FILE__, CURLOPT_WRITEFUNCTION => null, CURLOPT_RETURNTRANSFER => true]);
+        self::assertSame(file_get_contents(__FILE__), curl_exec($curl));
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed, class-string<\Throwable>}> */
+    public static function endsOfCallbacks(): iterable
+    {
+        yield 'a cancellation' => [static fn() => delay(60), TimeoutException::class];
+        yield 'an exception of its own' => [static fn() => throw new \LogicException('mine'), \LogicException::class];
+    }
+
+    public function testACancellationIsWhatAnIterationThrows(): void
+    {
+        $pdo = self::database(static function (int $seconds): int {
+            delay($seconds);
+
+            return $seconds;
+        });
+        $seen = [];
+        try {
+            timeout(0.01, static function () use ($pdo, &$seen): void {
+                try {
+                    foreach ($pdo->query('SELECT callback(0) UNION ALL SELECT callback(60)') as $row) {
+                        $seen[] = (int) $row[0];
+                    }
+                    $seen[] = 'end';
+                } catch (\PDOException $wrapped) {
+                    self::fail("$wrapped");
+                }
+            });
+            self::fail('no timeout');
+        } catch (TimeoutException) {
+        }
+
+        self::assertSame([0], $seen);
+        self::assertSame(3, (int) $pdo->query('SELECT 3')->fetchColumn());
+    }
+
     /** @return iterable<string, array{string, string}> what it needs; a call that waits for the server at `$address`, which says nothing */
     public static function callsThatWarn(): iterable
     {

@@ -468,12 +468,7 @@ final class HandleInUseTest extends TestCase
 
     public function testAStatementOfMysqliThatIsDroppedWhileAnotherTaskWaitsIsFreedAfterwards(): void
     {
-        self::needs('mysqli');
-        $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
-        $connect = static fn(): \mysqli => new \mysqli($url['host'], $url['user'], $url['pass'], 'weft', (int) $url['port']);
-        [$database, $holder] = [$connect(), $connect()];
-        $lock = 'fix' . bin2hex(random_bytes(8));
-        $holder->query("SELECT GET_LOCK('$lock', 0)")->fetch_all();
+        [$database, $holder, $lock] = self::lockedMysqli();
         $statement = $database->prepare('SELECT 1');
         $statement->execute();
         $statement->get_result();
@@ -491,15 +486,7 @@ final class HandleInUseTest extends TestCase
 
     public function testAChannelThatIsDroppedWhileAnotherTaskConsumesIsClosedAfterwards(): void
     {
-        self::needs('amqp');
-        $url = parse_url((string) getenv('AMQP_URL'));
-        $connect = static function () use ($url): \AMQPConnection {
-            $connection = new \AMQPConnection(['host' => $url['host'], 'port' => $url['port'], 'login' => $url['user'], 'password' => $url['pass'], 'read_timeout' => 60]);
-            $connection->connect();
-
-            return $connection;
-        };
-        $connection = $connect();
+        $connection = self::amqp();
         $dropped = new \AMQPChannel($connection);
         $queue = new \AMQPQueue(new \AMQPChannel($connection));
         $queue->setFlags(AMQP_AUTODELETE);
@@ -522,13 +509,214 @@ final class HandleInUseTest extends TestCase
         })->await();
 
         self::assertFalse($first->isDone());
-        $exchange = new \AMQPExchange(new \AMQPChannel($connect()));
+        $exchange = new \AMQPExchange(new \AMQPChannel(self::amqp()));
         foreach (['a', 'b', 'c'] as $body) {
             $exchange->publish($body, $queue->getName());
         }
         self::assertSame('abc', $first->await());
         self::assertSame(1, $connection->getUsedChannels());
         $queue->delete();
+    }
+
+    public function testAChannelIsNotOpenedOnAConnectionInWhichAnotherTaskWaits(): void
+    {
+        $connection = self::amqp();
+        $queue = new \AMQPQueue(new \AMQPChannel($connection));
+        $queue->setFlags(AMQP_AUTODELETE);
+        $queue->declareQueue();
+        $first = async(static function () use ($queue): string {
+            $queue->consume(static function (\AMQPEnvelope $message) use (&$body): bool {
+                $body = $message->getBody();
+
+                return false;
+            });
+
+            return $body;
+        });
+        self::waits($first);
+
+        $error = self::refusal(static fn(): \AMQPChannel => new \AMQPChannel($connection));
+
+        self::assertSame('AMQPQueue::consume()', $error?->call);
+        self::assertStringStartsWith('AMQPConnection #' . spl_object_id($connection), $error->handle);
+        self::assertSame(1, $connection->getUsedChannels());
+        $exchange = new \AMQPExchange(new \AMQPChannel(self::amqp()));
+        $exchange->publish('a', $queue->getName());
+        self::assertSame('a', $first->await());
+        self::assertTrue((new \AMQPChannel($connection))->isConnected());
+        $queue->delete();
+    }
+
+    public function testTasksOpenChannelsOfOneConnectionOneAfterAnother(): void
+    {
+        $connection = self::amqp();
+        Native\queueForHandles(true);
+        $tasks = array_map(static fn(): Task => async(static fn(): \AMQPChannel => new \AMQPChannel($connection)), range(1, 3));
+
+        $channels = array_map(static fn(Task $task): \AMQPChannel => $task->await(), $tasks);
+
+        self::assertSame([1, 2, 3], array_map(static fn(\AMQPChannel $channel): int => $channel->getChannelId(), $channels));
+        self::assertSame([true, true, true], array_map(static fn(\AMQPChannel $channel): bool => $channel->isConnected(), $channels));
+    }
+
+    public function testAskingWhetherAConnectionOfPgsqlIsBusyIsRefusedBecauseItTakesTheAnswer(): void
+    {
+        self::needs('pgsql');
+        [, $holder, $lock] = self::lockedDatabase();
+        $url = parse_url((string) getenv('DATABASE_URL'));
+        $connection = pg_connect("host=$url[host] port=$url[port] dbname=weft user=$url[user] password=$url[pass]", PGSQL_CONNECT_FORCE_NEW);
+        $first = async(static fn(): array => pg_fetch_row(pg_query($connection, "SELECT pg_advisory_lock($lock), 7")));
+        self::waits($first);
+
+        $error = self::refusal(static fn(): bool => pg_connection_busy($connection));
+
+        self::assertSame('pg_query()', $error?->call);
+        $holder->query("SELECT pg_advisory_unlock($lock)");
+        self::assertSame(['', '7'], $first->await());
+        self::assertFalse(pg_connection_busy($connection));
+    }
+
+    /**
+     * @dataProvider requestsOfMysqli
+     *
+     * @param \Closure(\mysqli): mixed $request
+     */
+    #[DataProvider('requestsOfMysqli')]
+    public function testARequestOfMysqliIsRefusedWhileAnotherTaskWaits(\Closure $request): void
+    {
+        [$database, $holder, $lock] = self::lockedMysqli();
+        $first = async(static fn(): mixed => $database->query("SELECT GET_LOCK('$lock', 60) + 6")->fetch_column());
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => $request($database));
+
+        self::assertSame('mysqli::query()', $error?->call);
+        self::assertStringStartsWith('mysqli #' . spl_object_id($database), $error->handle);
+        $holder->query("SELECT RELEASE_LOCK('$lock')");
+        self::assertSame(7, (int) $first->await());
+        self::assertSame(8, (int) $database->query('SELECT 8')->fetch_column());
+    }
+
+    /** @return iterable<string, array{\Closure(\mysqli): mixed}> */
+    public static function requestsOfMysqli(): iterable
+    {
+        yield 'mysqli::get_warnings()' => [static fn(\mysqli $database): mixed => $database->get_warnings()];
+        yield 'mysqli_get_warnings()' => [static fn(\mysqli $database): mixed => mysqli_get_warnings($database)];
+        yield 'new mysqli_stmt()' => [static fn(\mysqli $database): mixed => new \mysqli_stmt($database, 'SELECT 7')];
+        yield 'new mysqli_result()' => [static fn(\mysqli $database): mixed => new \mysqli_result($database)];
+    }
+
+    /**
+     * @dataProvider unbufferedResults
+     *
+     * @param \Closure(string): array{object, \Closure(): mixed, \Closure(): mixed} $query the result, a read of it, and another query
+     */
+    #[DataProvider('unbufferedResults')]
+    public function testAnIterationThatWaitsForARowKeepsOtherTasksOut(\Closure $query): void
+    {
+        [, $holder, $lock] = self::lockedMysqli();
+        // Each row is larger than the buffer of the server, so it is sent before the next one is made.
+        $numbers = '(SELECT 1 AS number UNION ALL SELECT 2 UNION ALL SELECT 3) numbers';
+        [$result, $fetch, $other] = $query("SELECT number, REPEAT('x', 100000), IF(number = 3, GET_LOCK('$lock', 60), 0) FROM $numbers");
+        $numbers = [];
+        $first = async(static function () use ($result, &$numbers): void {
+            foreach ($result as $row) {
+                $numbers[] = (int) $row['number'];
+            }
+        });
+        timeout(60, static function () use (&$numbers): void {
+            while (count($numbers) < 2) {
+                delay(0.001);
+            }
+        });
+        self::waits($first);
+
+        $errors = array_map(self::refusal(...), [$fetch, $other, static fn(): array => iterator_to_array($result)]);
+
+        $call = 'an iteration over ' . $result::class;
+        self::assertSame([$call, $call, $call], array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+        $holder->query("SELECT RELEASE_LOCK('$lock')");
+        $first->await();
+        self::assertSame([1, 2, 3], $numbers);
+    }
+
+    /** @return iterable<string, array{\Closure(string): array{object, \Closure(): mixed, \Closure(): mixed}}> */
+    public static function unbufferedResults(): iterable
+    {
+        yield 'mysqli_result' => [static function (string $query): array {
+            $database = self::lockedMysqli()[0];
+            $result = $database->query($query, MYSQLI_USE_RESULT);
+
+            return [$result, static fn(): mixed => $result->fetch_row(), static fn(): mixed => $database->query('SELECT 1')];
+        }];
+        yield 'PDOStatement' => [static function (string $query): array {
+            self::needs('pdo_mysql');
+            $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
+            $pdo = new \PDO("mysql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass'], [\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => false]);
+            $result = $pdo->query($query);
+
+            return [$result, static fn(): mixed => $result->fetch(), static fn(): mixed => $pdo->query('SELECT 1')];
+        }];
+    }
+
+    /**
+     * @dataProvider iterations
+     *
+     * @param \Closure(\PDOStatement): mixed $iterate
+     */
+    #[DataProvider('iterations')]
+    public function testAnIterationIsRefusedWhileAnotherTaskWaits(\Closure $iterate): void
+    {
+        $pdo = self::database();
+        $statement = $pdo->query('SELECT 1 UNION ALL SELECT 2');
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        $error = self::refusal(static fn(): mixed => $iterate($statement));
+
+        self::assertSame('PDO::query()', $error?->call);
+        self::assertStringStartsWith('PDO #' . spl_object_id($pdo), $error->handle);
+        self::assertSame(1, (int) self::end($first));
+        self::assertCount(2, iterator_to_array($statement));
+    }
+
+    /** @return iterable<string, array{\Closure(\PDOStatement): mixed}> */
+    public static function iterations(): iterable
+    {
+        yield 'foreach' => [static function (\PDOStatement $statement): void {
+            foreach ($statement as $row) {
+                self::fail('a row: ' . json_encode($row));
+            }
+        }];
+        yield 'iterator_to_array()' => [static fn(\PDOStatement $statement): array => iterator_to_array($statement)];
+        yield 'getIterator()' => [static fn(\PDOStatement $statement): \Iterator => $statement->getIterator()];
+        yield 'yield from' => [static fn(\PDOStatement $statement): array => iterator_to_array((static fn(): \Generator => yield from $statement)())];
+        yield 'unpacked arguments' => [static fn(\PDOStatement $statement): array => [...$statement]];
+    }
+
+    public function testTheNextStepOfAnIterationIsRefusedWhileAnotherTaskWaits(): void
+    {
+        $pdo = self::database();
+        $rows = $pdo->query('SELECT 1 UNION ALL SELECT 2')->getIterator();
+        $rows->rewind();
+        $first = async(static fn(): mixed => $pdo->query('SELECT gate() + 1')->fetchColumn());
+        self::waits($first);
+
+        self::assertSame('PDO::query()', self::refusal($rows->next(...))?->call);
+        self::assertSame(1, (int) $rows->current()[0]);
+        self::assertSame(1, (int) self::end($first));
+        $rows->next();
+        self::assertSame(2, (int) $rows->current()[0]);
+    }
+
+    public function testASubclassThatHasAnIteratorOfItsOwnKeepsIt(): void
+    {
+        $pdo = self::database();
+        $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithIterator::class, []]);
+
+        self::assertSame(['own'], iterator_to_array($pdo->query('SELECT 1')));
+        $pdo->setAttribute(\PDO::ATTR_STATEMENT_CLASS, [StatementWithProperties::class, []]);
+        self::assertSame([[1, 1]], array_map(array_values(...), iterator_to_array($pdo->query('SELECT 1 AS a, 1 AS b', \PDO::FETCH_NUM))));
     }
 
     public function testAConnectionWhosePersistentOneOpensIsAnotherHandle(): void
@@ -891,6 +1079,32 @@ final class HandleInUseTest extends TestCase
         return [$pdo, $proxy];
     }
 
+    private static function amqp(): \AMQPConnection
+    {
+        self::needs('amqp');
+        $url = parse_url((string) getenv('AMQP_URL'));
+        $connection = new \AMQPConnection(['host' => $url['host'], 'port' => $url['port'], 'login' => $url['user'], 'password' => $url['pass'], 'read_timeout' => 60]);
+        $connection->connect();
+
+        return $connection;
+    }
+
+    /**
+     * As {@see self::lockedDatabase()}, with the name of the lock.
+     *
+     * @return array{\mysqli, \mysqli, string}
+     */
+    private static function lockedMysqli(): array
+    {
+        self::needs('mysqli');
+        $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
+        [$database, $holder] = array_map(static fn(): \mysqli => new \mysqli($url['host'], $url['user'], $url['pass'], 'weft', (int) $url['port']), [1, 2]);
+        $lock = 'fix' . bin2hex(random_bytes(8));
+        $holder->query("SELECT GET_LOCK('$lock', 0)")->fetch_all();
+
+        return [$database, $holder, $lock];
+    }
+
     private static function transfer(\Closure $callback): \CurlHandle
     {
         $curl = curl_init('file://' . __FILE__);
@@ -944,4 +1158,14 @@ final class StatementWithProperties extends \PDOStatement
     public mixed $declared = null;
 
     protected function __construct() {}
+}
+
+final class StatementWithIterator extends \PDOStatement
+{
+    protected function __construct() {}
+
+    public function getIterator(): \Iterator
+    {
+        return new \ArrayIterator(['own']);
+    }
 }

@@ -66,6 +66,7 @@ zend_never_inline void weft_end_interrupted(struct weft_call *call)
 
 static zend_always_inline void prepare(struct weft_call *call, struct wrapped *function, zend_execute_data *execute_data)
 {
+	begin(call, function);
 	call->execute_data = execute_data;
 	call->context = EG(current_fiber_context);
 	call->outer = weft_fiber_of(call->context)->call;
@@ -114,7 +115,6 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 	if (UNEXPECTED(weft_calls.pending > 0) && !weft_is_admitted(&call)) {
 		return;
 	}
-	begin(&call, function);
 	/* Calls whose variables cannot be kept apart must not overlap: they block. */
 	bool blocks = UNEXPECTED(function->kind == HANDLE_SOAP) && !weft_soap_separate(&call);
 	weft_fiber_of(call.context)->call = &call;

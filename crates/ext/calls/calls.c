@@ -22,6 +22,7 @@
  * refusal.c   HandleInUseError
  * wait.c      the waits of libc inside of a call, and their interruption
  * release.c   objects that are freed, which may be a request on their connection
+ * iterate.c   `foreach` over results, which reads rows from their connection
  * pdo.c       what is special about PDO
  * soap.c      the variables of ext/soap
  */

@@ -81,6 +81,7 @@ static zend_always_inline void *handle_in(struct wrapped *function, zend_object 
 		case HANDLE_SQLITE_STMT:
 			return ((void **) follow(object, 0))[1];
 		case HANDLE_MYSQLI:
+		case HANDLE_MYSQLI_GIVEN:
 			return follow(object, 4); /* MYSQLI_RESOURCE, MY_MYSQL, MYSQLND, MYSQLND_CONN_DATA */
 		case HANDLE_MYSQLI_STMT:
 			return follow(object, 5); /* MYSQLI_RESOURCE, MY_STMT, MYSQLND_STMT, MYSQLND_STMT_DATA, MYSQLND_CONN_DATA */
@@ -98,6 +99,16 @@ static zend_always_inline void *handle_in(struct wrapped *function, zend_object 
 	return object;
 }
 
+/* PHP is going to refuse an object of another class. */
+static zend_always_inline void *handle_of_given(struct wrapped *function, zend_execute_data *execute_data)
+{
+	zval *given = argument(execute_data, 1);
+
+	return given != NULL && Z_TYPE_P(given) == IS_OBJECT && function->class != NULL && instanceof_function(Z_OBJCE_P(given), function->class)
+		? handle_in(function, Z_OBJ_P(given))
+		: NULL;
+}
+
 static zend_always_inline void *handle_of(struct wrapped *function, zend_execute_data *execute_data)
 {
 	zend_object *object;
@@ -113,6 +124,9 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 			return resource_of(execute_data, 1);
 		case HANDLE_SECOND:
 			return resource_of(execute_data, 2);
+		case HANDLE_MYSQLI_GIVEN:
+		case HANDLE_AMQP_GIVEN:
+			return handle_of_given(function, execute_data);
 		case HANDLE_PGSQL:
 			if (object_of(execute_data) == NULL) {
 				return weft_calls.last_pgsql_connection;

@@ -25,11 +25,13 @@ enum handle_kind {
 	HANDLE_MYSQLI,       /* the connection of a mysqli object */
 	HANDLE_MYSQLI_STMT,  /* that of its statement */
 	HANDLE_MYSQLI_RESULT,/* that of its result */
+	HANDLE_MYSQLI_GIVEN, /* that of the mysqli object which a constructor is given */
 	HANDLE_PDO,          /* the connection of a PDO, which persistent connections share */
 	HANDLE_PDO_NEW,      /* as before, and the object may have methods of its driver */
 	HANDLE_PDO_CONNECT,  /* the persistent connection that PDO::connect() returns again, if there is one */
 	HANDLE_PDO_STATEMENT,/* that of its statement */
 	HANDLE_AMQP,         /* the connection of a channel, queue or exchange */
+	HANDLE_AMQP_GIVEN,   /* the connection that the constructor of a channel is given */
 	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
@@ -60,7 +62,7 @@ struct wrapped {
 	unsigned char side;
 	/* Exceptions of this module are the library's own. */
 	const zend_module_entry *module;
-	/* Of a function that takes the object as its first argument: the class whose struct leads to the handle, null where any of the module does. */
+	/* Of a function or constructor that takes the object as its first argument: the class whose struct leads to the handle, null where any of the module does. */
 	zend_class_entry *class;
 	/* Of HANDLE_AMQP: where the object has its connection, 0 until it is known. */
 	uint32_t property;
@@ -103,8 +105,8 @@ struct weft_call {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
-	/* The object that PHP frees; NULL where a function is called. */
-	zend_object *freed;
+	/* The object that PHP frees, or the result of which `foreach` takes a row; both NULL where a function is called. */
+	zend_object *freed, *iterated;
 	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
 	bool is_unruled;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
@@ -153,7 +155,7 @@ static zend_always_inline void begin(struct weft_call *call, struct wrapped *fun
 {
 	call->interruption = NULL;
 	call->function = function;
-	call->freed = NULL;
+	call->freed = call->iterated = NULL;
 	call->is_unruled = false;
 	call->soap = NULL;
 	call->is_suspended = call->waits = call->is_destroyed = false;
@@ -218,7 +220,7 @@ zend_never_inline void weft_give_turn(struct weft_call *call);
 void weft_refuse(struct weft_call *call, struct weft_call *holder);
 
 /* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
-void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_data);
+void weft_describe_handle(zval *value, zval *target, const struct weft_call *call);
 
 /* Calls a method of Weft\Runtime\Internal\SharedHandles, whose name is in lower case. */
 void weft_call_shared_handles(const char *name, zval *result, uint32_t count, zval *arguments);
@@ -241,7 +243,7 @@ void weft_pdo_startup(void);
 zend_string *weft_pdo_key(zend_execute_data *execute_data);
 
 /* The handle and the target of a call of PDO, for weft_describe_handle(). */
-void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_data);
+void weft_describe_pdo(zval *value, zval *target, const struct weft_call *call);
 
 /* A stream of a large object, whose reads and writes are requests of its connection. */
 void weft_claim_connection_of_large_object(struct claim *claim, zend_execute_data *execute_data, uint32_t number);
@@ -250,7 +252,7 @@ void weft_claim_connection_of_large_object(struct claim *claim, zend_execute_dat
 void weft_statement_moved(pdo_stmt_t *statement);
 #else
 # define weft_pdo_key(execute_data) NULL
-# define weft_describe_pdo(value, target, execute_data) ((void) 0)
+# define weft_describe_pdo(value, target, call) ((void) 0)
 # define weft_claim_connection_of_large_object(claim, execute_data, number) ((void) 0)
 # define weft_statement_moved(statement) ((void) 0)
 #endif
@@ -268,6 +270,11 @@ void weft_guard_class(zend_class_entry *class);
 
 /* Frees the objects of deferred releases whose handles are free. An exception stays pending. */
 zend_never_inline void weft_release_deferred(void);
+
+/* --- iterate.c ------------------------------------------------------------------------------------------------- */
+
+/* A step of an iterator over an object of the class is a call from now on, where its rules say so. */
+void weft_iterate_class(zend_class_entry *class);
 
 /* --- call.c ---------------------------------------------------------------------------------------------------- */
 

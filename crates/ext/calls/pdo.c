@@ -40,9 +40,9 @@ static zend_object *connection_of(const pdo_stmt_t *statement)
 # endif
 }
 
-void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_data)
+void weft_describe_pdo(zval *value, zval *target, const struct weft_call *call)
 {
-	const struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
+	const struct wrapped *function = call->function;
 	zval *first;
 
 	if (function->kind == HANDLE_PDO_STATEMENT) {
@@ -53,7 +53,7 @@ void weft_describe_pdo(zval *value, zval *target, zend_execute_data *execute_dat
 			ZVAL_OBJ_COPY(value, connection);
 		}
 	}
-	if (may_open_persistent(function) && (first = argument(execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
+	if (may_open_persistent(function) && (first = argument(call->execute_data, 1)) != NULL && Z_TYPE_P(first) == IS_STRING) {
 		ZVAL_COPY(target, first);
 	} else if (Z_TYPE_P(value) == IS_OBJECT) {
 		pdo_dbh_t *connection = php_pdo_dbh_fetch_inner(Z_OBJ_P(value));

@@ -16,20 +16,29 @@ void weft_call_shared_handles(const char *name, zval *result, uint32_t count, zv
 	}
 }
 
-void weft_describe_handle(zval *value, zval *target, zend_execute_data *execute_data)
+/* The constructor of an object that is not connected yet: its handle is that of the argument. */
+static bool is_given(const struct wrapped *function)
 {
-	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
+	return function->kind == HANDLE_MYSQLI_GIVEN || function->kind == HANDLE_AMQP_GIVEN;
+}
+
+void weft_describe_handle(zval *value, zval *target, const struct weft_call *call)
+{
+	const struct wrapped *function = call->function;
+	zend_execute_data *execute_data = call->execute_data;
 	zval *first;
 
 	ZVAL_NULL(value);
 	ZVAL_NULL(target);
-	if (Z_TYPE(EX(This)) == IS_OBJECT) {
+	if (call->iterated != NULL) {
+		ZVAL_OBJ_COPY(value, call->iterated);
+	} else if (Z_TYPE(EX(This)) == IS_OBJECT && !is_given(function)) {
 		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
 	} else if ((first = argument(execute_data, function->kind == HANDLE_SECOND ? 2 : 1)) != NULL) {
 		ZVAL_COPY(value, first);
 	}
 	if (is_of_pdo(function)) {
-		weft_describe_pdo(value, target, execute_data);
+		weft_describe_pdo(value, target, call);
 	} else if (function->kind == HANDLE_PGSQL_KEPT) {
 		ZVAL_COPY(target, value);
 	}
@@ -41,6 +50,9 @@ static zend_string *name_of(const struct weft_call *call)
 
 	if (call->freed != NULL) {
 		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(call->freed->ce->name));
+	}
+	if (call->iterated != NULL) {
+		return zend_strpprintf(0, "an iteration over %s", ZSTR_VAL(call->iterated->ce->name));
 	}
 	function = call->execute_data->func;
 	return function->common.scope == NULL
@@ -84,7 +96,7 @@ void weft_refuse(struct weft_call *call, struct weft_call *holder)
 	}
 	ZVAL_STR(&arguments[1], name_of(holder));
 	ZVAL_STR(&arguments[2], place_of(holder->execute_data));
-	weft_describe_handle(&arguments[3], &arguments[4], call->execute_data);
+	weft_describe_handle(&arguments[3], &arguments[4], call);
 	weft_calls.is_describing = true;
 	weft_call_shared_handles("inuse", &details, 5, arguments);
 	weft_calls.is_describing = false;

@@ -22,13 +22,14 @@ static const struct rule rules[] = {
 
 	{"mysqli", "real_escape_string", HANDLE_EXEMPT, 0},
 	{"mysqli", "escape_string", HANDLE_EXEMPT, 0},
+	{"mysqli", "get_warnings", HANDLE_MYSQLI, ALL}, /* asks the server for them */
 	{"mysqli", "get_*", HANDLE_EXEMPT, 0},
 	{"mysqli", "character_set_name", HANDLE_EXEMPT, 0},
 	{"mysqli", "poll", HANDLE_NONE, 0},
 	{"mysqli", "*", HANDLE_MYSQLI, ALL},
-	{"mysqli_stmt", "__construct", HANDLE_NONE, 0},
+	{"mysqli_stmt", "__construct", HANDLE_MYSQLI_GIVEN, ALL},
 	{"mysqli_stmt", "*", HANDLE_MYSQLI_STMT, ALL},
-	{"mysqli_result", "__construct", HANDLE_NONE, 0},
+	{"mysqli_result", "__construct", HANDLE_MYSQLI_GIVEN, ALL},
 	{"mysqli_result", "*", HANDLE_MYSQLI_RESULT, ALL},
 	{NULL, "mysqli_affected_rows", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_character_set_name", HANDLE_EXEMPT, 0},
@@ -39,6 +40,7 @@ static const struct rule rules[] = {
 	{NULL, "mysqli_escape_string", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_real_escape_string", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_field_count", HANDLE_EXEMPT, 0},
+	{NULL, "mysqli_get_warnings", HANDLE_MYSQLI, ALL},
 	{NULL, "mysqli_get_*", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_info", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_init", HANDLE_EXEMPT, 0},
@@ -83,14 +85,19 @@ static const struct rule rules[] = {
 	{NULL, "pg_query*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_exec*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_prepare", HANDLE_PGSQL, ALL},
+	{NULL, "pg_close_stmt", HANDLE_PGSQL, ALL},
+	{NULL, "pg_change_password", HANDLE_PGSQL, ALL},
+	{NULL, "pg_jit", HANDLE_PGSQL, ALL}, /* asks the server for two settings */
 	{NULL, "pg_send_*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_get_result", HANDLE_PGSQL, ALL},
 	{NULL, "pg_get_notify", HANDLE_PGSQL, ALL},
 	{NULL, "pg_cancel_query", HANDLE_PGSQL, ALL},
 	{NULL, "pg_consume_input", HANDLE_PGSQL, ALL},
+	{NULL, "pg_connection_busy", HANDLE_PGSQL, ALL}, /* takes what has arrived off the socket before it answers */
 	{NULL, "pg_flush", HANDLE_PGSQL, ALL},
 	{NULL, "pg_copy_*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_put_line", HANDLE_PGSQL, ALL},
+	{NULL, "pg_put_copy_*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_end_copy", HANDLE_PGSQL, ALL},
 	{NULL, "pg_lo_*", HANDLE_PGSQL, ALL},
 	{NULL, "pg_meta_data", HANDLE_PGSQL, ALL},
@@ -133,7 +140,7 @@ static const struct rule rules[] = {
 	{"amqpconnection", "set*", HANDLE_EXEMPT, 0},
 	{"amqpconnection", "is*", HANDLE_EXEMPT, 0},
 	{"amqpconnection", "*", HANDLE_OBJECT, ALL},
-	{"amqpchannel", "__construct", HANDLE_NONE, 0},
+	{"amqpchannel", "__construct", HANDLE_AMQP_GIVEN, ALL}, /* opens the channel at the server */
 	{"amqpchannel", "get*", HANDLE_EXEMPT, 0},
 	{"amqpchannel", "is*", HANDLE_EXEMPT, 0},
 	{"amqpchannel", "*", HANDLE_AMQP, ALL},
@@ -299,7 +306,7 @@ static const struct rule rules[] = {
 	{NULL, "session_*", HANDLE_NONE, 0},
 };
 
-/* The classes whose objects are guarded: see release.c. */
+/* The classes whose objects are guarded: see release.c. The steps of their iterators are calls: see iterate.c. */
 static const struct rule guarded_classes[] = {
 	{"pdo", NULL, HANDLE_PDO, ALL},
 	{"pdostatement", NULL, HANDLE_PDO_STATEMENT, ALL},

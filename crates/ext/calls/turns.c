@@ -55,7 +55,7 @@ static void wait_for_turn(struct weft_call *call, struct claim *claim)
 	weft_calls.pending++;
 	ZVAL_LONG(&arguments[0], (zend_long) handle);
 	ZVAL_LONG(&arguments[1], claim->side);
-	weft_describe_handle(&arguments[2], &arguments[3], call->execute_data);
+	weft_describe_handle(&arguments[2], &arguments[3], call);
 	weft_call_shared_handles("waitforturn", &result, 4, arguments);
 	zval_ptr_dtor(&arguments[2]);
 	zval_ptr_dtor(&arguments[3]);
@@ -118,7 +118,6 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 {
 	struct claim *claim = is_queueing && EG(active_fiber) != NULL ? queue_of(call) : NULL;
 	struct weft_call *holder = conflict(call, &claim);
-	struct wrapped *function;
 
 	if (weft_calls.is_describing || CG(unclean_shutdown)) {
 		return true;
@@ -129,10 +128,9 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 			return false;
 		}
 		wait_for_turn(call, claim);
-		function = call->execute_data->func->internal_function.reserved[weft_slot];
-		if (may_open_persistent(function)) {
-			call->claims[0].handle = handle_of(function, call->execute_data);
-			weft_claim_persistent_connection(call, function);
+		if (may_open_persistent(call->function)) {
+			call->claims[0].handle = handle_of(call->function, call->execute_data);
+			weft_claim_persistent_connection(call, call->function);
 		}
 		claim = NULL;
 		holder = conflict(call, &claim);

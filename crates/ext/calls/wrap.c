@@ -7,11 +7,14 @@ static zend_class_entry *class_with_handle(unsigned char kind)
 {
 	switch (kind) {
 		case HANDLE_MYSQLI:
+		case HANDLE_MYSQLI_GIVEN:
 			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli"));
 		case HANDLE_MYSQLI_STMT:
 			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_stmt"));
 		case HANDLE_MYSQLI_RESULT:
 			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli_result"));
+		case HANDLE_AMQP_GIVEN:
+			return zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("amqpconnection"));
 	}
 	return NULL;
 }
@@ -116,6 +119,7 @@ static void wrap_all(void)
 			continue;
 		}
 		weft_guard_class(class);
+		weft_iterate_class(class);
 		if ((ancestor = ruled_ancestor(class)) == NULL) {
 			continue;
 		}

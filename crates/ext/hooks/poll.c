@@ -1,6 +1,7 @@
 /* poll, select, epoll_wait, curl_multi_wait: waits for several descriptors. */
 #include "hooks.h"
 #include "replacements.h"
+#include "calls/calls.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +10,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+
+#include <zend.h>
+#include <zend_compile.h>
+#include <zend_globals.h>
+#include <zend_globals_macros.h>
 
 /* For the real function, which takes milliseconds. */
 static int milliseconds_left(weft_deadline deadline)
@@ -36,9 +42,19 @@ static int fail(const struct pollfd *descriptors, nfds_t count, const void *call
 	return -1;
 }
 
+/*
+ * A callback of curl_exec() has thrown or was cancelled. PHP does not tell libcurl: it says that all data was taken, and calls no callback any more.
+ * The transfer would go on until the server ends it, as it does without Weft. Not so with curl_multi_exec(), which returns before it waits.
+ */
+static bool is_transfer_abandoned(void)
+{
+	return weft_hooks_apply() && EG(exception) != NULL && weft_call_is_running() && strcmp(weft_calling_function(), "curl_exec") == 0;
+}
+
 static int poll_at_once(struct pollfd *descriptors, nfds_t count, const void *caller)
 {
-	if (!weft_give_way(weft_mode_here(WEFT_SOCKETS))) {
+	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if ((mode != WEFT_FAIL && is_transfer_abandoned()) || !weft_give_way(mode)) {
 		return fail(descriptors, count, caller);
 	}
 	return poll(descriptors, count, 0);
@@ -56,6 +72,9 @@ static bool is_for_shared_transfers(void)
 static int poll_until(struct pollfd *descriptors, nfds_t count, weft_deadline deadline, const void *caller)
 {
 	weft_mode mode = weft_mode_here(WEFT_SOCKETS);
+	if (mode != WEFT_FAIL && is_transfer_abandoned()) {
+		return fail(descriptors, count, caller);
+	}
 	if (mode == WEFT_BLOCK) {
 		return poll(descriptors, count, milliseconds_left(deadline));
 	}
