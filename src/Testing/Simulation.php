@@ -59,11 +59,14 @@ final class Simulation
     {
         run(static function () use ($scenario, $faults, $seed, $deadline, $database): void {
             $made = $database === null ? null : $database();
-            $bus = new TestBus($faults, $seed, $made);
             try {
-                timeout($deadline, static fn(): mixed => $scenario($bus));
+                $bus = new TestBus($faults, $seed, $made);
+                try {
+                    timeout($deadline, static fn(): mixed => $scenario($bus));
+                } finally {
+                    $bus->close();
+                }
             } finally {
-                $bus->close();
                 $made?->close();
             }
         });
