@@ -569,8 +569,9 @@ final class ClientTest extends TestCase
             timeout(self::DEADLINE, fn() => $this->connection->declare(new Exchange("{$this->queue}.exchange", 'x-weft-unknown')));
             self::fail('it was declared');
         } catch (BrokerException $refused) {
-            self::assertSame(503, $refused->getCode());
-            self::assertStringContainsString(".exchange\": the broker closed the connection: ", $refused->getMessage());
+            // RabbitMQ 3 closes the connection (503), RabbitMQ 4 only the channel (406).
+            self::assertContains($refused->getCode(), [503, 406], $refused->getMessage());
+            self::assertStringContainsString(".exchange\": " . ($refused->getCode() === 503 ? 'the broker closed the connection: ' : ''), $refused->getMessage());
         }
         timeout(self::DEADLINE, fn() => $publisher->publish(new Message('after it'), routingKey: $this->queue));
         self::assertSame('after it', $this->one($this->connection->consume($this->queue))->body);
