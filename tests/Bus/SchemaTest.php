@@ -23,6 +23,7 @@ use Weft\Tests\Bus\Fixtures\Order;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Cli\Weft;
+use Weft\Tests\Execution;
 
 require_once __DIR__ . '/Fixtures/messages.php';
 
@@ -233,7 +234,7 @@ final class SchemaTest extends BusTestCase
     {
         $lock = "{$this->directory}/weft-schema.json";
         \putenv("WEFT_TEST_FILE={$this->directory}/cli.db");
-        $check = static fn(string ...$more): Weft => Weft::run(['schema:check', \dirname(__DIR__) . '/Cli/Fixtures/bus.php', "--lock={$lock}", ...$more]);
+        $check = static fn(string ...$more): Execution => Weft::run(['schema:check', \dirname(__DIR__) . '/Cli/Fixtures/bus.php', "--lock={$lock}", ...$more]);
         try {
             $missing = $check();
             self::assertSame(2, $missing->exitCode);

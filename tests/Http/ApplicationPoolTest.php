@@ -208,7 +208,8 @@ final class ApplicationPoolTest extends HttpTestCase
             $seen[] = $pool->with($number);
             PHP);
 
-        self::assertSame(['cancelled', 0, 1], $seen);
+        // The holder has started the task that was cancelled, which could have used its instance: that is replaced.
+        self::assertSame(['cancelled', 0, 2], $seen);
     }
 
     public function testAnInstanceThatIsNeitherReleasedNorDiscardedIsReplaced(): void
