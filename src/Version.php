@@ -14,7 +14,7 @@ final class Version
      * A hash of the files in `stubs/`, the interface of the extension that the library calls. The extension must have the same, because
      * between two releases the interface changes and the version does not.
      */
-    public const INTERFACE_HASH = '24e65370';
+    public const INTERFACE_HASH = '169d78bf';
 
     /** The version of the loaded extension, null where none is loaded. */
     public static function extension(): ?string

@@ -60,6 +60,11 @@ final class Supervisor
     {
     }
 
+    /** Lets connections queue for a worker that is ready, before it accepts from its sockets itself. */
+    public function startListening(int $pid): void
+    {
+    }
+
     /**
      * Closes the listening sockets that none of these workers has asked for.
      *

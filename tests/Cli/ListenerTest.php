@@ -80,6 +80,23 @@ final class ListenerTest extends TestCase
         }
     }
 
+    public function testAReloadToANarrowerAddressLosesNoRequestOfAWorkerThatIsReadyBeforeItAccepts(): void
+    {
+        $port = \explode(':', self::freeAddress())[1];
+        $app = self::server("0.0.0.0:$port");
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $source = \str_replace("0.0.0.0:$port", "127.0.0.1:$port", (string) \file_get_contents($app->file));
+        \file_put_contents($app->file, \str_replace('async($server->run(...));', 'Worker::ready(); for ($until = microtime(true) + 0.5; microtime(true) < $until;); async($server->run(...));', $source));
+        $run->signal(\SIGHUP);
+        while ($run->all('reload finished') === []) {
+            self::assertSame('1', self::get("127.0.0.1:$port"));
+            $run->look();
+        }
+
+        self::assertSame('1', self::get("127.0.0.1:$port"));
+    }
+
     public function testANarrowerAddressOfCodeThatDoesNotStartTakesNoConnections(): void
     {
         $port = \explode(':', self::freeAddress())[1];

@@ -87,6 +87,12 @@ impl Supervisor {
         Ok(watched?)
     }
 
+    pub fn start_listening(&self, pid: i64) {
+        if let Ok(pid) = u32::try_from(pid) {
+            self.supervisor.borrow().start_listening(pid);
+        }
+    }
+
     pub fn close_listeners_except_of(&self, pids: Values<i64>) {
         let pids: Vec<u32> = pids
             .0

@@ -184,6 +184,7 @@ final class WorkerGroup
             $slot->current = $process;
             $slot->next = null;
             if ($old !== null) {
+                $this->native->startListening($process->pid);
                 $this->drain($old, $slot->replaceReason, $now);
             }
         }

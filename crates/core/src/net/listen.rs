@@ -137,6 +137,11 @@ pub(crate) fn bind_beside(
         .collect()
 }
 
+/// Lets connections queue on a socket of [`bind_beside`] from now on. It changes nothing on one that listens.
+pub(crate) fn start_listening(socket: BorrowedFd<'_>) -> io::Result<()> {
+    SockRef::from(&socket).listen(BACKLOG)
+}
+
 /// The address of a listening socket. None for a Unix socket.
 pub(crate) fn local_address(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     SockRef::from(&socket).local_addr().ok()?.as_socket()

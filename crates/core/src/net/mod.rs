@@ -20,7 +20,7 @@ mod tls;
 pub(crate) use buffered::BufferedStream;
 pub(crate) use deadline::Deadline;
 pub(crate) use dial::{DialError, dial};
-pub(crate) use listen::{Acceptor, bind_beside, local_address, open_spread};
+pub(crate) use listen::{Acceptor, bind_beside, local_address, open_spread, start_listening};
 pub use listen::{Address, ListenError, Listener, listen};
 pub(crate) use local_executor::LocalExecutor;
 pub(crate) use peer_listener::PeerListener;

@@ -84,6 +84,19 @@ impl Listeners {
         Ok(from_own.take(MAX_DESCRIPTORS).map(AsFd::as_fd).collect())
     }
 
+    /// The worker is ready: connections to its addresses queue for it from now on. It starts to accept a little later, and meanwhile those
+    /// of a narrower address would go to the wider socket of the worker that it replaces, which stops accepting.
+    pub fn start(&self, pid: u32) {
+        let keys = self.held.get(&pid).into_iter().flatten();
+        for socket in keys
+            .filter_map(|key| self.open.get(key))
+            .flat_map(|sockets| sockets.iter())
+        {
+            // The worker does the same when it accepts, and reports the failure.
+            let _ = net::start_listening(socket.as_fd());
+        }
+    }
+
     /// Closes the sockets that none of these workers has.
     pub fn close_except_of(&mut self, pids: &[u32]) {
         self.close_unheld(|pid| pids.contains(pid));
@@ -370,6 +383,25 @@ mod tests {
             listeners.forget(3);
             assert!(reaches_old(&mut listeners));
         }
+    }
+
+    #[test]
+    fn a_narrower_address_takes_connections_when_its_worker_is_ready_and_does_not_accept_yet() {
+        let wide = free("0.0.0.0");
+        let narrow = SocketAddr::from(([127, 0, 0, 1], wide.port()));
+        let mut listeners = Listeners::new(2);
+        listeners.get(1, 1, &wide.to_string()).unwrap();
+        listeners.get(2, 1, &narrow.to_string()).unwrap();
+        listeners.start(2);
+        let _client = TcpStream::connect(narrow).unwrap();
+        listeners.close_except_of(&[2]);
+        let accepted = listeners.open[&(narrow.to_string(), 0)]
+            .iter()
+            .any(|socket| {
+                let socket = TcpListener::from(socket.try_clone().unwrap());
+                socket.accept().is_ok()
+            });
+        assert!(accepted);
     }
 
     #[test]

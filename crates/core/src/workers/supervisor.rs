@@ -105,6 +105,11 @@ impl Supervisor {
         }
     }
 
+    /// Lets connections queue for a worker that is ready, before it accepts from its sockets itself.
+    pub fn start_listening(&self, pid: u32) {
+        self.listeners.start(pid);
+    }
+
     /// Closes the listening sockets that none of these workers has asked for: new code may listen elsewhere.
     pub fn close_listeners_except_of(&mut self, pids: &[u32]) {
         self.listeners.close_except_of(pids);
