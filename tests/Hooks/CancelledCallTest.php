@@ -141,7 +141,7 @@ final class CancelledCallTest extends TestCase
         try {
             timeout(0.05, static fn(): mixed => curl_exec($curl));
             self::fail('no exception');
-        } catch (TimeoutException|\LogicException $exception) {
+        } catch (TimeoutException | \LogicException $exception) {
             self::assertInstanceOf($thrown, $exception);
         }
 
