@@ -92,7 +92,7 @@ final class App
         Worker::isSupervised() && $this->logUncaught();
     }
 
-    /** What PHP writes about an uncaught exception is no line of the log, which in a worker is all that tells why it has ended. */
+    /** Logs an uncaught exception, because PHP's own text does not reach the log of the supervisor. */
     private function logUncaught(): void
     {
         $logger = $this->logger;

@@ -4,29 +4,17 @@
 // Clippy exempts the tests themselves, not what they share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::future::Future;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::time::Duration;
 
-use tokio::task::LocalSet;
 use weft_core::amqp;
 use weft_core::pool::PoolOptions;
 use weft_core::sql::{Database, Hooks, Statement};
 
-/// Only ends a test that hangs.
-const DEADLINE: Duration = Duration::from_secs(60);
+#[path = "support/local.rs"]
+mod local;
 
-fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let within = async { tokio::time::timeout(DEADLINE, test).await };
-    LocalSet::new()
-        .block_on(&runtime, within)
-        .expect("the test took longer than a minute")
-}
+use local::{LIMIT, run};
 
 /// What becomes of a connection to this address.
 async fn failure(scheme: &str, address: &str, options: &str) -> String {
@@ -58,7 +46,7 @@ fn server(says: &[u8], speaks_first: bool) -> String {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
-            socket.set_read_timeout(Some(DEADLINE)).unwrap();
+            socket.set_read_timeout(Some(LIMIT)).unwrap();
             let asked =
                 |socket: &mut std::net::TcpStream| matches!(socket.read(&mut [0; 1024]), Ok(1..));
             if (speaks_first || asked(&mut socket)) && socket.write_all(&says).is_ok() {
