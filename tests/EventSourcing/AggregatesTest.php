@@ -544,6 +544,41 @@ final class AggregatesTest extends EventSourcingTestCase
         });
     }
 
+    /** MariaDB has refused the row of a concurrent transaction since 11.6.2. */
+    public function testATransactionThatHasReadBeforeOthersCommitStoresItsEventsAndLearnsWhoHasAValue(): void
+    {
+        $this->inRuntime(function (): void {
+            foreach (['mariadb', 'postgres'] as $kind) {
+                $database = $this->database($kind);
+                $store = $this->store($kind);
+                $emails = new UniqueIndex($store, 'email');
+                $append = static fn(Transaction $transaction, string $stream): int => $store->append($transaction, $stream, 0, [new Deposited(1)]);
+                $database->transaction(static function (Transaction $transaction) use ($append, $emails): void {
+                    $append($transaction, 'first');
+                    $emails->claim($transaction, 'moved@example.org', '1');
+                });
+                $early = $database->begin();
+                self::assertSame(1, \count($store->stream('first', connection: $early)));
+                $database->transaction(static function (Transaction $transaction) use ($append, $emails): void {
+                    $append($transaction, 'second');
+                    $emails->claim($transaction, 'taken@example.org', '2');
+                    $emails->change($transaction, 'moved@example.org', 'new@example.org', '1');
+                });
+
+                self::assertSame(1, $append($early, 'third'));
+                $emails->claim($early, 'moved@example.org', '3');
+                try {
+                    $emails->claim($early, 'taken@example.org', '3');
+                    self::fail('claimed');
+                } catch (ValueTakenException) {
+                }
+                self::assertTrue($emails->release($early, 'new@example.org', '1'));
+                $early->commit();
+                self::assertSame(['first', 'second', 'third'], \array_column($store->read(), 'stream'), $kind);
+            }
+        });
+    }
+
     /** @dataProvider unusable */
     #[DataProvider('unusable')]
     public function testAClassThatCannotBeAnAggregateIsRefusedByName(string $class, string $why): void

@@ -8,6 +8,7 @@ use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Migrator;
+use Weft\Sql\Result;
 use Weft\Sql\Transaction;
 
 /**
@@ -21,6 +22,12 @@ use Weft\Sql\Transaction;
  */
 final class Storage
 {
+    /**
+     * Since 11.6.2 MariaDB refuses to change or lock a row that another transaction has changed since this one first read anything (error 1020).
+     * What this class writes and locks is right with the newest row: the counter is any transaction's, and versions show conflicts. MySQL skips the comment.
+     */
+    private const NEWEST_ROW = '/*M!110602 SET STATEMENT innodb_snapshot_isolation = OFF FOR */ ';
+
     private readonly Driver $driver;
     private readonly Horizon $horizon;
     private bool $isReady = false;
@@ -54,7 +61,7 @@ final class Storage
     public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): bool
     {
         if ($this->driver === Driver::Mysql) {
-            $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]);
+            $this->write($transaction, 'UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]);
         }
         $insert = $this->driver === Driver::Mysql
             ? 'INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) SELECT LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ? FROM DUAL'
@@ -64,7 +71,7 @@ final class Storage
             // The unique versions refuse all but the first of those that follow one event; this, a gap.
             [$where, $previous] = $version === 0 ? ['', []] : [' WHERE EXISTS (SELECT 1 FROM weft_events WHERE stream = ? AND version = ?)', [$stream, $version]];
             $row = [$stream, ++$version, $type, $schema, $headers, $body, $now, ...$previous];
-            $stored = $transaction->execute($insert . $where, $position === null ? $row : [--$position, ...$row]);
+            $stored = $this->write($transaction, $insert . $where, $position === null ? $row : [--$position, ...$row]);
         }
 
         // A conflict occurs here, where it can be reported as such.
@@ -74,7 +81,7 @@ final class Storage
     /** Replaces an event; its version, position and time stay, its headers do not. */
     public function replace(Transaction $transaction, string $stream, int $version, string $type, int $schema, string $body): void
     {
-        $transaction->execute("UPDATE weft_events SET type = ?, schema_version = ?, headers = '{}', body = ? WHERE stream = ? AND version = ?", [$type, $schema, $body, $stream, $version]);
+        $this->write($transaction, "UPDATE weft_events SET type = ?, schema_version = ?, headers = '{}', body = ? WHERE stream = ? AND version = ?", [$type, $schema, $body, $stream, $version]);
     }
 
     /** @return list<array<string, mixed>> of one stream, by version */
@@ -135,19 +142,19 @@ final class Storage
     public function snapshot(Transaction $transaction, string $stream, int $version, int $schema, string $state): void
     {
         $this->forgetSnapshot($transaction, $stream);
-        $transaction->execute('INSERT INTO weft_snapshots (stream, version, schema_version, state) VALUES (?, ?, ?, ?)', [$stream, $version, $schema, $state]);
+        $this->write($transaction, 'INSERT INTO weft_snapshots (stream, version, schema_version, state) VALUES (?, ?, ?, ?)', [$stream, $version, $schema, $state]);
     }
 
     public function forgetSnapshot(Transaction $transaction, string $stream): void
     {
-        $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
+        $this->write($transaction, 'DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
     }
 
     /** @return bool whether the owner has the value until the transaction ends */
     public function claim(Transaction $transaction, string $name, string $value, string $owner): bool
     {
         $insert = 'INTO weft_unique_values (name, value, owner) VALUES (?, ?, ?)';
-        $added = $transaction->execute($this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$name, $value, $owner]);
+        $added = $this->write($transaction, $this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$name, $value, $owner]);
         if ($added->affected() === 1) {
             return true;
         }
@@ -174,12 +181,12 @@ final class Storage
 
     public function release(Connection $connection, string $name, string $value, string $owner): bool
     {
-        return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND value = ? AND owner = ?', [$name, $value, $owner])->affected() === 1;
+        return $this->write($connection, 'DELETE FROM weft_unique_values WHERE name = ? AND value = ? AND owner = ?', [$name, $value, $owner])->affected() === 1;
     }
 
     public function releaseAll(Connection $connection, string $name, string $owner): int
     {
-        return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND owner = ?', [$name, $owner])->affected();
+        return $this->write($connection, 'DELETE FROM weft_unique_values WHERE name = ? AND owner = ?', [$name, $owner])->affected();
     }
 
     /** The position of a projection. */
@@ -193,10 +200,10 @@ final class Storage
     {
         if ($from === 0) {
             $insert = 'INTO weft_projections (name, position) VALUES (?, 0)';
-            $transaction->execute($this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$projection]);
+            $this->write($transaction, $this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$projection]);
         }
 
-        return $transaction->execute('UPDATE weft_projections SET position = ? WHERE name = ? AND position = ?', [$to, $projection, $from])->affected() === 1;
+        return $this->write($transaction, 'UPDATE weft_projections SET position = ? WHERE name = ? AND position = ?', [$to, $projection, $from])->affected() === 1;
     }
 
     public function reset(string $projection): void
@@ -206,7 +213,19 @@ final class Storage
 
     private function valueOwner(Connection $connection, string $name, string $value, string $lock): ?string
     {
-        return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
+        $select = "SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}";
+
+        return ($lock === '' ? $connection->execute($select, [$name, $value]) : $this->write($connection, $select, [$name, $value]))->value();
+    }
+
+    /**
+     * Also reads with a lock.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function write(Connection $connection, string $sql, array $parameters): Result
+    {
+        return $connection->execute($this->driver === Driver::Mysql ? self::NEWEST_ROW . $sql : $sql, $parameters);
     }
 
     /** @return array{list<array<string, mixed>>, list<array<string, mixed>>} the next rows, and those of them that nothing can come before */
