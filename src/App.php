@@ -23,6 +23,7 @@ use Weft\Internal\Number;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\ExitHandler;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
@@ -42,7 +43,7 @@ use Weft\Workers\Worker;
  *
  * SIGTERM and SIGINT stop it gracefully: it accepts nothing new, cancels background tasks and completes the work in flight. Work that is
  * unfinished at the end of the grace period is cancelled. A second signal ends a process without supervisor at once. If a server, a consumer or a
- * background task fails for good, the application ends with that failure.
+ * background task fails for good, the application stops in the same way, and ends with that failure.
  */
 final class App
 {
@@ -72,6 +73,8 @@ final class App
     private readonly HealthChecks $checks;
     /** When the grace period ends, in seconds of the monotonic clock; null while the application runs. */
     private ?float $until = null;
+    /** The first of a server, a consumer or a background task. */
+    private ?\Throwable $failure = null;
 
     /**
      * @param LoggerInterface|null $logger by default stderr
@@ -272,7 +275,7 @@ final class App
      *
      * @throws Http\InvalidAddressError
      * @throws Http\ListenException
-     * @throws \Throwable the failure of a consumer
+     * @throws \Throwable the first failure of a server, a consumer or a background task; others are logged
      * @throws \Error called in a request of a web server, such as PHP-FPM
      */
     public function run(?\Closure $started = null): void
@@ -307,6 +310,7 @@ final class App
         } finally {
             $signals->close();
         }
+        $this->failure === null || throw $this->failure;
     }
 
     /** @param (\Closure(list<string>): void)|null $started */
@@ -324,15 +328,15 @@ final class App
             throw $refused;
         }
         foreach ($this->servers as $server) {
-            async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
+            $this->begin('server ' . \implode(', ', $server->addresses()), $server->run(...), $signals);
         }
         foreach ($this->grpc as [, $server]) {
-            async($server->run(...))->named('gRPC server ' . \implode(', ', $server->addresses()));
+            $this->begin('gRPC server ' . \implode(', ', $server->addresses()), $server->run(...), $signals);
         }
         foreach ($this->consumers as [$bus, $queue, $concurrency, $options]) {
-            async(static fn() => $bus->consume($queue, $concurrency, $options))->named("consumer of $queue");
+            $this->begin("consumer of $queue", static fn() => $bus->consume($queue, $concurrency, $options), $signals);
         }
-        $tasks = \array_map(static fn(BackgroundTask $task): Task => async($task->run(...))->named("background task {$task->name}"), \array_values($this->tasks));
+        $tasks = \array_map(fn(BackgroundTask $task): Task => $this->begin("background task {$task->name}", $task->run(...), $signals), \array_values($this->tasks));
         $isIdle = $this->isIdle();
         $checks = $this->checks->start();
         $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
@@ -345,13 +349,35 @@ final class App
         try {
             $signals->wait();
         } finally {
-            // Also after a failure, which cancels all that this scope has started.
+            // Also after the failure of a task that an onStart hook has started, which cancels everything at once.
             Worker::draining();
             $this->until = \hrtime(true) / 1e9 + $this->grace;
             $this->endpoint?->update(false, true, []);
         }
         \array_walk($checks, static fn(Task $check) => $check->cancel('the application stops'));
         $this->stop($tasks);
+    }
+
+    /** Starts work whose failure stops the application: what is in flight beside it completes. */
+    private function begin(string $name, \Closure $work, Signals $signals): Task
+    {
+        return async(function () use ($name, $work, $signals): void {
+            try {
+                $work();
+            } catch (CancelledException $cancelled) {
+                throw $cancelled;
+            } catch (\Throwable $failure) {
+                $isFirst = $this->failure === null;
+                $this->failure ??= $failure;
+                $this->logger->error($isFirst && $this->until === null ? 'The {task} failed, and the application stops: {error}' : 'The {task} failed while the application stops: {error}', [
+                    'task' => $name,
+                    'error' => $failure->getMessage(),
+                    // The first is reported with the end of the application.
+                    ...$isFirst ? [] : ['exception' => $failure],
+                ]);
+                $signals->giveUp();
+            }
+        })->named($name);
     }
 
     /**

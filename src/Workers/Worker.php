@@ -54,7 +54,7 @@ final class Worker
         $signals = new Signals(self::SIGTERM, self::SIGINT);
         try {
             self::ready();
-            $signal = $signals->wait();
+            $signal = (int) $signals->wait();
         } finally {
             $signals->close();
         }

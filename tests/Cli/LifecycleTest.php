@@ -213,6 +213,61 @@ final class LifecycleTest extends TestCase
         yield 'after its limit' => ['Weft\RestartPolicy::onFailure(delay: 0.001, limit: 2)', 3];
     }
 
+    public function testARequestInFlightIsAnsweredWhenABackgroundTaskFailsForGood(): void
+    {
+        $this->start('', <<<'PHP'
+            $routes->get('/', function () { say('working'); while (!is_file(__DIR__ . '/go')) { delay(0.01); } return Response::text('done'); });
+            $app->onStop(fn() => say('stopped'))
+                ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never())
+                ->task('quota', function () { try { delay(600); } finally { throw new DomainException('the quota is gone'); } }, Weft\RestartPolicy::never());
+            PHP, announce: true);
+        $address = $this->line();
+        $client = \stream_socket_client("tcp://$address");
+        \fwrite($client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertSame('working', $this->line());
+        \touch("{$this->app->directory}/gone");
+        self::assertStringContainsString('The background task license failed, and the application stops: the license is gone', $this->line());
+        self::assertStringContainsString('The background task quota failed while the application stops: the quota is gone', $this->line());
+        // It stops already.
+        \proc_terminate($this->process);
+        \touch("{$this->app->directory}/go");
+        self::assertStringEndsWith("\r\n\r\ndone", (string) \stream_get_contents($client));
+        [$code, $told] = $this->end();
+
+        self::assertSame(255, $code);
+        self::assertStringContainsString('Uncaught DomainException: the license is gone', $told);
+        self::assertStringContainsString("stopped\n", $told);
+    }
+
+    public function testTheNextWorkerServesWhileOneWhoseApplicationHasFailedCompletesWhatIsInFlight(): void
+    {
+        $this->write('', <<<'PHP'
+            $routes->get('/', function () { touch(__DIR__ . '/working'); while (!is_file(__DIR__ . '/go')) { delay(0.01); } return Response::text((string) getmypid()); });
+            $routes->get('/pid', fn() => Response::text((string) getmypid()));
+            $app->task('license', function () { while (!@unlink(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never());
+            PHP);
+        $run = new Supervised($this->app->file, ['--workers=1']);
+        $address = \substr((string) $run->wait('listening on')['message'], \strlen('listening on '));
+        $first = $run->wait('is ready')['pid'];
+        $client = \stream_socket_client("tcp://$address");
+        \fwrite($client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        $deadline = \microtime(true) + self::DEADLINE;
+        while (!\is_file("{$this->app->directory}/working") && \microtime(true) < $deadline) {
+            \usleep(10_000);
+        }
+        \touch("{$this->app->directory}/gone");
+        $run->wait('is started again');
+        $second = $run->wait('is ready')['pid'];
+
+        self::assertNotSame($first, $second);
+        self::assertSame((string) $second, HttpAnswer::of("http://$address/pid", ['timeout' => self::DEADLINE, 'header' => 'Connection: close'])->body);
+        \touch("{$this->app->directory}/go");
+        self::assertStringEndsWith("\r\n\r\n$first", (string) \stream_get_contents($client));
+        self::assertSame(255, $run->wait('ended with')['exit_code']);
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
     /** @dataProvider loops */
     #[DataProvider('loops')]
     public function testATaskThatFailsForGoodEndsTheOthersWhateverTheyDoWithTheirCancellation(string $work, string $restart): void

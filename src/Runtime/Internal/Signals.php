@@ -21,6 +21,7 @@ final class Signals
     private readonly WaitQueue $arrival;
     /** The operation of the first that has come, until it is waited for. */
     private ?int $arrived = null;
+    private bool $isGivenUp = false;
 
     public function __construct(int ...$signals)
     {
@@ -37,7 +38,7 @@ final class Signals
     public static function first(int ...$signals): int
     {
         if (Scheduler::task() !== null) {
-            return (new self(...$signals))->wait();
+            return (int) (new self(...$signals))->wait();
         }
         $ops = \array_map(Native\signal(...), $signals);
         try {
@@ -51,17 +52,29 @@ final class Signals
         return Scheduler::await($first);
     }
 
-    /** The first of the signals since the construction. To be called once. */
-    public function wait(): int
+    /** The first of the signals since the construction; null after {@see giveUp()}. To be called once. */
+    public function wait(): ?int
     {
         try {
-            $this->arrived === null && $this->arrival->wait();
-            [$arrived, $this->arrived] = [(int) $this->arrived, null];
-        } finally {
+            $this->arrived === null && !$this->isGivenUp && $this->arrival->wait();
+        } catch (\Throwable $cancelled) {
             $this->close();
+            throw $cancelled;
         }
+        if ($this->arrived === null) {
+            return null;
+        }
+        [$arrived, $this->arrived] = [$this->arrived, null];
+        $this->close();
 
         return Native\take($arrived);
+    }
+
+    /** Ends {@see wait()} without a signal. The first that comes still has no effect, until {@see close()}. */
+    public function giveUp(): void
+    {
+        $this->isGivenUp = true;
+        $this->arrival->wake();
     }
 
     /** Gives the signals the effect back that they had, when the event loop looks for work next. */

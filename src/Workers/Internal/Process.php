@@ -28,6 +28,8 @@ final class Process
     public ?float $killAt = null;
     /** The supervisor ends it because it does not work: its end counts as a failure although there is a reason. */
     public bool $isFaulty = false;
+    /** It stops although it was not asked to, and its slot has gone on without it. */
+    public bool $hasLeft = false;
     /** Why it cannot listen on an address; null if it has not said so. */
     public ?string $refusal = null;
     /** @var list<string>|null the tasks that it last reported while draining */

@@ -10,6 +10,6 @@ enum State: string
     /** Started and not ready yet. */
     case Starting = 'starting';
     case Ready = 'ready';
-    /** Asked to end. */
+    /** Asked to end, or ending on its own. */
     case Draining = 'draining';
 }

@@ -231,12 +231,27 @@ final class WorkerGroup
         $isFirst = $process->running === null;
         $process->running = $tasks;
         if ($isFirst) {
+            if ($process->state === State::Ready) {
+                $this->leave($process, $now);
+            }
             $this->finishReload($now);
         }
         // Most workers have drained before the second report.
         if ($tasks !== [] && !$isFirst) {
             $this->log->info(Process::NAME . " drains, still running:\n{running}", $process->context() + ['running' => \implode("\n", $tasks), 'tasks' => \count($tasks)]);
         }
+    }
+
+    /** A worker stops although it was not asked to: its application has failed, say. The next one starts while it completes what is in flight. */
+    private function leave(Process $process, float $now): void
+    {
+        $process->state = State::Draining;
+        $process->killAt = $now + $this->options->drainTimeout;
+        $process->hasLeft = true;
+        $slot = $process->slot;
+        $slot->current = null;
+        $slot->failed($process, $now);
+        $slot->next === null && $this->logRestart($slot, $now);
     }
 
     public function handleExit(int $pid, ?int $code, ?int $signal, float $now, bool $isStartedAgain = true): void
@@ -258,7 +273,7 @@ final class WorkerGroup
         $expected = $process->reason !== null && !$process->isFaulty;
         if (!$expected && $wasNext) {
             $this->abandonReload($slot, $process->context(), $now);
-        } elseif (!$expected && !$this->stopping && $isStartedAgain) {
+        } elseif (!$expected && !$this->stopping && $isStartedAgain && !$process->hasLeft) {
             $slot->failed($process, $now);
             // A successor that has been started already takes its place.
             $slot->next === null && $this->logRestart($slot, $now);
