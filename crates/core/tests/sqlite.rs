@@ -957,6 +957,27 @@ fn closing_waits_for_what_was_submitted_and_ends_every_use() {
 }
 
 #[test]
+fn closing_moves_the_log_into_the_file_also_when_readers_close_at_the_same_time() {
+    let directory = Directory::new();
+    let log = format!("{}-wal", directory.0.join("test.db").display());
+    run(async {
+        table(&directory.dsn()).await.close().await.unwrap();
+        for id in 1..=50 {
+            let database = open(&directory.dsn()).await;
+            database.execute(insert(id)).await.unwrap();
+            let reads: Vec<_> = (0..4)
+                .map(|_| database.execute(statement("SELECT id FROM t", vec![])))
+                .collect();
+            for read in reads {
+                read.await.unwrap();
+            }
+            database.close().await.unwrap();
+            assert!(!Path::new(&log).exists(), "after {id} rows");
+        }
+    });
+}
+
+#[test]
 fn closing_cuts_a_stream_that_nobody_reads_on_with_an_error() {
     let directory = Directory::new();
     run(async {

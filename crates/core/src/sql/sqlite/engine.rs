@@ -30,7 +30,7 @@ pub(super) struct Engine {
     reads: Mutex<Reads>,
     reader_wake: Condvar,
     streams: Mutex<Vec<Weak<Control>>>,
-    all_ended: Condvar,
+    thread_ended: Condvar,
     pub writer_control: Arc<Control>,
     pub reader_controls: Vec<Arc<Control>>,
 }
@@ -101,7 +101,7 @@ impl Engine {
             reads: Mutex::default(),
             reader_wake: Condvar::new(),
             streams: Mutex::default(),
-            all_ended: Condvar::new(),
+            thread_ended: Condvar::new(),
             writer_control: Arc::new(Control::new()),
             reader_controls: (0..config.readers)
                 .map(|_| Arc::new(Control::new()))
@@ -474,11 +474,12 @@ impl Drop for ThreadGuard {
             let mut queue = engine.queue();
             queue.threads -= 1;
             if queue.threads > 0 {
-                return;
+                drop(queue);
+                return engine.thread_ended.notify_all();
             }
             std::mem::take(&mut queue.final_replies)
         };
-        engine.all_ended.notify_all();
+        engine.thread_ended.notify_all();
         for reply in final_replies {
             reply.answer(Answer::Changes(Ok(0)));
         }
@@ -486,10 +487,19 @@ impl Drop for ThreadGuard {
 }
 
 impl Engine {
+    /// For the writer, before it closes its connection: the last one of a file moves the log into it and deletes the log, which those of
+    /// readers cannot do.
+    pub(super) fn wait_for_readers(&self) {
+        let others = self
+            .thread_ended
+            .wait_while(self.queue(), |queue| queue.threads > 1);
+        drop(others.unwrap_or_else(PoisonError::into_inner));
+    }
+
     pub(super) fn has_ended_by(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let waited = self
-            .all_ended
+            .thread_ended
             .wait_timeout_while(self.queue(), left, |queue| queue.threads > 0);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }

@@ -35,6 +35,7 @@ fn serve(engine: &Engine) -> Result<(), Error> {
     let transaction_statements = TransactionStatements::prepare(&connection)
         .map_err(|error| failure::of_statement(&error, "BEGIN IMMEDIATE"))?;
     Writer::new(engine, &connection, transaction_statements).serve();
+    engine.wait_for_readers();
     Ok(())
 }
 
