@@ -61,7 +61,14 @@ final class SummaryTest extends TestCase
         self::assertSame('2.00×', self::tile('grpc', $runs)?->value);
     }
 
-    public function testHttpHelloWithSixtyFourConnectionsCounts(): void
+    public function testTheSecondsOfTheBusAreRoundedAsOnItsPage(): void
+    {
+        $run = static fn (string $system, float $seconds): array => ['system' => $system, 'mode' => 'plain', 'transport' => 'rabbitmq', 'rows' => 100_000, 'seconds' => $seconds];
+
+        self::assertStringEndsWith('drained in 39.52 s against 49.10 s', self::tile('bus', [$run('weft', 39.52), $run('go', 49.095)])?->detail);
+    }
+
+    public function testHttpHelloWithSixtyFourConnectionsCountsAndTheOtherLoadsStandBeside(): void
     {
         $cost = static fn (string $system, string $case, int $connections, float $cost): array => [
             'system' => $system, 'case' => $case, 'protocol' => 'http/1.1', 'connections' => $connections, 'cpu_us_per_request' => $cost,
@@ -73,8 +80,8 @@ final class SummaryTest extends TestCase
             $cost('weft', 'query', 64, 30.0), $cost('go', 'query', 64, 36.0),
         ]);
 
-        self::assertSame(['1.40×', 'the requests of go per CPU second'], [$tile->value, $tile->claim]);
-        self::assertStringEndsWith('with a query each 1.20× go', $tile->detail);
+        self::assertSame(['1.40×', 'the requests of go per CPU second, with 64 connections'], [$tile->value, $tile->claim]);
+        self::assertStringEndsWith('with 1 and 64 connections: hello 9.00×, 1.40×; a query –, 1.20×', $tile->detail);
     }
 
     public function testBothPublishedGainsOfThePoolAreNamed(): void

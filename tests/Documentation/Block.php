@@ -10,7 +10,7 @@ final class Block
     /**
      * @param string $language of the fence: `php`, `sh`, `text`, …
      * @param string $title the file that the block is, relative to the directory of the page; empty for none
-     * @param string $directive the word of the comment before the block: `server`, `log`, `until`, `setup`, `skip`; empty for none
+     * @param string $directive the word of the comment before the block: `server`, `log`, `until`, `skip`; empty for none
      * @param string $argument what follows the word
      * @param int $line of the fence in the page
      */

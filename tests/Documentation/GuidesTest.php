@@ -47,6 +47,6 @@ final class GuidesTest extends PagesTestCase
     #[DataProvider('guides')]
     public function testTheGuideDoesWhatItSays(string $file): void
     {
-        $this->runPage(Page::read($file));
+        $this->runPages(Page::read($file));
     }
 }

@@ -19,6 +19,6 @@ final class MigratingTest extends PagesTestCase
     #[DataProvider('guides')]
     public function testTheProgramsForWeftDoWhatThePageSays(string $file): void
     {
-        $this->runPage(Page::read($file));
+        $this->runPages(Page::read($file));
     }
 }

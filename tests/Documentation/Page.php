@@ -13,7 +13,6 @@ namespace Weft\Tests\Documentation;
  *   is run when it listens, or with `<!-- server: TEXT -->` when its output has TEXT;
  * - `<!-- log -->` before a block in `text`: the server prints these lines, in this order, perhaps with others in between;
  * - `<!-- until -->` before a block in `sh`: it is run again until it prints what the page says;
- * - `<!-- setup -->` before a block in `sh`: chapters that follow need what it does;
  * - `<!-- skip: REASON -->`: the block is not run;
  * - `<!-- needs: postgres, rabbitmq -->` anywhere: servers and libraries that the page uses.
  *
@@ -21,7 +20,7 @@ namespace Weft\Tests\Documentation;
  */
 final class Page
 {
-    private const BLOCK = '/^(?:<!-- (server|log|until|setup|skip)(?:: (.*?))? -->\n)?```(\w+)(?: title="([^"]+)")?\n(.*?)^```$/ms';
+    private const BLOCK = '/^(?:<!-- (server|log|until|skip)(?:: (.*?))? -->\n)?```(\w+)(?: title="([^"]+)")?\n(.*?)^```$/ms';
 
     /**
      * @param list<Block> $blocks

@@ -17,17 +17,16 @@ abstract class PagesTestCase extends TestCase
         $this->workspace = null;
     }
 
-    /** @param list<Page> $before whose files are made first */
-    protected function runPage(Page $page, array $before = []): void
+    /** Runs pages one after the other in one directory. */
+    protected function runPages(Page ...$pages): void
     {
-        $needs = \array_values(\array_unique(\array_merge($page->needs, ...\array_map(static fn(Page $page): array => $page->needs, $before))));
+        $needs = \array_values(\array_unique(\array_merge(...\array_map(static fn(Page $page): array => $page->needs, $pages))));
         $missing = Workspace::missing($needs);
         $missing === null || self::markTestSkipped($missing);
         $this->workspace = new Workspace($needs);
-        foreach ($before as $earlier) {
-            (new Walkthrough($this->workspace, $earlier))->prepare();
+        foreach ($pages as $page) {
+            (new Walkthrough($this->workspace, $page))->run();
         }
-        (new Walkthrough($this->workspace, $page))->run();
     }
 
     /** @return array<string, array{string}> pages of a directory of docs/ by name, without its index */

@@ -4,24 +4,30 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Documentation;
 
-use PHPUnit\Framework\Attributes\DataProvider;
-
-/** Does what each chapter says, in a directory with the files of the chapters before it. */
+/** Does what the chapters say, as a reader does: one after the other in one directory. */
 final class TutorialsTest extends PagesTestCase
 {
-    /** @return array<string, array{string}> */
-    public static function chapters(): array
+    public function testTheChaptersDoWhatTheySay(): void
     {
-        return self::pages('tutorials', '[0-9]-*');
+        $this->runPages(...\array_map(static fn(array $chapter): Page => Page::read($chapter[0]), \array_values(self::chapters())));
     }
 
-    /** @dataProvider chapters */
-    #[DataProvider('chapters')]
-    public function testTheChapterDoesWhatItSays(string $file): void
+    public function testAChapterWithAServerSaysToStopTheOneBefore(): void
     {
-        // 2-database.md builds on 1-http.md.
-        $before = \array_filter(\array_column(self::chapters(), 0), static fn(string $chapter): bool => \strcmp($chapter, $file) < 0);
+        $chapterOfServer = 0;
+        foreach (self::chapters() as $name => [$file]) {
+            if (\in_array('server', \array_column(Page::read($file)->blocks, 'directive'), true)) {
+                $chapterOfServer === 0 || self::assertStringContainsString("Stop the server of chapter {$chapterOfServer} with Ctrl-C", (string) \file_get_contents($file), $name);
+                $chapterOfServer = (int) $name;
+            }
+        }
 
-        $this->runPage(Page::read($file), \array_map(Page::read(...), \array_values($before)));
+        self::assertSame(6, $chapterOfServer);
+    }
+
+    /** @return array<string, array{string}> */
+    private static function chapters(): array
+    {
+        return self::pages('tutorials', '[0-9]-*');
     }
 }

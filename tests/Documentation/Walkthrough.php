@@ -18,18 +18,6 @@ final class Walkthrough
         $workspace->findPorts($page);
     }
 
-    /** Makes the files of a chapter before the one that is run. */
-    public function prepare(): void
-    {
-        foreach ($this->page->blocks as $block) {
-            if ($block->title !== '' && $block->directive !== 'skip') {
-                $this->workspace->file($block->title, $block->code);
-            } elseif ($block->directive === 'setup') {
-                $this->check($block, null);
-            }
-        }
-    }
-
     public function run(): void
     {
         foreach ($this->page->blocks as $index => $block) {

@@ -103,6 +103,6 @@ final class WalkthroughTest extends PagesTestCase
     private function walk(string $page): void
     {
         \file_put_contents($this->file, $page);
-        $this->runPage(Page::read($this->file));
+        $this->runPages(Page::read($this->file));
     }
 }

@@ -188,7 +188,7 @@ final class DocumentsTest extends TestCase
     public function testTheTestOfGettingStartedPasses(): void
     {
         $shop = \var_export(self::root() . '/examples/shop/autoload.php', true);
-        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('tutorials/getting-started')[5], [self::phpunit(), '--no-configuration']);
+        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('tutorials/getting-started')[6], [self::phpunit(), '--no-configuration']);
 
         self::assertSame(0, $code, $output);
         self::assertMatchesRegularExpression('/OK \(1 test, \d+ assertions\)/', $output);
@@ -252,17 +252,10 @@ final class DocumentsTest extends TestCase
         \file_put_contents("{$this->directory}/greeter.proto", $proto[1]);
         \exec('cd ' . \escapeshellarg($this->directory) . ' && ' . \escapeshellarg(\PHP_BINARY) . ' -d extension=' . \escapeshellarg((string) \getenv('WEFT_EXTENSION')) . ' ' . \escapeshellarg(self::root() . '/bin/weft') . ' proto:generate greeter.proto --out=. 2>&1', $output, $code);
         self::assertSame(0, $code, \implode("\n", $output));
-        $client = <<<'PHP'
-            spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");
-            Weft\run(static function (): void {
-                $greeter = new GreeterClient(Weft\Grpc\Client\Http2Channel::connect('127.0.0.1:9090', options: new Weft\Grpc\Client\ChannelOptions(timeout: 60.0)));
-                echo $greeter->greet(new Name('Ada'))->text;
-            });
-            PHP;
-        $this->serve(4, function (string $url) use ($client): void {
-            [$code, $output] = $this->execute('client.php', \str_replace('9090', (string) \parse_url($url, \PHP_URL_PORT), $client), []);
-            self::assertSame([0, 'Hello Ada'], [$code, $output]);
-        }, 'spl_autoload_register(static fn(string $class) => is_file(__DIR__ . "/$class.php") && require __DIR__ . "/$class.php");');
+        $this->serve(4, function (string $url): void {
+            $client = \str_replace(['9090', '10.0'], [(string) \parse_url($url, \PHP_URL_PORT), '60.0'], self::programs('tutorials/getting-started')[5]);
+            self::assertSame([0, "Hello Ada\n"], $this->execute('client.php', $client, []));
+        });
     }
 
     /**
@@ -270,12 +263,12 @@ final class DocumentsTest extends TestCase
      *
      * @param \Closure(string, string): void $test gets the URL and the log file
      */
-    private function serve(int $program, \Closure $test, string $before = ''): void
+    private function serve(int $program, \Closure $test): void
     {
         $port = Port::free();
         $file = "{$this->directory}/app.php";
         $source = \str_replace(['8080', '9090', 'sqlite:'], [(string) $port, (string) $port, "sqlite:{$this->directory}/"], self::programs('tutorials/getting-started')[$program]);
-        \file_put_contents($file, $this->source("{$before}\n{$source}"));
+        \file_put_contents($file, $this->source($source));
         $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->directory}/log", $port);
         try {
             $test("http://127.0.0.1:{$port}", "{$this->directory}/log");
