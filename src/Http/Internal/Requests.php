@@ -259,6 +259,12 @@ final class Requests implements ServerTaskHandler
         return $this->native->connections();
     }
 
+    /** Waits until no task runs any more. */
+    public function drain(): void
+    {
+        $this->serverTasks->drain();
+    }
+
     public function cancelAfterGrace(float $grace): void
     {
         $this->serverTasks->cancelAfterGrace($grace);
