@@ -45,7 +45,8 @@ final class WebSocketRoute
         $native = $request->acceptWebSocket($subprotocol, $this->options->messageBytes, $this->options->pingInterval, $this->options->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
-            $this->handle($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
+            $arguments = \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments);
+            $this->handle($socket, $arguments, $request->webSocketWatch);
         }
 
         return new Response(101);
@@ -65,17 +66,30 @@ final class WebSocketRoute
         }
     }
 
-    /** @param list<mixed> $arguments */
-    private function handle(WebSocket $socket, array $arguments): void
+    /**
+     * @param list<mixed> $arguments
+     * @param WebSocketWatch|null $watch null for a server that cancels no handler whose client has left
+     */
+    private function handle(WebSocket $socket, array $arguments, ?WebSocketWatch $watch): void
     {
-        scope(function (Scope $scope) use ($socket, $arguments): void {
+        scope(function (Scope $scope) use ($socket, $arguments, $watch): void {
+            $isLeft = false;
+            $watch?->add($socket, $this->options->grace, static function () use ($scope, &$isLeft): void {
+                $isLeft = true;
+                $scope->cancel('its WebSocket is closed');
+            });
             try {
                 Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
                 $socket->close();
             } catch (\Throwable $error) {
-                $socket->close(...Scheduler::isCancelledBy($error) ? [1001, 'cancelled'] : [1011, 'the handler failed']);
-                throw $error;
+                $isCancelled = Scheduler::isCancelledBy($error);
+                $socket->close(...$isCancelled ? [1001, 'cancelled'] : [1011, 'the handler failed']);
+                // For the middleware this WebSocket has closed like any other.
+                if (!$isCancelled || !$isLeft) {
+                    throw $error;
+                }
             } finally {
+                $watch?->remove($socket);
                 $scope->cancel('its WebSocket is closed');
             }
         });
