@@ -223,6 +223,26 @@ final class WebSocketTest extends HttpTestCase
         self::assertTrue($server->awaitLog('GET / failed: LogicException: secret'));
     }
 
+    /** @dataProvider middlewares */
+    #[DataProvider('middlewares')]
+    public function testAnHttpExceptionAfterTheHandshakeIsLogged(string $middleware): void
+    {
+        $server = $this->serve($middleware . '$routes->websocket("/", static function (WebSocket $socket) { $socket->receive(); throw new HttpException(409, "conflict"); });');
+        $client = WebSocketClient::open($server);
+
+        $client->text('go');
+
+        self::assertSame(1011, $client->closeCode());
+        self::assertTrue($server->awaitLog('threw Weft\Http\HttpException (409: conflict), but the handshake was answered before'), $server->log());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function middlewares(): iterable
+    {
+        yield 'no middleware' => [''];
+        yield 'middleware that answers exceptions' => ['$routes->use(new Weft\Http\Cors(["*"]));'];
+    }
+
     public function testAHandlerThatFailsWithTheEndOfAnotherTaskClosesWith1011(): void
     {
         $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $task = async(static fn() => delay(9)); $task->cancel("no connection"); $task->await(); });');

@@ -15,6 +15,7 @@ use Weft\Http\WebSocketOptions;
 use Weft\Internal\Generators;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
+use Weft\UsageError;
 
 use function Weft\scope;
 
@@ -46,7 +47,13 @@ final class WebSocketRoute
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
             $arguments = \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments);
-            $this->handle($socket, $arguments, $request->webSocketWatch);
+            try {
+                $this->handle($socket, $arguments, $request->webSocketWatch);
+            } catch (HttpException $error) {
+                // It stands for a response, which middleware and the server would make of it.
+                $thrown = $error::class . " ($error->status: {$error->getMessage()})";
+                throw new UsageError("A WebSocket handler threw $thrown, but the handshake was answered before: call WebSocket::close() with a code", previous: $error);
+            }
         }
 
         return new Response(101);
