@@ -25,7 +25,7 @@ final class Sessions
     private const MOVED_TO = "\0movedTo";
     /** Seconds for which an old id leads to the new one: longer than requests take that have begun before the renewal. */
     private const MOVED_FOR = 60.0;
-    /** Fraction of the idle time after which an unchanged session is stored again. It is stored for as much longer, so that it does not end before that time. */
+    /** Fraction of the idle time after which an unchanged session is stored again. It is stored for as much longer, so that it lasts that time. */
     private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
     /** One in this many writes deletes expired sessions. */
@@ -151,7 +151,8 @@ final class Sessions
             }
             if (\microtime(true) - $now > self::GIVE_UP_AFTER) {
                 $isMoving && $this->store->delete(self::hash($ownId));
-                throw new \RuntimeException('A session could not be stored within ' . Number::text(self::GIVE_UP_AFTER) . ' seconds: other requests change it all the time');
+                $seconds = Number::text(self::GIVE_UP_AFTER);
+                throw new \RuntimeException("A session could not be stored within $seconds seconds: other requests change it all the time");
             }
             if ($attempt > 0) {
                 // Of many requests at once, one is first each time: without the pause most of the others would write in vain.

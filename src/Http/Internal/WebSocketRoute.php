@@ -46,13 +46,15 @@ final class WebSocketRoute
         $native = $request->acceptWebSocket($subprotocol, $this->options->messageBytes, $this->options->pingInterval, $this->options->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
-            $arguments = \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments);
+            $valueOf = static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value;
+            $arguments = \array_map($valueOf, $values, $this->arguments);
             try {
                 $this->handle($socket, $arguments, $request->webSocketWatch);
             } catch (HttpException $error) {
                 // It stands for a response, which middleware and the server would make of it.
                 $thrown = $error::class . " ($error->status: {$error->getMessage()})";
-                throw new UsageError("A WebSocket handler threw $thrown, but the handshake was answered before: call WebSocket::close() with a code", previous: $error);
+                $reason = 'but the handshake was answered before: call WebSocket::close() with a code';
+                throw new UsageError("A WebSocket handler threw $thrown, $reason", previous: $error);
             }
         }
 

@@ -160,7 +160,8 @@ final class PathPattern
             $path .= \is_array($part) ? $this->segment($part[0], $part[1], $values[$part[0]] ?? null) : $part;
         }
         if (\preg_match('~(?:^|/)\.\.?(?:/|$)~D', $path) === 1) {
-            throw new \ValueError("The path \"{$this->path}\" would be \"$path\": clients remove the segments \".\" and \"..\" before they send it (RFC 3986, section 5.2.4)");
+            $reason = 'clients remove the segments "." and ".." before they send it (RFC 3986, section 5.2.4)';
+            throw new \ValueError("The path \"{$this->path}\" would be \"$path\": $reason");
         }
         $query = $this->queryString($this->query(\array_diff_key($values, \array_flip($this->names))));
 
