@@ -50,6 +50,8 @@ final class Request extends HttpRequest implements TraceSource
      */
     public array $afterResponse = [];
     private ?Session $session = null;
+    /** @internal null for a server that cancels no handler whose client has left */
+    public ?Internal\WebSocketWatch $webSocketWatch = null;
     /**
      * @internal {@see Internal\ServerParameters}
      *

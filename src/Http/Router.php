@@ -173,9 +173,9 @@ final class Router
      * `/people/7?tab=books`.
      *
      * @param array<string, mixed> $parameters scalars (`true` is 1, `false` is 0), backed enums or Stringable; those that the path does not have
-     *     become the query
+     *     become the query, a list as `tags=a&tags=b`
      *
-     * @throws \ValueError no route has the name, a parameter is missing, or its value does not match the path
+     * @throws \ValueError no route has the name, a parameter is missing, its value does not match the path, or the path has a segment `.` or `..`
      */
     public function url(string $name, array $parameters = []): string
     {
@@ -317,14 +317,17 @@ final class Router
     {
         $table = new RouteTable();
         $fallback = $this->fallback === null ? null : HandlerCompiler::compile($this->fallback, '', [])->closure($this->validator, $this->middleware === []);
-        $dispatcher = new Dispatcher($table, $fallback);
+        $options = new RouteTable();
+        $dispatcher = new Dispatcher($table, $fallback, $options);
         foreach ($this->list()->routes as $route) {
             $table->add($route->pattern, $this->handlersOf($route));
         }
         foreach ($this->list()->routes as $route) {
             $outer = $route->owner->middlewareWithin($this);
+            $answer = Pipeline::of($outer, $dispatcher->answerOptions(...));
+            $options->add($route->pattern, \array_fill_keys($route->methods, $answer));
             if ($outer !== []) {
-                $table->add($route->pattern, ['OPTIONS' => Pipeline::of($outer, $dispatcher->answerOptions(...))]);
+                $table->add($route->pattern, ['OPTIONS' => static fn(Request $request): mixed => $dispatcher->dispatchOptions($request, $answer)]);
             }
         }
 

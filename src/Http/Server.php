@@ -123,29 +123,36 @@ final class Server
 
     /**
      * Stops gracefully: accepts no more connections, completes the requests in flight, and makes `run()` return. Waits until the last
-     * connection is closed, at most `$grace` seconds; then the remaining requests are cancelled, and answered 503 unless their handlers
-     * answer otherwise. Two seconds later the connections that are left are closed.
+     * connection is closed and the last handler has ended, also one whose client has left, at most `$grace` seconds; then the remaining
+     * requests are cancelled, and answered 503 unless their handlers answer otherwise. Two seconds later the connections that are left are
+     * closed.
      */
-    #[WaitsFor('requests that are still running')]
     public function stop(float $grace = 30.0): void
     {
         if ($this->stopped) {
             // Another call stops the server, with its own grace period.
-            Scheduler::await($this->native->drained());
+            $this->drain();
 
             return;
         }
         $this->stopped = true;
         $this->native->stop();
         try {
-            timeout($grace, fn(): mixed => Scheduler::await($this->native->drained()));
+            timeout($grace, $this->drain(...));
         } catch (TimeoutException) {
             $this->cancel($grace);
         }
         $this->requests->end();
     }
 
-    #[WaitsFor('answers to cancelled requests')]
+    /** Waits for the last connection and the last handler: one that runs on without its client, or after its response, has no connection. */
+    #[WaitsFor('requests that are still running')]
+    private function drain(): void
+    {
+        Scheduler::await($this->native->drained());
+        $this->requests->drain();
+    }
+
     private function cancel(float $grace): void
     {
         $this->requests->cancelAfterGrace($grace);
@@ -153,7 +160,7 @@ final class Server
             $cancel($grace);
         }
         try {
-            timeout(self::ANSWER_TIME, fn(): mixed => Scheduler::await($this->native->drained()));
+            timeout(self::ANSWER_TIME, $this->drain(...));
         } catch (TimeoutException) {
             // A handler that ignores its cancellation, or a client that does not read its answer.
             $this->native->abort();

@@ -5,8 +5,12 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Http\Internal\ErrorPage;
+use Weft\Http\Internal\FileBody;
 use Weft\Http\Internal\KeptSession;
+use Weft\Internal\Jitter;
 use Weft\Internal\Number;
+
+use function Weft\delay;
 
 /**
  * Middleware with sessions: `$routes->use(new Sessions(new Sessions\FileStore('/var/lib/app/sessions')))`, then `$request->session()` in handlers.
@@ -21,12 +25,17 @@ final class Sessions
     private const MOVED_TO = "\0movedTo";
     /** Seconds for which an old id leads to the new one: longer than requests take that have begun before the renewal. */
     private const MOVED_FOR = 60.0;
-    /** Fraction of the idle time after which an unchanged session is stored again, so that it does not expire while it is used. */
+    /** Fraction of the idle time after which an unchanged session is stored again. It is stored for as much longer, so that it lasts that time. */
     private const REFRESH_AFTER_FRACTION = 0.1;
     private const TOUCHED = "\0touched";
     /** One in this many writes deletes expired sessions. */
     private const PRUNE_PROBABILITY_DIVISOR = 1_000;
-    private const MAX_ATTEMPTS = 20;
+    private const MAX_LOGOUT_ATTEMPTS = 20;
+    /** Seconds of the longest pause before an attempt to store changes: doubled from attempt to attempt, up to a maximum. */
+    private const BACK_OFF = 0.005;
+    private const MAX_BACK_OFF = 0.25;
+    /** Seconds after which a session that other requests change all the time is given up. */
+    private const GIVE_UP_AFTER = 30.0;
 
     /**
      * @param float $idle seconds without a request after which a session ends, above 0
@@ -78,7 +87,12 @@ final class Sessions
         if ($session->isLoaded()) {
             $cookie = $this->keep($session, $id, $kept) ?? $cookie;
         }
-        if (!$response instanceof Response || !$session->isLoaded() && $cookie === null) {
+        if (!$response instanceof Response) {
+            return $response;
+        }
+        // A streamed body may read the session when its header has been sent.
+        $mayRead = $id !== null && !\is_string($response->body) && !$response->body instanceof FileBody;
+        if (!$session->isLoaded() && !$mayRead && $cookie === null) {
             return $response;
         }
         // A response that depends on a session must not be cached for others.
@@ -116,9 +130,9 @@ final class Sessions
         $isMoving = $session->isRenewed() && !$isNew;
         $ownId = $isNew || $isMoving || $id === null ? self::randomId() : $id;
         $ownVersion = $ownId === $id ? $kept->stored->version ?? 0 : 0;
-        for ($attempt = 0; $attempt < self::MAX_ATTEMPTS; $attempt++) {
+        for ($attempt = 0;; $attempt++) {
             $created = (float) ($kept->values[self::CREATED] ?? $now);
-            $left = \min($this->idle, $created + $this->lifetime - $now);
+            $left = \min($this->idle * (1.0 + self::REFRESH_AFTER_FRACTION), $created + $this->lifetime - $now);
             if ($left <= 0.0) {
                 $id === null || $this->store->delete(self::hash($id));
 
@@ -131,7 +145,20 @@ final class Sessions
 
                 return $ownId === $id ? null : $this->cookie($ownId, null);
             }
-            // Another request of the session was first: its values stay, except those that this request has changed.
+            // Another request of the session was first. It has refreshed the session, too.
+            if ($changes === [] && !$isMoving) {
+                return null;
+            }
+            if (\microtime(true) - $now > self::GIVE_UP_AFTER) {
+                $isMoving && $this->store->delete(self::hash($ownId));
+                $seconds = Number::text(self::GIVE_UP_AFTER);
+                throw new \RuntimeException("A session could not be stored within $seconds seconds: other requests change it all the time");
+            }
+            if ($attempt > 0) {
+                // Of many requests at once, one is first each time: without the pause most of the others would write in vain.
+                delay(\min(self::BACK_OFF * 2 ** $attempt, self::MAX_BACK_OFF) * Jitter::fraction());
+            }
+            // Its values stay, except those that this request has changed.
             $kept = $this->read($id);
             if ($kept->stored === null) {
                 // It was destroyed or renewed meanwhile, and must not come back. The browser's cookie may already have the new id.
@@ -141,8 +168,6 @@ final class Sessions
             }
             $ownVersion = $isMoving ? $ownVersion + 1 : $kept->stored->version;
         }
-        $isMoving && $this->store->delete(self::hash($ownId));
-        throw new \RuntimeException('A session could not be stored: other requests have changed it ' . self::MAX_ATTEMPTS . ' times in a row');
     }
 
     /**
@@ -161,7 +186,7 @@ final class Sessions
             return null;
         }
         $hash = self::hash($id);
-        for ($attempt = 0; $hash !== null && $attempt < self::MAX_ATTEMPTS; $attempt++) {
+        for ($attempt = 0; $hash !== null && $attempt < self::MAX_LOGOUT_ATTEMPTS; $attempt++) {
             $kept = $this->readHash($hash);
             $next = $kept->values[self::MOVED_TO] ?? null;
             // After a write that succeeds, a renewal that has not moved the session yet cannot do so any more.

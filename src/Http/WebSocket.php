@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Weft\Native\HttpSocket;
+use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
 
@@ -25,6 +26,15 @@ use Weft\Runtime\Internal\WaitsFor;
  */
 final class WebSocket implements \IteratorAggregate
 {
+    /** The task of the handler. Others may receive and send as well. */
+    private readonly ?Coroutine $handler;
+    /** Whether the handler waits in `receive()` or `send()`, which tell it the end. */
+    private bool $isHandlerHere = false;
+    /** Whether the handler has closed the WebSocket or learnt of its end. */
+    private bool $isEndKnown = false;
+    /** Nanoseconds of the monotonic clock when a task has received last, or has sent after that; null before the first `receive()`. */
+    private ?int $usedAt = null;
+
     /**
      * @internal
      *
@@ -32,16 +42,29 @@ final class WebSocket implements \IteratorAggregate
      */
     public function __construct(private readonly HttpSocket $native, public readonly ?string $subprotocol)
     {
+        $this->handler = Scheduler::task();
     }
 
     /** Waits for the next message. Null once the WebSocket is closed, see `closeCode()`. */
     #[WaitsFor('a message of a WebSocket')]
     public function receive(): ?WebSocketMessage
     {
-        /** @var array{string, bool}|null $message */
-        $message = Scheduler::await($this->native->receive());
+        $isHandler = Scheduler::task() === $this->handler;
+        $this->isHandlerHere = $this->isHandlerHere || $isHandler;
+        try {
+            /** @var array{string, bool}|null $message */
+            $message = Scheduler::await($this->native->receive());
+        } finally {
+            $this->isHandlerHere = $this->isHandlerHere && !$isHandler;
+        }
+        $this->usedAt = \hrtime(true);
+        if ($message === null) {
+            $this->isEndKnown = $this->isEndKnown || $isHandler;
 
-        return $message === null ? null : new WebSocketMessage($message[0], $message[1]);
+            return null;
+        }
+
+        return new WebSocketMessage($message[0], $message[1]);
     }
 
     public function getIterator(): \Generator
@@ -90,6 +113,7 @@ final class WebSocket implements \IteratorAggregate
         if (\strlen($reason) > 123 || \preg_match('//u', $reason) !== 1) {
             throw new \ValueError('The close reason of a WebSocket must be UTF-8 of at most 123 bytes, got ' . \strlen($reason) . ' bytes');
         }
+        $this->isEndKnown = true;
         $this->native->close($code, $reason);
     }
 
@@ -110,9 +134,32 @@ final class WebSocket implements \IteratorAggregate
     #[WaitsFor('a WebSocket client to read its messages')]
     private function pass(string $message, bool $isBinary): void
     {
-        $op = $this->native->send($message, $isBinary);
-        if ($op !== 0) {
-            Scheduler::await($op);
+        $this->usedAt = $this->usedAt === null ? null : \hrtime(true);
+        $isHandler = Scheduler::task() === $this->handler;
+        try {
+            $op = $this->native->send($message, $isBinary);
+            if ($op !== 0) {
+                $this->isHandlerHere = $this->isHandlerHere || $isHandler;
+                Scheduler::await($op);
+            }
+        } catch (ClientDisconnectedException $error) {
+            $this->isEndKnown = $this->isEndKnown || $isHandler;
+            throw $error;
+        } finally {
+            $this->isHandlerHere = $this->isHandlerHere && !$isHandler;
         }
+    }
+
+    /**
+     * Whether it is closed and the handler waits for something that does not tell it so.
+     *
+     * @internal
+     *
+     * @param float $grace seconds for the work of the last message, if one was received
+     */
+    public function isLeft(float $grace): bool
+    {
+        return !$this->isHandlerHere && !$this->isEndKnown && $this->native->closeCode() !== null
+            && ($this->usedAt === null || (\hrtime(true) - $this->usedAt) / 1e9 >= $grace);
     }
 }

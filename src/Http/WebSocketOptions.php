@@ -27,6 +27,8 @@ final class WebSocketOptions
      *     disconnected. Lower it below the idle timeout of a proxy in front
      * @param bool $compress compresses messages of 256 bytes or more if the client supports it (RFC 7692); `$messageBytes` also limits the
      *     decompressed size. Set it where bandwidth costs more than CPU and messages hold no secrets
+     * @param float $grace seconds for which a handler that has received messages may go on without `receive()` and `send()` once the WebSocket is
+     *     closed, at least 0; then it is cancelled. Raise it where the work of one message takes longer
      *
      * @throws \ValueError for a number out of its bounds
      */
@@ -36,9 +38,13 @@ final class WebSocketOptions
         public readonly int $messageBytes = 1 << 20,
         public readonly float $pingInterval = 30.0,
         public readonly bool $compress = false,
+        public readonly float $grace = 30.0,
     ) {
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
             throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and " . Number::text($pingInterval));
+        }
+        if (!($grace >= 0.0)) {
+            throw new \ValueError('The grace of a WebSocket must be at least 0 seconds, got ' . Number::text($grace));
         }
     }
 }

@@ -57,6 +57,30 @@ final class CorsTest extends HttpTestCase
         self::assertSame('', self::field($server->get('/own', '-X', 'OPTIONS', '-H', self::PAGE, '-H', 'Access-Control-Request-Method: POST'), 'access-control-allow-origin'));
     }
 
+    public function testAPreflightIsAnsweredByTheGroupOfItsMethod(): void
+    {
+        $group = '$routes->group("/api", static fn(Router $api) => $api->%s("/{id%s}", static fn(string $id) => [$id])->%1$s("/x", static fn() => ["x"]), %s);';
+        $server = $this->serve(
+            sprintf($group, 'get', '', 'static fn(Request $request, Closure $next): Response => $next($request)->withHeader("x-outer", "read")')
+            . sprintf($group, 'post', ':\d+', 'new Weft\Http\Cors(["https://app.example.org"])')
+            . '$routes->put("/api/x", static fn() => ["put"]);',
+        );
+        $preflight = static function (string $path, string ...$fields) use ($server): array {
+            $response = $server->get($path, '-X', 'OPTIONS', ...$fields);
+
+            return [self::field($response, 'access-control-allow-origin'), self::field($response, 'x-outer')];
+        };
+
+        foreach (['/api/x', '/api/7'] as $path) {
+            self::assertSame(['https://app.example.org', ''], $preflight($path, '-H', self::PAGE, '-H', 'Access-Control-Request-Method: POST'), $path);
+            foreach (['GET', 'HEAD', 'DELETE'] as $method) {
+                self::assertSame(['', 'read'], $preflight($path, '-H', self::PAGE, '-H', "Access-Control-Request-Method: $method"), "$method $path");
+            }
+            self::assertSame(['', 'read'], $preflight($path));
+        }
+        self::assertSame(['', ''], $preflight('/api/x', '-H', self::PAGE, '-H', 'Access-Control-Request-Method: PUT'));
+    }
+
     public function testWrongArgumentsAreRefused(): void
     {
         foreach ([[['app.example.org']], [['https://app.example.org/']], [['https://App.example.org '], [], [], [], false, -1], [['*'], 'credentials' => true], [['*'], 'maxAge' => -1]] as $arguments) {

@@ -214,7 +214,8 @@ final class PathPatternTest extends TestCase
         $values = ['board' => Meal::Half, 'text' => $text, 'yes' => true, 'no' => false, 'rate' => 1.5, 'nothing' => null];
 
         self::assertSame('/p/7?board=half&text=a%20b&yes=1&no=0&rate=1.5', $pattern->build(['id' => 7] + $values));
-        self::assertSame('/p/7?l%5B0%5D=half&l%5B1%5D=a%20b', $pattern->build(['id' => 7, 'l' => [Meal::Half, $text]]));
+        self::assertSame('/p/7?l=half&l=a%20b', $pattern->build(['id' => 7, 'l' => [Meal::Half, $text]]));
+        self::assertSame('/p/7?m%5Ba%5D=1&m%5Bb%5D%5B0%5D=2', $pattern->build(['id' => 7, 'm' => ['a' => 1, 'b' => [2]], 'none' => [], 'null' => null]));
         self::assertSame(['/p/half', '/p/a%20b', '/p/1', '/p/0', '/p/1.5'], \array_map(static fn(mixed $value): string => $pattern->build(['id' => $value]), \array_values(\array_filter($values, static fn(mixed $value): bool => $value !== null))));
         $this->expectExceptionMessage('The path "/p/{id}" cannot have the query parameter "when", got DateTimeImmutable');
         $pattern->build(['id' => 7, 'when' => new \DateTimeImmutable()]);
@@ -224,7 +225,7 @@ final class PathPatternTest extends TestCase
     {
         self::assertSame('/people/Zo%C3%AB%20%2F', PathPattern::of('/people/{name}')->build(['name' => 'Zoë /']));
         self::assertSame('/files/a/b%20c', PathPattern::of('/files/{path:.+}')->build(['path' => 'a/b c']));
-        self::assertSame('/p/7?tab=books&l%5B0%5D=1', PathPattern::of('/p/{id:\d+}')->build(['id' => 7, 'tab' => 'books', 'l' => [1]]));
+        self::assertSame('/p/7?tab=books&l=1', PathPattern::of('/p/{id:\d+}')->build(['id' => 7, 'tab' => 'books', 'l' => [1]]));
         foreach ([['id' => 'x'], ['id' => ''], [], ['id' => null], ['id' => []]] as $values) {
             try {
                 PathPattern::of('/p/{id:\d+}')->build($values);
@@ -239,4 +240,29 @@ final class PathPatternTest extends TestCase
 enum Meal: string
 {
     case Half = 'half';
+
+    /** @dataProvider dotSegments */
+    #[DataProvider('dotSegments')]
+    public function testAValueThatClientsWouldRemoveFromThePathIsRefused(string $path, string $value): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('clients remove the segments "." and ".." before they send it');
+
+        PathPattern::of($path)->build(['id' => $value]);
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function dotSegments(): iterable
+    {
+        yield ['/p/{id}', '.'];
+        yield ['/p/{id}/edit', '..'];
+        yield ['/p/{id:.+}', 'a/../b'];
+        yield ['/p/.{id}', '.'];
+    }
+
+    public function testDotsWithinASegmentAreKept(): void
+    {
+        self::assertSame('/p/...', PathPattern::of('/p/{id}')->build(['id' => '...']));
+        self::assertSame('/p/..a/.b', PathPattern::of('/p/{id:.+}')->build(['id' => '..a/.b']));
+    }
 }

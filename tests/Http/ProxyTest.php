@@ -5,10 +5,13 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use Weft\Http\TrustedProxies;
+use Weft\Tests\Execution;
+use Weft\Tests\Timing;
 
 /** Requests that proxies pass on. */
 final class ProxyTest extends HttpTestCase
 {
+    private const NGINX = '/usr/sbin/nginx';
     private const TELL = '$routes->get("/", static fn(Request $request) => [$request->clientAddress(), $request->clientPort() === null, $request->scheme(), $request->host()]);';
     private const SPOOFED = ['-H', 'X-Forwarded-For: 1.1.1.1, 203.0.113.9', '-H', 'X-Forwarded-Proto: https', '-H', 'X-Forwarded-Host: example.org', '-H', 'Forwarded: for=2.2.2.2;proto=https;host=evil.example'];
 
@@ -161,6 +164,37 @@ final class ProxyTest extends HttpTestCase
             } catch (\ValueError $error) {
                 self::assertStringContainsString(json_encode($address), $error->getMessage());
             }
+        }
+    }
+
+    public function testNginxAsTheGuideConfiguresItLetsClientsClaimNeitherHostNorPort(): void
+    {
+        is_file(self::NGINX) || self::markTestSkipped('nginx is not installed');
+        $server = $this->behind('["127.0.0.1"]', self::TELL . str_replace('"/"', '"/chat"', self::TELL) . '$routes->websocket("/chat/room", static fn(WebSocket $socket) => null);');
+        preg_match('/title="nginx\.conf"\n(.*?)^```$/ms', (string) file_get_contents(__DIR__ . '/../../docs/guides/behind-nginx.md'), $guide);
+        $free = stream_socket_server('tcp://127.0.0.1:0');
+        $address = (string) stream_socket_get_name($free, false);
+        fclose($free);
+        $directory = new Directory();
+        $directory->write('nginx.conf', str_replace(['127.0.0.1:8080', '127.0.0.1:8443'], [$server->address, $address], $guide[1]));
+        mkdir("$directory->path/temp");
+        $nginx = proc_open([self::NGINX, '-p', $directory->path, '-c', 'nginx.conf', '-g', 'daemon off;'], [2 => ['file', "$directory->path/log", 'w']], $pipes);
+        try {
+            Timing::until(static fn(): bool => @stream_socket_client("tcp://$address") !== false, 'nginx listens');
+            $ask = static fn(string $path, string ...$fields): string => Execution::of(['curl', '-sSi', '--max-time', '60', ...array_merge([], ...array_map(static fn(string $field): array => ['-H', $field], $fields)), "http://$address$path"])->output;
+            $spoofed = ['X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 4444', 'Forwarded: host=evil.example'];
+
+            foreach (['/', '/chat'] as $path) {
+                self::assertSame(['127.0.0.1', true, 'http', $address], self::told($ask($path, ...$spoofed)), $path);
+                self::assertSame('shop.example.org', self::told($ask($path, 'Host: shop.example.org', ...$spoofed))[3], $path);
+            }
+            $handshake = ['Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='];
+            self::assertStatus(101, $ask('/chat/room', "Origin: http://$address", ...$handshake));
+            self::assertStatus(403, $ask('/chat/room', 'Origin: http://evil.example', ...$spoofed, ...$handshake));
+        } finally {
+            proc_terminate($nginx);
+            proc_close($nginx);
+            $directory->remove();
         }
     }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Tests\Grpc\Wire;
 use Weft\Tests\Timing;
 
@@ -283,6 +284,38 @@ final class ServerTest extends HttpTestCase
         self::assertTrue($server->awaitLog('cleaned up'));
         self::assertMatchesRegularExpression('~GET / from 127\.0\.0\.1:\d+ did not end within the grace period of 0\.3 seconds and is cancelled: #\d+ .* waits for Weft\\\\delay\(\)~', $server->log());
         self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    /** @dataProvider withoutAConnection */
+    #[DataProvider('withoutAConnection')]
+    public function testAHandlerWithoutAConnectionThatOutlivesTheGraceIsCancelled(string $routes, string $request): void
+    {
+        $server = $this->serve($routes, ', cancelOnDisconnect: false', app: 'grace: 0.3');
+        $socket = $server->connect();
+        fwrite($socket, $request);
+        self::assertTrue($server->awaitLog('working'));
+        fclose($socket);
+        // Once it answers again, the first connection has ended.
+        self::assertStatus(404, $server->get('/other'));
+
+        $server->signal();
+
+        self::assertTrue($server->awaitLog('cleaned up'));
+        self::assertStringContainsString('did not end within the grace period of 0.3 seconds and is cancelled', $server->log());
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function withoutAConnection(): iterable
+    {
+        $get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        $timer = 'fprintf(STDERR, "working"); try { delay(600); } finally { fprintf(STDERR, "cleaned up"); }';
+        $channel = str_replace('delay(600)', '(new Weft\Runtime\Channel(1))->receive()', $timer);
+        yield 'a timer' => ["\$routes->get('/', static function (): void { $timer });", $get];
+        yield 'what never happens' => ["\$routes->get('/', static function (): void { $channel });", $get];
+        yield 'a WebSocket' => ["\$routes->websocket('/', static function (WebSocket \$socket): void { $channel });", WebSocketClient::request()];
+        $after = "\$request->afterResponse(static function (): void { $channel });";
+        yield 'work after the response' => ["\$routes->get('/', static function (Request \$request): Response { $after return Response::text(''); });", $get];
     }
 
     public function testAHandlerThatEndsItsWorkEarlyWhenTheGraceEndsGivesTheAnswer(): void

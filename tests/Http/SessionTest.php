@@ -43,6 +43,16 @@ final class SessionTest extends HttpTestCase
         $routes->get("/plain", static fn() => Response::text("plain"))
             ->get("/see", static fn(Request $request) => $request->session()->values())
             ->post("/set/{name}/{value}", static function (Request $request, string $name, string $value): void { $request->session()->set($name, $value); })
+            ->get("/stream", static fn(Request $request) => Response::stream(static fn(): iterable => [json_encode($request->session()->values())], "application/json"))
+            ->get("/file", static fn() => Response::file("DIRECTORY/plain.txt"))
+            ->post("/together/{name}", static function (Request $request, string $name): void {
+                static $arrived = 0;
+                $request->session()->values();
+                for ($arrived++; $arrived < 40;) {
+                    delay(0.005);
+                }
+                $request->session()->set($name, 1);
+            })
             ->post("/slow/{name}", static function (Request $request, string $name): void { $request->session()->values(); touch("DIRECTORY/at-$name"); gate($name); $request->session()->set($name, 1); })
             ->post("/remove/{name}", static function (Request $request, string $name): void { $request->session()->remove($name); })
             ->post("/login", static function (Request $request): void { $request->session()->renew()->set("user", 7); })
@@ -67,6 +77,20 @@ final class SessionTest extends HttpTestCase
                     }
                 }
                 return $isWritten;
+            }
+            public function delete(string $id): void { $this->inner->delete($id); }
+            public function prune(): void { $this->inner->prune(); }
+        })
+        PHP;
+
+    /** Another request is always first where a session exists. */
+    private const OTHERS_FIRST = <<<'PHP'
+        (new class(new Weft\Http\Sessions\FileStore('DIRECTORY/sessions')) implements Weft\Http\SessionStore {
+            public function __construct(private Weft\Http\SessionStore $inner) {}
+            public function read(string $id): ?Weft\Http\Sessions\StoredSession { return $this->inner->read($id); }
+            public function write(string $id, string $data, int $version, float $seconds): bool {
+                fprintf(STDERR, $version > 0 ? "another was first;" : "stored for %.0f;", $seconds);
+                return $version === 0 && $this->inner->write($id, $data, $version, $seconds);
             }
             public function delete(string $id): void { $this->inner->delete($id); }
             public function prune(): void { $this->inner->prune(); }
@@ -142,6 +166,58 @@ final class SessionTest extends HttpTestCase
         $seen = self::seen($server, $cookie);
         ksort($seen);
         self::assertSame(['a' => '1', 'x' => 1, 'y' => 1, 'z' => 1], $seen);
+    }
+
+    /** @dataProvider stores */
+    #[DataProvider('stores')]
+    public function testManyRequestsAtTheSameTimeAllKeepTheirValues(string $store): void
+    {
+        $server = $this->withSessions($this->prepared($store));
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+
+        [$code, $output] = $server->curl('/together/k[1-40]', '-X', 'POST', '-b', $cookie, '--parallel', '--parallel-immediate', '--parallel-max', '40', '-w', "%{http_code} \n");
+
+        // Some versions of curl print a progress meter between the responses.
+        self::assertSame([0, 40], [$code, substr_count($output, "204 \n")], $output . $server->log());
+        self::assertCount(41, self::seen($server, $cookie));
+    }
+
+    public function testARequestThatRefreshesASessionAfterAnotherDoesNotFail(): void
+    {
+        $server = $this->withSessions(str_replace('DIRECTORY', $this->directory->path, self::OTHERS_FIRST), ', idle: 60.0');
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+        // It is stored as one that was last written long ago.
+        foreach (glob("{$this->directory->path}/sessions/*") as $file) {
+            file_put_contents($file, preg_replace('/("\\\\u0000touched":)[\d.]+/', '${1}1.0', (string) file_get_contents($file), -1, $changed));
+            self::assertSame(1, $changed);
+        }
+
+        self::assertSame(['a' => '1'], self::seen($server, $cookie));
+        self::assertTrue($server->awaitLog('another was first;'));
+    }
+
+    public function testASessionIsStoredForTheTimeUntilItsNextRefreshAsWell(): void
+    {
+        foreach (['idle: 100.0' => '110;', 'idle: 100.0, lifetime: 50.0' => '50;'] as $limits => $seconds) {
+            $server = $this->withSessions(str_replace('DIRECTORY', $this->directory->path, self::OTHERS_FIRST), ", $limits");
+
+            $server->get('/set/a/1', '-X', 'POST');
+
+            self::assertTrue($server->awaitLog("stored for $seconds"), $server->log());
+        }
+    }
+
+    public function testAStreamThatMayReadTheSessionIsNotCachedForOthers(): void
+    {
+        file_put_contents("{$this->directory->path}/plain.txt", 'plain');
+        $server = $this->withSessions($this->prepared('file'));
+        $cookie = self::cookie($server->get('/set/a/1', '-X', 'POST'));
+
+        $response = $server->get('/stream', '-b', $cookie);
+
+        self::assertSame(['{"a":"1"}', 'private, no-cache'], [self::bodyOf($response), self::field($response, 'cache-control')]);
+        self::assertSame('', self::field($server->get('/stream'), 'cache-control'));
+        self::assertSame(['', ''], [self::field($server->get('/file', '-b', $cookie), 'cache-control'), self::field($server->get('/plain', '-b', $cookie), 'cache-control')]);
     }
 
     /** @dataProvider stores */

@@ -206,6 +206,7 @@ final class TypedHandlerTest extends HttpTestCase
 
         self::assertSame('[[1,2],true,"usd",1.5,"2026-01-01T00:00:00.000000+00:00",5]', self::bodyOf($server->get('/?ids=1&ids=2&all=1&c=usd&rate=1.5&since=2026-01-01T00:00:00Z', '-H', 'If-Match: 5')));
         self::assertSame('[[3],null,"eur",2.0,"2026-01-01T00:00:00.000000+00:00",null]', self::bodyOf($server->get('/?ids[]=3&c=eur&rate=2&since=2026-01-01T00:00:00Z')));
+        self::assertSame('[[3,4],null,"eur",2.0,"2026-01-01T00:00:00.000000+00:00",null]', self::bodyOf($server->get('/?ids%5B0%5D=3&ids%5B1%5D=4&c=eur&rate=2&since=2026-01-01T00:00:00Z')));
         $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
         self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
         self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);

@@ -19,6 +19,20 @@ final class WebSocketTest extends HttpTestCase
         }, new WebSocketOptions(messageBytes: 1000000));
         PHP;
 
+    private const FEED = <<<'PHP'
+        $feed = static function (WebSocket $socket): void {
+            try {
+                fprintf(STDERR, "feeding;");
+                $socket->send((new Weft\Runtime\Channel(1))->receive());
+            } catch (Throwable $error) {
+                fprintf(STDERR, $error->getMessage());
+                throw $error;
+            } finally {
+                fprintf(STDERR, "feed ended;");
+            }
+        };
+        PHP;
+
     public function testAHandshakeIsAnsweredAsTheExampleOfTheStandardIs(): void
     {
         $client = WebSocketClient::open($this->serve(self::ECHO));
@@ -106,6 +120,92 @@ final class WebSocketTest extends HttpTestCase
         self::assertTrue($server->awaitLog('closed 1006'));
     }
 
+    /** @dataProvider ends */
+    #[DataProvider('ends')]
+    public function testAHandlerThatOnlyPushesIsCancelledWhenItsClientLeaves(string $last): void
+    {
+        $server = $this->serve(self::FEED . '$routes->websocket("/feed", $feed);', ', limits: new Limits(longLived: new LongLivedLimits(total: 1), clientShare: 1.0)');
+        $client = WebSocketClient::open($server, '/feed');
+        self::assertTrue($server->awaitLog('feeding;'));
+
+        $client->write($last);
+        $client->disconnect();
+
+        self::assertTrue($server->awaitLog('was cancelled: its WebSocket is closed'), $server->log());
+        // Its place is free again, and the failure of no handler was logged.
+        self::assertTrue($server->awaitLog('feed ended;'));
+        Timing::until(static fn(): bool => str_starts_with(WebSocketClient::open($server, '/feed')->answer, 'HTTP/1.1 101'), 'a handshake');
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function ends(): iterable
+    {
+        yield 'the client closes' => [WebSocketClient::frame(8, pack('n', 1000))];
+        yield 'the connection is lost' => [''];
+    }
+
+    /** @dataProvider readersThatPush */
+    #[DataProvider('readersThatPush')]
+    public function testAHandlerThatHasStoppedToReceiveIsCancelledAfterTheGrace(string $before): void
+    {
+        $server = $this->serve(self::FEED . "\$routes->websocket('/', static function (WebSocket \$socket) use (\$feed): void { $before \$feed(\$socket); }, new WebSocketOptions(grace: 0.1));");
+        $client = WebSocketClient::open($server);
+        $client->text('subscribe');
+        self::assertTrue($server->awaitLog('feeding;'));
+
+        $client->disconnect();
+
+        self::assertTrue($server->awaitLog('was cancelled: its WebSocket is closed'), $server->log());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function readersThatPush(): iterable
+    {
+        yield 'one message first' => ['$socket->receive();'];
+        yield 'another task receives' => ['async(static function () use ($socket): void { foreach ($socket as $message); });'];
+    }
+
+    public function testAHandlerThatWorksOnAMessageWhenItsClientLeavesReceivesTheOthers(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->websocket("/", static function (WebSocket $socket): void {
+                foreach ($socket as $message) {
+                    fprintf(STDERR, "begins $message->data;");
+                    gate("go");
+                    fprintf(STDERR, "has done $message->data;");
+                }
+                fprintf(STDERR, "ends with {$socket->closeCode()};");
+            });
+            PHP);
+        $client = WebSocketClient::open($server);
+        $client->text('one');
+        self::assertTrue($server->awaitLog('begins one;'));
+        $client->text('two');
+        $client->write(WebSocketClient::frame(8, pack('n', 1000)));
+        self::assertSame(1000, $client->closeCode());
+        // Longer than the server takes to notice that the client has left.
+        usleep(2_100_000);
+
+        $server->open('go');
+
+        self::assertTrue($server->awaitLog('has done two;'), $server->log());
+        self::assertTrue($server->awaitLog('ends with 1000;'));
+    }
+
+    public function testAHandlerThatOnlyPushesOutlivesItsClientWhereThatIsSwitchedOff(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket): void { fprintf(STDERR, "feeding;"); gate("go"); fprintf(STDERR, "went on;"); });', ', cancelOnDisconnect: false');
+        $client = WebSocketClient::open($server);
+        self::assertTrue($server->awaitLog('feeding;'));
+        $client->disconnect();
+        usleep(2_100_000);
+
+        $server->open('go');
+
+        self::assertTrue($server->awaitLog('went on;'));
+    }
+
     public function testAHandlerThatReturnsClosesWith1000AfterWhatItHasSent(): void
     {
         $server = $this->serve('$routes->websocket("/{name}", static function (string $name, WebSocket $socket) { $socket->send("bye $name"); });');
@@ -121,6 +221,26 @@ final class WebSocketTest extends HttpTestCase
 
         self::assertSame(1011, WebSocketClient::open($server)->closeCode());
         self::assertTrue($server->awaitLog('GET / failed: LogicException: secret'));
+    }
+
+    /** @dataProvider middlewares */
+    #[DataProvider('middlewares')]
+    public function testAnHttpExceptionAfterTheHandshakeIsLogged(string $middleware): void
+    {
+        $server = $this->serve($middleware . '$routes->websocket("/", static function (WebSocket $socket) { $socket->receive(); throw new HttpException(409, "conflict"); });');
+        $client = WebSocketClient::open($server);
+
+        $client->text('go');
+
+        self::assertSame(1011, $client->closeCode());
+        self::assertTrue($server->awaitLog('threw Weft\Http\HttpException (409: conflict), but the handshake was answered before'), $server->log());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function middlewares(): iterable
+    {
+        yield 'no middleware' => [''];
+        yield 'middleware that answers exceptions' => ['$routes->use(new Weft\Http\Cors(["*"]));'];
     }
 
     public function testAHandlerThatFailsWithTheEndOfAnotherTaskClosesWith1011(): void
@@ -252,6 +372,14 @@ final class WebSocketTest extends HttpTestCase
         $this->expectExceptionMessage("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and " . (\is_nan($pingInterval) ? 'NAN' : $pingInterval));
 
         new WebSocketOptions(messageBytes: $messageBytes, pingInterval: $pingInterval);
+    }
+
+    public function testAGraceBelowZeroIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The grace of a WebSocket must be at least 0 seconds, got -1');
+
+        new WebSocketOptions(grace: -1.0);
     }
 
     /** @return iterable<array{int, float}> */

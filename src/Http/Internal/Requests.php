@@ -33,6 +33,7 @@ final class Requests implements ServerTaskHandler
 {
     private readonly ServerTasks $serverTasks;
     private readonly RefusalLog $refusals;
+    private readonly ?WebSocketWatch $webSocketWatch;
     /** @var array<int, true> requests with a response whose task still runs, by id */
     private array $answered = [];
 
@@ -50,6 +51,7 @@ final class Requests implements ServerTaskHandler
     ) {
         $this->serverTasks = new ServerTasks($this, $native, $logger);
         $this->refusals = new RefusalLog($native, $logger);
+        $this->webSocketWatch = $cancelOnDisconnect ? new WebSocketWatch() : null;
     }
 
     /** @param bool $isCarrier its connections carry another protocol only, so requests need no fibers */
@@ -90,6 +92,7 @@ final class Requests implements ServerTaskHandler
     public function handle(object $request, int $id): void
     {
         $response = $error = null;
+        $request->webSocketWatch = $this->webSocketWatch;
         try {
             $response = ($this->handler)($request);
         } catch (\Throwable $error) {
@@ -257,6 +260,12 @@ final class Requests implements ServerTaskHandler
     public function connections(): int
     {
         return $this->native->connections();
+    }
+
+    /** Waits until no task runs any more. */
+    public function drain(): void
+    {
+        $this->serverTasks->drain();
     }
 
     public function cancelAfterGrace(float $grace): void

@@ -15,6 +15,7 @@ use Weft\Http\WebSocketOptions;
 use Weft\Internal\Generators;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
+use Weft\UsageError;
 
 use function Weft\scope;
 
@@ -45,7 +46,16 @@ final class WebSocketRoute
         $native = $request->acceptWebSocket($subprotocol, $this->options->messageBytes, $this->options->pingInterval, $this->options->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
-            $this->handle($socket, \array_map(static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value, $values, $this->arguments));
+            $valueOf = static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value;
+            $arguments = \array_map($valueOf, $values, $this->arguments);
+            try {
+                $this->handle($socket, $arguments, $request->webSocketWatch);
+            } catch (HttpException $error) {
+                // It stands for a response, which middleware and the server would make of it.
+                $thrown = $error::class . " ($error->status: {$error->getMessage()})";
+                $reason = 'but the handshake was answered before: call WebSocket::close() with a code';
+                throw new UsageError("A WebSocket handler threw $thrown, $reason", previous: $error);
+            }
         }
 
         return new Response(101);
@@ -65,17 +75,30 @@ final class WebSocketRoute
         }
     }
 
-    /** @param list<mixed> $arguments */
-    private function handle(WebSocket $socket, array $arguments): void
+    /**
+     * @param list<mixed> $arguments
+     * @param WebSocketWatch|null $watch null for a server that cancels no handler whose client has left
+     */
+    private function handle(WebSocket $socket, array $arguments, ?WebSocketWatch $watch): void
     {
-        scope(function (Scope $scope) use ($socket, $arguments): void {
+        scope(function (Scope $scope) use ($socket, $arguments, $watch): void {
+            $isLeft = false;
+            $watch?->add($socket, $this->options->grace, static function () use ($scope, &$isLeft): void {
+                $isLeft = true;
+                $scope->cancel('its WebSocket is closed');
+            });
             try {
                 Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
                 $socket->close();
             } catch (\Throwable $error) {
-                $socket->close(...Scheduler::isCancelledBy($error) ? [1001, 'cancelled'] : [1011, 'the handler failed']);
-                throw $error;
+                $isCancelled = Scheduler::isCancelledBy($error);
+                $socket->close(...$isCancelled ? [1001, 'cancelled'] : [1011, 'the handler failed']);
+                // For the middleware this WebSocket has closed like any other.
+                if (!$isCancelled || !$isLeft) {
+                    throw $error;
+                }
             } finally {
+                $watch?->remove($socket);
                 $scope->cancel('its WebSocket is closed');
             }
         });

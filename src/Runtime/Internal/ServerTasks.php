@@ -35,6 +35,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     private ?string $cancelReason = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
+    private readonly WaitQueue $drained;
     /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
@@ -45,6 +46,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         public readonly LoggerInterface $logger,
     ) {
         $this->end = new WaitQueue('the end of a server');
+        $this->drained = new WaitQueue('requests that are still running');
         $this->work = $handler->handle(...);
         self::preload(...$handler->directories());
     }
@@ -149,8 +151,9 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         if ($child->outcome !== TaskState::Completed) {
             $this->handler->abandon($request);
         }
-        if ($this->ended && $this->tasks === []) {
-            $this->end->wakeAll();
+        if ($this->tasks === []) {
+            $this->drained->isEmpty() || $this->drained->wakeAll();
+            $this->ended && $this->end->wakeAll();
         }
     }
 
@@ -185,6 +188,14 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     public function members(): array
     {
         return $this->tasks;
+    }
+
+    /** Waits until no task is in progress. */
+    public function drain(): void
+    {
+        if ($this->tasks !== []) {
+            $this->drained->wait();
+        }
     }
 
     /** Cancels what is still in progress at the end of the grace period, and whatever arrives later. */

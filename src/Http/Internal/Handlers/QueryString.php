@@ -13,7 +13,7 @@ use Weft\Internal\Codec\Type;
 final class QueryString
 {
     /**
-     * The values of a parameter that may occur several times, as `name=a&name=b`, or `name[]=a` for a list.
+     * The values of a parameter that may occur several times, as `name=a&name=b`, or `name[]=a` and `name[0]=a` for a list.
      *
      * @return list<string>
      *
@@ -32,7 +32,7 @@ final class QueryString
                     continue;
                 }
                 $key = \urldecode($key);
-                if ($key !== $name && $key !== "{$name}[]") {
+                if ($key !== $name && !(\str_starts_with($key, $name) && \preg_match('/^\[\d*\]$/D', \substr($key, \strlen($name))) === 1)) {
                     continue;
                 }
                 if ($key !== $name && !$isList) {

@@ -16,8 +16,11 @@ use Weft\Http\Response;
  */
 final class Dispatcher
 {
-    /** @param (\Closure(Request): mixed)|null $fallback */
-    public function __construct(private readonly RouteTable $routes, private readonly ?\Closure $fallback)
+    /**
+     * @param (\Closure(Request): mixed)|null $fallback
+     * @param RouteTable $options answers to OPTIONS inside the middleware of the group of each route, by the method of the route
+     */
+    public function __construct(private readonly RouteTable $routes, private readonly ?\Closure $fallback, private readonly RouteTable $options)
     {
     }
 
@@ -59,6 +62,20 @@ final class Dispatcher
         }
 
         throw new HttpException(405, "405 Method Not Allowed", ['allow' => self::allowed(\array_keys($handlers))]);
+    }
+
+    /**
+     * Groups may share a path. A preflight is for the route of its `Access-Control-Request-Method`.
+     *
+     * @param \Closure(Request): mixed $default of the first group
+     */
+    public function dispatchOptions(Request $request, \Closure $default): mixed
+    {
+        $method = $request->header('access-control-request-method');
+        $handlers = $method === null ? [] : $this->options->findAll($request->path());
+        $handler = $handlers[$method] ?? ($method === 'HEAD' ? $handlers['GET'] ?? null : null);
+
+        return $handler === null ? $default($request) : $handler[0]($request);
     }
 
     /** Answers OPTIONS inside the middleware of a group, which may have something to add, as CORS has. */

@@ -159,9 +159,31 @@ final class PathPattern
         foreach ($this->parts as $part) {
             $path .= \is_array($part) ? $this->segment($part[0], $part[1], $values[$part[0]] ?? null) : $part;
         }
-        $query = \http_build_query($this->query(\array_diff_key($values, \array_flip($this->names))), '', '&', \PHP_QUERY_RFC3986);
+        if (\preg_match('~(?:^|/)\.\.?(?:/|$)~D', $path) === 1) {
+            $reason = 'clients remove the segments "." and ".." before they send it (RFC 3986, section 5.2.4)';
+            throw new \ValueError("The path \"{$this->path}\" would be \"$path\": $reason");
+        }
+        $query = $this->queryString($this->query(\array_diff_key($values, \array_flip($this->names))));
 
         return $query === '' ? $path : "$path?$query";
+    }
+
+    /**
+     * Lists as typed handlers and the OpenAPI document have them, `tags=a&tags=b`; other arrays as `parse_str()` reads them.
+     *
+     * @param array<array-key, mixed> $query
+     */
+    private function queryString(array $query): string
+    {
+        $pairs = [];
+        foreach ($query as $name => $value) {
+            $isList = \is_array($value) && \array_is_list($value) && \array_filter($value, \is_array(...)) === [];
+            foreach ($isList ? $value : [$value] as $one) {
+                $pairs[] = \http_build_query([$name => $one], '', '&', \PHP_QUERY_RFC3986);
+            }
+        }
+
+        return \implode('&', \array_filter($pairs, static fn(string $pair): bool => $pair !== ''));
     }
 
     /**
