@@ -119,37 +119,6 @@ static zend_op_array *compile(zend_file_handle *file, int type)
 	return code;
 }
 
-/* After Opcache and the others that compile files have taken their places. */
-void weft_included_begin(void)
-{
-	if (realms.are_files_known) {
-		return;
-	}
-	zend_hash_init(&realms.declaring, 64, NULL, NULL, 0);
-	realms.are_files_known = true;
-	if (compile_outside == NULL) {
-		compile_outside = zend_compile_file;
-		zend_compile_file = compile;
-	}
-}
-
-void weft_included_end(void)
-{
-	if (realms.are_files_known) {
-		realms.are_files_known = false;
-		zend_hash_destroy(&realms.declaring);
-		realms.base.declaring_known = 0;
-	}
-}
-
-void weft_included_catch_up(weft_realm_state *state)
-{
-	/* Nothing is ever taken out of it, so the files that came later are behind the others. */
-	for (; realms.are_files_known && state->declaring_known < realms.declaring.nNumUsed; state->declaring_known++) {
-		zend_hash_add_empty_element(&EG(included_files), realms.declaring.arData[state->declaring_known].key);
-	}
-}
-
 /* --- constants ----------------------------------------------------------------------------------------------------------------------- */
 
 static bool has_value_already(zend_string *name, zval *value)
@@ -189,10 +158,42 @@ static int const_instruction(zend_execute_data *execute_data)
 void weft_included_replace_functions(void)
 {
 	weft_replace_function("define", own_define, &original_define);
-	static bool is_replaced;
-	if (!is_replaced) {
-		is_replaced = true;
+}
+
+/* --- the beginning and the end --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * With the first realm: after Opcache and the others that compile files have taken their places, and after the JIT has looked whether an extension handles
+ * instructions, for which it would disable itself. What was compiled before keeps PHP's own instruction.
+ */
+void weft_included_begin(void)
+{
+	if (realms.are_files_known) {
+		return;
+	}
+	zend_hash_init(&realms.declaring, 64, NULL, NULL, 0);
+	realms.are_files_known = true;
+	if (compile_outside == NULL) {
+		compile_outside = zend_compile_file;
+		zend_compile_file = compile;
 		outside_const_handler = zend_get_user_opcode_handler(ZEND_DECLARE_CONST);
 		zend_set_user_opcode_handler(ZEND_DECLARE_CONST, const_instruction);
+	}
+}
+
+void weft_included_end(void)
+{
+	if (realms.are_files_known) {
+		realms.are_files_known = false;
+		zend_hash_destroy(&realms.declaring);
+		realms.base.declaring_known = 0;
+	}
+}
+
+void weft_included_catch_up(weft_realm_state *state)
+{
+	/* Nothing is ever taken out of it, so the files that came later are behind the others. */
+	for (; realms.are_files_known && state->declaring_known < realms.declaring.nNumUsed; state->declaring_known++) {
+		zend_hash_add_empty_element(&EG(included_files), realms.declaring.arData[state->declaring_known].key);
 	}
 }
