@@ -46,7 +46,8 @@ final class RealmHandler
 
     /**
      * Runs a PHP file for each request, such as the front controller of an application, in a realm of its own. The file must not declare
-     * functions or classes itself, because it is run more than once.
+     * functions or classes itself, because it is run more than once. What it includes with `require_once` runs for each request, too, except for files that declare
+     * functions or classes: these run once in the process. The variables of the file are those of a function, and not global.
      *
      * @param string $file absolute, or relative to the current directory
      * @param int<1, max>|null $size
@@ -70,7 +71,24 @@ final class RealmHandler
     /** @throws ApplicationPoolExhaustedException 503: no realm became free in time */
     public function __invoke(Request $request): Response
     {
-        return $this->applications->serve($request, static fn(\Closure $handler): mixed => $handler($request), server: $this->server);
+        return $this->applications->serve($request, static fn(\Closure $handler): mixed => $handler($request), server: self::pathInfo($request, $this->server));
+    }
+
+    /**
+     * What follows the name of the script in the path (RFC 3875 §4.1.5).
+     *
+     * @param array<string, string> $server
+     * @return array<string, string>
+     */
+    private static function pathInfo(Request $request, array $server): array
+    {
+        $script = $server['SCRIPT_NAME'] ?? '';
+        if ($script === '' || !\str_starts_with($request->path(), "{$script}/")) {
+            return $server;
+        }
+        $rest = \rawurldecode(\substr($request->path(), \strlen($script)));
+
+        return ['PATH_INFO' => $rest, 'PHP_SELF' => $script . $rest] + $server;
     }
 
     /**

@@ -145,7 +145,7 @@ final class RealmIsolationTest extends HttpTestCase
 
         self::assertStatus(500, $server->get('/?fail=1'));
 
-        self::assertSame(255, $server->stop()[0]);
+        self::assertSame(255, $server->end()[0]);
     }
 
     public function testASessionOfAStreamedBodyIsSavedAndIsNotThatOfTheNextRequest(): void

@@ -53,6 +53,7 @@ static zend_object *create_realm(zend_class_entry *class)
 	if (realms.loaded == NULL) {
 		make_superglobals();
 	}
+	weft_included_begin();
 	weft_state_begin(&realm->state);
 	memset(&realm->booted, 0, sizeof(realm->booted));
 	realm->error_reporting = EG(error_reporting);
@@ -428,6 +429,7 @@ static void replace_functions(void)
 	weft_filter_replace_functions();
 	weft_response_replace_functions();
 	weft_exit_replace_functions();
+	weft_included_replace_functions();
 }
 
 bool weft_realms_startup(void)
@@ -462,4 +464,5 @@ void weft_realms_request_shutdown(void)
 		realms.idle_bodies.size = 0;
 	}
 	weft_statics_forget();
+	weft_included_end();
 }

@@ -100,6 +100,9 @@ typedef struct {
 	/* output_add_rewrite_var(), and session.use_trans_sid. Their tags are a setting, and not of a realm. */
 	url_adapt_state_ex_t output_rewriter;
 	url_adapt_state_ex_t session_rewriter;
+	/* What include_once skips, and how many of the files that are included in every realm are in it. */
+	HashTable included;
+	uint32_t declaring_known;
 	php_ps_globals session;
 } weft_realm_state;
 

@@ -111,6 +111,9 @@ void weft_state_begin(weft_realm_state *state)
 	state->timezone = timezone != NULL ? estrdup(timezone) : NULL;
 	begin_locale(state);
 	begin_ini(state);
+	HashTable *included = kept != NULL ? (HashTable *) &kept->included : &EG(included_files);
+	zend_hash_init(&state->included, zend_hash_num_elements(included), NULL, NULL, 0);
+	zend_hash_copy(&state->included, included, NULL);
 	if (weft_has_sessions()) {
 		begin_session(state);
 	}
@@ -172,6 +175,7 @@ void weft_state_end(weft_realm_state *state)
 	}
 	weft_rewriter_free(&state->output_rewriter);
 	weft_rewriter_free(&state->session_rewriter);
+	zend_hash_destroy(&state->included);
 	if (weft_has_sessions()) {
 		php_ps_globals *session = &state->session;
 		if (session->id != NULL) {

@@ -362,6 +362,7 @@ static void take_away(weft_realm_state *state)
 	state->strtok = take_strtok();
 	state->output_rewriter = BG(url_adapt_output_ex);
 	state->session_rewriter = BG(url_adapt_session_ex);
+	MOVE(EG(included_files), state->included);
 	if (weft_has_sessions()) {
 		MOVE(ps_globals, state->session);
 	}
@@ -395,6 +396,8 @@ static void put_in_place(weft_realm_state *state)
 	put_strtok(&state->strtok);
 	put_rewriter(&BG(url_adapt_output_ex), &state->output_rewriter);
 	put_rewriter(&BG(url_adapt_session_ex), &state->session_rewriter);
+	MOVE(state->included, EG(included_files));
+	weft_included_catch_up(state);
 	if (weft_has_sessions()) {
 		MOVE(state->session, ps_globals);
 	}

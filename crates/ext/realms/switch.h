@@ -28,6 +28,9 @@ typedef struct {
 	bool is_over;
 	/* header() and its like throw in fibers outside of realms. */
 	bool refuses_headers;
+	/* Files that declare functions or classes, since the first realm was made. */
+	HashTable declaring;
+	bool are_files_known;
 	/* The limit in force is that of another realm, because more memory is in use than this one may use. */
 	bool memory_limit_is_due;
 } weft_realms;
@@ -131,6 +134,13 @@ void weft_filter_replace_functions(void);
 
 /* response.c */
 void weft_response_replace_functions(void);
+
+/* included.c */
+void weft_included_begin(void);
+void weft_included_end(void);
+/* For the state that is in place: files that others have included since, and that cannot run again. */
+void weft_included_catch_up(weft_realm_state *state);
+void weft_included_replace_functions(void);
 
 /* exit.c */
 void weft_exit_replace_functions(void);

@@ -164,6 +164,11 @@ final class RealmRequest
             $parts = \explode(':', $line, 2);
             $fields[\strtolower($parts[0])][] = \trim($parts[1] ?? '');
         }
+        if (isset($fields['status']) && \preg_match('/^[1-5]\d\d(?= |$)/D', $fields['status'][0], $found) === 1) {
+            // As of a CGI program (RFC 3875 §6.3.3).
+            $status = (int) $found[0];
+            unset($fields['status']);
+        }
         // The server frames the body.
         unset($fields['transfer-encoding'], $fields['content-length']);
         if ($response === null) {

@@ -48,19 +48,19 @@ final class ServerParameters
             'SCRIPT_FILENAME' => '',
             'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
             'SERVER_NAME' => self::hostOf($request),
-            'SERVER_PORT' => $isSecure ? 443 : 80,
+            'SERVER_PORT' => $isSecure ? '443' : '80',
         ];
         if ($host !== '') {
             $parameters['HTTP_HOST'] = $host;
         }
         if (\str_contains($host, ':') && \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1) {
             $parameters['SERVER_NAME'] = $found[1];
-            $parameters['SERVER_PORT'] = (int) $found[2];
+            $parameters['SERVER_PORT'] = $found[2];
         }
         $address = $request->clientAddress();
         if ($address !== null) {
             $parameters['REMOTE_ADDR'] = $address;
-            $parameters['REMOTE_PORT'] = (int) $request->clientPort();
+            $parameters['REMOTE_PORT'] = (string) $request->clientPort();
         }
         if ($isSecure) {
             $parameters['HTTPS'] = 'on';
