@@ -337,6 +337,31 @@ final class TypedHandlerTest extends HttpTestCase
         self::problem(400, $server->get('/?size=many'));
     }
 
+    public function testEveryObjectOfAHandlerIsValidated(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Paging { public function __construct(#[Assert\Range(min: 1, max: 100)] public readonly int $limit = 10) {} }
+            final class Sorting { public function __construct(#[Assert\EqualTo("id", groups: ["own"])] public readonly string $by = "id") {} }
+            final class Purchase { public function __construct(#[Assert\Email] public readonly string $customer) {} }
+            $routes->post("/query-first", #[Weft\Validation\Validate] static fn(#[Weft\Http\Query] Paging $p, #[Weft\Http\Query] Sorting $s, #[Weft\Http\Body] Purchase $o): array => [$p->limit]);
+            $routes->post("/body-first", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Purchase $o, #[Weft\Http\Query] Paging $p): array => [$p->limit]);
+            #[Weft\Validation\Validate(groups: ["own"])] final class Own { public function __construct(#[Assert\EqualTo("id", groups: ["own"])] public readonly string $by = "id") {} }
+            $routes->post("/by-class", static fn(#[Weft\Http\Body] Purchase $o, #[Weft\Http\Query] Own $own): array => [$own->by]);
+            PHP);
+        $faults = static fn(string $path, string $customer): array => array_map(
+            static fn(array $error): string => $error['name'] ?? $error['pointer'],
+            self::problem(422, $server->get($path, ...self::json("{\"customer\":\"$customer\"}")))['errors'],
+        );
+
+        self::assertSame(['limit', '#/customer'], $faults('/query-first?limit=101&by=name', 'nonsense'));
+        self::assertSame(['#/customer'], $faults('/query-first', 'nonsense'));
+        self::assertSame(['#/customer', 'limit'], $faults('/body-first?limit=101', 'nonsense'));
+        self::assertSame(['limit'], $faults('/body-first?limit=101', 'ada@example.org'));
+        self::assertSame(['by'], $faults('/by-class?by=name', 'nonsense'));
+        self::assertSame('[7]', self::bodyOf($server->get('/query-first?limit=7', ...self::json('{"customer":"ada@example.org"}'))));
+    }
+
     public function testAValidatorOfTheApplicationReplacesSymfonys(): void
     {
         $server = $this->serve(<<<'PHP'
@@ -541,8 +566,8 @@ final class TypedHandlerTest extends HttpTestCase
 
         self::assertInstanceOf(BodyArgument::class, $plan->arguments[0]);
         self::assertStringContainsString(Nested::class, $plan->arguments[0]->type->name());
-        self::assertNull($plan->validation);
-        self::assertNotNull((new Router())->post('/', Including::handler())->routes()[0]->plan->validation);
+        self::assertSame([], $plan->validations);
+        self::assertCount(1, (new Router())->post('/', Including::handler())->routes()[0]->plan->validations);
     }
 
     public function testAStatusThatIsNoSuccessIsRefused(): void

@@ -94,7 +94,7 @@ final class HandlerCompiler
         $marked = \array_filter($parameters, static fn(\ReflectionParameter $parameter): bool => self::mark($parameter) !== null);
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
-        return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+        return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validations($parameters, $arguments), $isTyped);
     }
 
     /** PHP ignores an attribute that is misspelt, and with it what the handler relies on. */
@@ -312,9 +312,12 @@ final class HandlerCompiler
     /**
      * @param list<\ReflectionParameter> $parameters
      * @param list<Argument> $arguments
+     *
+     * @return array<int, ValidationRule> by the index of the argument
      */
-    private function validation(array $parameters, array $arguments): ?ValidationRule
+    private function validations(array $parameters, array $arguments): array
     {
+        $rules = [];
         foreach ($arguments as $index => $argument) {
             $class = match (true) {
                 $argument instanceof BodyArgument => self::classOf($argument->type),
@@ -323,12 +326,12 @@ final class HandlerCompiler
             };
             $rule = $class === null ? null : $this->rule(\ltrim($class, '?'));
             if ($rule !== null) {
-                return new ValidationRule($rule->groups, $index, $argument instanceof BodyArgument);
+                $rules[$index] = new ValidationRule($rule->groups, $argument instanceof BodyArgument);
             }
         }
 
-        return $this->function->getAttributes(Validate::class) === []
-            ? null
+        return $rules !== [] || $this->function->getAttributes(Validate::class) === []
+            ? $rules
             : throw $this->invalid('has #[Validate], but no parameter with #[Body] or #[Query] that is an object');
     }
 

@@ -10,32 +10,29 @@ use Weft\Validation\Validator;
 use Weft\Validation\Violation;
 
 /**
- * Which arguments of a handler are validated.
+ * That the objects in one argument of a handler are validated.
  *
  * @internal
  */
 final class ValidationRule
 {
-    /**
-     * @param list<string> $groups
-     * @param int $index of the argument
-     */
-    public function __construct(public readonly array $groups, public readonly int $index, private readonly bool $isBody)
+    /** @param list<string> $groups empty for the default group */
+    public function __construct(public readonly array $groups, private readonly bool $isBody)
     {
     }
 
     /**
-     * @param list<mixed> $values
+     * @param array<int, self> $rules by the index of the argument
+     * @param list<mixed> $values of all arguments
      *
      * @return list<Fault> at most 100
      */
-    public function check(Validator $validator, array $values): array
+    public static function check(array $rules, Validator $validator, array $values): array
     {
-        $objects = \is_array($values[$this->index]) ? $values[$this->index] : ['' => $values[$this->index]];
         $faults = [];
-        foreach ($objects as $key => $object) {
-            foreach (\is_object($object) ? $validator->validate($object, $this->groups) : [] as $violation) {
-                $faults[] = $this->fault($key === '' ? '' : "/$key", $violation);
+        foreach ($rules as $index => $rule) {
+            foreach ($rule->faults($validator, $values[$index]) as $fault) {
+                $faults[] = $fault;
                 if (\count($faults) === Mismatches::MAX_COUNT) {
                     return $faults;
                 }
@@ -43,6 +40,17 @@ final class ValidationRule
         }
 
         return $faults;
+    }
+
+    /** @return iterable<Fault> validates each object when the faults of those before it are taken */
+    private function faults(Validator $validator, mixed $value): iterable
+    {
+        $objects = \is_array($value) ? $value : ['' => $value];
+        foreach ($objects as $key => $object) {
+            foreach (\is_object($object) ? $validator->validate($object, $this->groups) : [] as $violation) {
+                yield $this->fault($key === '' ? '' : "/$key", $violation);
+            }
+        }
     }
 
     private function fault(string $prefix, Violation $violation): Fault

@@ -69,9 +69,9 @@ final class Document
         $uses = [];
         foreach ($routes as $route) {
             $plan = $route->plan;
-            foreach ($plan->arguments as $argument) {
+            foreach ($plan->arguments as $index => $argument) {
                 if ($argument instanceof BodyArgument) {
-                    $uses = Schemas::uses($uses, $argument->type, true, $plan->validation !== null);
+                    $uses = Schemas::uses($uses, $argument->type, true, isset($plan->validations[$index]));
                 }
             }
             $uses = $plan->result->type === null ? $uses : Schemas::uses($uses, $plan->result->type, false, false);
@@ -184,7 +184,7 @@ final class Document
             } elseif ($argument instanceof HeaderArgument) {
                 $others[] = $this->parameter('header', $argument->name, $argument->type, $argument->isRequired, $argument->default) + $described;
             } elseif ($argument instanceof QueryObjectArgument) {
-                \array_push($others, ...$this->queryObject($argument, $route->plan->validation?->index === $index));
+                \array_push($others, ...$this->queryObject($argument, isset($route->plan->validations[$index])));
             }
         }
 
@@ -268,7 +268,7 @@ final class Document
     /** @return list<int> */
     private static function failures(HandlerPlan $plan, bool $hasBody): array
     {
-        $failures = $plan->validation === null ? [] : [422];
+        $failures = $plan->validations === [] ? [] : [422];
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
                 $argument instanceof BodyArgument => $hasBody ? [400, 415, 422] : [],
