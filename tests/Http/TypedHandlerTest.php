@@ -362,6 +362,28 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame('[7]', self::bodyOf($server->get('/query-first?limit=7', ...self::json('{"customer":"ada@example.org"}'))));
     }
 
+    public function testObjectsInListsAndMapsOfABodyAreValidated(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            #[Weft\Validation\Validate] final class Part { public function __construct(#[Assert\Positive] public readonly int $count) {} }
+            /** @param list<list<Part>> $parts */
+            $routes->post("/lists", static fn(#[Weft\Http\Body] array $parts): array => []);
+            /** @param array<string, Part> $parts */
+            $routes->post("/map", static fn(#[Weft\Http\Body] array $parts): array => []);
+            /** @param array<int, list<?Part>>|null $parts */
+            $routes->post("/all", static fn(#[Weft\Http\Body] ?array $parts): array => []);
+            PHP);
+        $pointers = static fn(string $path, string $body): array => array_column(self::problem(422, $server->get($path, ...self::json($body)))['errors'], 'pointer');
+
+        self::assertSame(['#/0/1/count', '#/2/0/count'], $pointers('/lists', '[[{"count":1},{"count":0}],[],[{"count":0}]]'));
+        self::assertSame(['#/a~1b~0c/count', '#//count'], $pointers('/map', '{"a/b~c":{"count":0},"":{"count":0},"d":{"count":1}}'));
+        self::assertSame(['#/7/1/count'], $pointers('/all', '{"7":[null,{"count":0}],"8":[]}'));
+        foreach (['/lists' => '[[{"count":1}],[]]', '/map' => '{}', '/all' => 'null'] as $path => $body) {
+            self::assertStatus(200, $server->get($path, ...self::json($body)));
+        }
+    }
+
     public function testAValidatorOfTheApplicationReplacesSymfonys(): void
     {
         $server = $this->serve(<<<'PHP'
@@ -396,6 +418,19 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertStatus(202, $server->get('/accepted'));
         self::assertSame('[1]', self::bodyOf($server->get('/own')));
         self::assertSame('plain', self::bodyOf($server->get('/response')));
+    }
+
+    public function testAnArrayIsEncodedAsTheTypeThatIsDeclared(): void
+    {
+        $encode = static fn(\Closure $handler): string => (new Router())->get('/', $handler)->routes()[0]->plan->result->response($handler())->body();
+
+        self::assertSame('{}', $encode(/** @return array<string, int> */ static fn(): array => []));
+        self::assertSame('{}', $encode(/** @return array<string, int>|null */ static fn(): ?array => []));
+        self::assertSame('{"0":"a","1":"b"}', $encode(/** @return array<int, string> */ static fn(): array => ['a', 'b']));
+        self::assertSame('[{},{"a":[]}]', $encode(/** @return list<array<string, list<int>>> */ static fn(): array => [[], ['a' => []]]));
+        self::assertSame('{"a":{"nested":null},"b":[]}', $encode(/** @return array<string, mixed> */ static fn(): array => ['a' => new Nested(), 'b' => []]));
+        self::assertSame('[]', $encode(/** @return list<int> */ static fn(): array => []));
+        self::assertSame('[]', $encode(static fn(): array => []));
     }
 
     public function testMiddlewareSeesTheResponseMadeOfAnObject(): void
@@ -475,6 +510,7 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'a list of them' => ['which contains Weft\Tests\Http\Inn, a class that does not exist', /** @param list<Inn> $in */ static fn(#[Body] array $in) => null];
         yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
         yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
+        yield 'data without objects to validate' => ['#[Validate], but no parameter', /** @param array<string, list<mixed>> $in */ #[Validate] static fn(#[Body] array $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
         yield 'a misspelt attribute' => ['is marked with #[Weft\Tests\Http\Validat], which is not a class. Is #[Weft\Validation\Validate] meant? Check the spelling', #[Validat] static fn(#[Body] Nested $in) => null];
         yield 'an attribute that is not imported' => ['is marked with #[Weft\Tests\Http\Email], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', #[Email] static fn() => null];

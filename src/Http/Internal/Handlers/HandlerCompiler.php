@@ -19,6 +19,7 @@ use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
+use Weft\Internal\Codec\Map;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
@@ -335,13 +336,13 @@ final class HandlerCompiler
             : throw $this->invalid('has #[Validate], but no parameter with #[Body] or #[Query] that is an object');
     }
 
-    /** The class of the objects in a body, where it has one. */
+    /** The class of the objects in a body, in lists and maps too; null if it has none. */
     private static function classOf(Type $type): ?string
     {
         return match (true) {
             $type instanceof Instance => $type->class,
             $type instanceof Optional => self::classOf($type->inner),
-            $type instanceof Sequence => self::classOf($type->item),
+            $type instanceof Sequence, $type instanceof Map => self::classOf($type->item),
             default => null,
         };
     }

@@ -31,7 +31,7 @@ final class ValidationRule
     {
         $faults = [];
         foreach ($rules as $index => $rule) {
-            foreach ($rule->faults($validator, $values[$index]) as $fault) {
+            foreach ($rule->faults($validator, $values[$index], '') as $fault) {
                 $faults[] = $fault;
                 if (\count($faults) === Mismatches::MAX_COUNT) {
                     return $faults;
@@ -42,23 +42,28 @@ final class ValidationRule
         return $faults;
     }
 
-    /** @return iterable<Fault> validates each object when the faults of those before it are taken */
-    private function faults(Validator $validator, mixed $value): iterable
+    /**
+     * @param mixed $value an object, null, or lists and maps of these
+     * @param string $at its JSON pointer
+     *
+     * @return iterable<Fault> validates each object when the faults of those before it are taken
+     */
+    private function faults(Validator $validator, mixed $value, string $at): iterable
     {
-        $objects = \is_array($value) ? $value : ['' => $value];
-        foreach ($objects as $key => $object) {
-            foreach (\is_object($object) ? $validator->validate($object, $this->groups) : [] as $violation) {
-                yield $this->fault($key === '' ? '' : "/$key", $violation);
-            }
+        foreach (\is_array($value) ? $value : [] as $key => $item) {
+            yield from $this->faults($validator, $item, "$at/" . Mismatches::escaped((string) $key));
+        }
+        foreach (\is_object($value) ? $validator->validate($value, $this->groups) : [] as $violation) {
+            yield $this->fault($at, $violation);
         }
     }
 
-    private function fault(string $prefix, Violation $violation): Fault
+    private function fault(string $at, Violation $violation): Fault
     {
         $segments = \preg_split('/[.\[\]]+/', $violation->path, flags: \PREG_SPLIT_NO_EMPTY) ?: [];
 
         return $this->isBody
-            ? Fault::inBody($prefix . \implode('', \array_map(static fn(string $segment): string => '/' . \strtr($segment, ['~' => '~0', '/' => '~1']), $segments)), $violation->message)
+            ? Fault::inBody($at . \implode('', \array_map(static fn(string $segment): string => '/' . Mismatches::escaped($segment), $segments)), $violation->message)
             : Fault::inQuery($segments[0] ?? '', $violation->message);
     }
 }
