@@ -75,6 +75,14 @@ final class OpenApiTest extends TestCase
         self::assertSame(['200', '400', 'default'], array_map(strval(...), array_keys($paths['/unchecked']['get']['responses'])));
     }
 
+    public function testAnArrayThatIsDocumentedAsNullableIsNullableOnce(): void
+    {
+        $router = (new Router())->post('/', /** @param list<int>|null $ids */ static fn(#[Body] ?array $ids): array => []);
+        $schema = self::document($router)['paths']['/']['post']['requestBody']['content']['application/json']['schema'];
+
+        self::assertSame(['type' => ['array', 'null'], 'items' => ['type' => 'integer', 'format' => 'int64']], $schema);
+    }
+
     public function testRoutesWithoutTypesAreThereAndFilesAreNot(): void
     {
         $paths = self::document(self::router())['paths'];

@@ -422,7 +422,7 @@ final class TypedHandlerTest extends HttpTestCase
 
     public function testAnArrayIsEncodedAsTheTypeThatIsDeclared(): void
     {
-        $encode = static fn(\Closure $handler): string => (new Router())->get('/', $handler)->routes()[0]->plan->result->response($handler())->body();
+        $encode = static fn(\Closure $handler): string => (new Router())->get('/', $handler)->routes()[0]->plan->result->response($handler())->body;
 
         self::assertSame('{}', $encode(/** @return array<string, int> */ static fn(): array => []));
         self::assertSame('{}', $encode(/** @return array<string, int>|null */ static fn(): ?array => []));
