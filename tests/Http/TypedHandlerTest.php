@@ -208,7 +208,7 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame('[[3],null,"eur",2.0,"2026-01-01T00:00:00.000000+00:00",null]', self::bodyOf($server->get('/?ids[]=3&c=eur&rate=2&since=2026-01-01T00:00:00Z')));
         $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
         self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
-        self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
+        self::assertSame('expected one of "eur", "usd"', $problem['errors'][2]['detail']);
     }
 
     public function testNumbersAreReadAsTheyAreWrittenInJson(): void
@@ -382,6 +382,36 @@ final class TypedHandlerTest extends HttpTestCase
         foreach (['/lists' => '[[{"count":1}],[]]', '/map' => '{}', '/all' => 'null'] as $path => $body) {
             self::assertStatus(200, $server->get($path, ...self::json($body)));
         }
+    }
+
+    public function testAFaultOfAMapNamesItsWholeKey(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Box { public function __construct(#[Assert\Positive] public readonly int $count) {} }
+            final class Shelf { /** @param array<string, Box> $boxes @param array<string, list<Box>> $rows */ public function __construct(#[Assert\Valid] public readonly array $boxes = [], #[Assert\Valid] public readonly array $rows = []) {} }
+            $routes->post("/", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Shelf $shelf): array => []);
+            PHP);
+        $pointers = static fn(string $body): array => array_column(self::problem(422, $server->get('/', ...self::json($body)))['errors'], 'pointer');
+
+        self::assertSame(['#/boxes/a.b/count', '#/boxes/c~1d~0e/count', '#/boxes//count', '#/boxes/f%5B1%5D/count', '#/rows/g.h/1/count'], $pointers(
+            '{"boxes":{"a.b":{"count":0},"c/d~e":{"count":0},"":{"count":0},"f[1]":{"count":0}},"rows":{"g.h":[{"count":1},{"count":0}]}}',
+        ));
+    }
+
+    public function testAFaultOfTheQueryShowsNoNamesOfPhp(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            enum Level: int { case Low = 1; case High = 2; }
+            final class Filter { /** @param list<Level> $levels */ public function __construct(public readonly ?Level $level = null, public readonly array $levels = [], public readonly ?int $page = null) {} }
+            $routes->get("/", static fn(#[Weft\Http\Query] ?Level $n = null, #[Weft\Http\Query] ?int $i = null, #[Weft\Http\Header] ?Currency $currency = null): array => [])
+                ->get("/object", static fn(#[Weft\Http\Query] Filter $filter): array => []);
+            PHP);
+        $details = static fn(string $path, string ...$arguments): array => array_column(self::problem(400, $server->get($path, ...$arguments))['errors'], 'detail', 'name');
+
+        self::assertSame(['n' => 'expected one of 1, 2', 'i' => 'expected int, found list', 'currency' => 'expected one of "eur", "usd"'], $details('/?n[]=1&i[]=1', '-H', 'currency: gbp'));
+        self::assertSame(['n' => 'expected one of 1, 2', 'i' => 'expected int, found text'], $details('/?n=3&i=x'));
+        self::assertSame(['level' => 'expected one of 1, 2', 'levels' => 'expected one of 1, 2', 'page' => 'expected int, found list'], $details('/object?level[]=1&levels=1&levels=x&page[]=1'));
     }
 
     public function testAValidatorOfTheApplicationReplacesSymfonys(): void

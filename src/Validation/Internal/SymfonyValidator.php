@@ -58,7 +58,7 @@ final class SymfonyValidator implements Validator
      */
     private static function leadsToSecret(mixed $value, string $path, \Closure $isSecret): bool
     {
-        foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) ?: [] as $name) {
+        foreach (PropertyPath::segments($path) as $name) {
             if (\is_array($value)) {
                 $value = $value[$name] ?? null;
                 continue;

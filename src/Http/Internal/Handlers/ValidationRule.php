@@ -6,6 +6,7 @@ namespace Weft\Http\Internal\Handlers;
 
 use Weft\Http\Fault;
 use Weft\Internal\Codec\Mismatches;
+use Weft\Validation\Internal\PropertyPath;
 use Weft\Validation\Validator;
 use Weft\Validation\Violation;
 
@@ -60,7 +61,7 @@ final class ValidationRule
 
     private function fault(string $at, Violation $violation): Fault
     {
-        $segments = \preg_split('/[.\[\]]+/', $violation->path, flags: \PREG_SPLIT_NO_EMPTY) ?: [];
+        $segments = PropertyPath::segments($violation->path);
 
         return $this->isBody
             ? Fault::inBody($at . \implode('', \array_map(static fn(string $segment): string => '/' . Mismatches::escaped($segment), $segments)), $violation->message)
