@@ -150,6 +150,14 @@ final class OpenApiTest extends TestCase
         self::assertSame(['type' => 'string', 'pattern' => '^(?:[a-f]{2})$'], $paths['/c/{id}']['get']['parameters'][0]['schema']);
     }
 
+    public function testParametersThatAreDocumentedInOneLineHaveTheirOwnWords(): void
+    {
+        $router = (new Router())->get('/', /** @param int $from the first @param int $to @return list<int> */ static fn(#[Query] int $from, #[Query] int $to): array => []);
+        $parameters = self::document($router)['paths']['/']['get']['parameters'];
+
+        self::assertSame(['the first'], array_column($parameters, 'description'));
+    }
+
     public function testRoutesWithoutTypesAreThereAndFilesAreNot(): void
     {
         $paths = self::document(self::router())['paths'];
