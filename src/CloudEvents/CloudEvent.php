@@ -154,7 +154,7 @@ final class CloudEvent
         if ($mode === ContentMode::Structured) {
             return ['content-type' => self::JSON . '; charset=UTF-8'];
         }
-        $headers = $this->data === null ? [] : ['content-type' => $this->contentType];
+        $headers = $this->hasData() ? ['content-type' => $this->contentType] : [];
         foreach ($this->attributes() as $name => $value) {
             if ($name !== 'datacontenttype') {
                 // HTTP protocol binding §3.1.3.2: everything but printable ASCII without space, quote and percent sign.
@@ -176,18 +176,24 @@ final class CloudEvent
     {
         if ($mode === ContentMode::Binary) {
             return match (true) {
-                $this->data === null => '',
+                !$this->hasData() => '',
                 self::isJson($this->contentType) => $this->json(),
                 default => $this->data,
             };
         }
         $event = $this->encode($this->attributes());
-        if ($this->data === null) {
+        if (!$this->hasData()) {
             return $event;
         }
         $member = self::isJson($this->contentType) ? "\"data\":{$this->json()}" : '"data_base64":"' . \base64_encode($this->data) . '"';
 
         return \substr($event, 0, -1) . ",{$member}}";
+    }
+
+    /** Null is data only if it was read as JSON. */
+    private function hasData(): bool
+    {
+        return $this->data !== null || isset(self::$received[$this]);
     }
 
     private function json(): string
@@ -214,7 +220,7 @@ final class CloudEvent
             'type' => $this->type,
             'time' => $this->time?->format('Y-m-d\TH:i:s.uP'),
             'subject' => $this->subject,
-            'datacontenttype' => $this->data === null ? null : $this->contentType,
+            'datacontenttype' => $this->hasData() ? $this->contentType : null,
             'dataschema' => $this->schema,
         ] + $this->extensions, static fn(mixed $value): bool => $value !== null);
     }
@@ -244,20 +250,24 @@ final class CloudEvent
         if (!\is_array($event) || ($event !== [] && \array_is_list($event))) {
             throw new InvalidCloudEventException('The CloudEvent is not a JSON object');
         }
-        // Null is the same as absent (JSON format §2.2).
+        $hasData = \array_key_exists('data', $event);
+        // An attribute that is null is the same as an absent one (JSON format §2.2).
         $event = \array_filter($event, static fn(mixed $value): bool => $value !== null);
         // The default of data without a content type (JSON format §3.1).
         $event += ['datacontenttype' => 'application/json'];
+        $isJson = \is_string($event['datacontenttype']) && self::isJson($event['datacontenttype']);
         $data = $event['data'] ?? null;
         $json = static fn(): ?string => self::dataOf($body);
         if (isset($event['data_base64'])) {
             $bytes = \is_string($event['data_base64']) ? \base64_decode($event['data_base64'], true) : false;
             $bytes !== false && $data === null || throw new InvalidCloudEventException('The data_base64 of the CloudEvent is not base64, or it has data as well');
-            $data = self::isJson((string) $event['datacontenttype']) ? self::parse($bytes) : $bytes;
+            $data = $isJson ? self::parse($bytes) : $bytes;
             $json = static fn(): string => (string) $bytes;
         }
 
-        return self::withJson(self::of(\array_diff_key($event, self::RESERVED), $data), $json);
+        $read = self::of(\array_diff_key($event, self::RESERVED), $data);
+
+        return $isJson && ($hasData || isset($event['data_base64'])) ? self::withJson($read, $json) : $read;
     }
 
     /** @param \Closure(): ?string $json */
@@ -313,6 +323,9 @@ final class CloudEvent
             if (!\is_string($value) && (isset(self::OWN[$name]) || !\is_int($value) && !\is_bool($value))) {
                 throw new InvalidCloudEventException("The attribute $name of the CloudEvent is " . \get_debug_type($value) . ', expected string');
             }
+            if (\is_string($value) && \preg_match('//u', $value) !== 1) {
+                throw new InvalidCloudEventException("The attribute $name of the CloudEvent is not UTF-8");
+            }
         }
         /** @var array<string, string|int|bool> $attributes */
         if (($attributes['specversion'] ?? '') !== '1.0') {
@@ -342,14 +355,11 @@ final class CloudEvent
     /** RFC 3339 */
     private static function time(string $time): \DateTimeImmutable
     {
-        if (\preg_match('/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/D', $time) === 1) {
-            try {
-                // PHP keeps microseconds.
-                return new \DateTimeImmutable((string) \preg_replace('/(\.\d{6})\d+/', '$1', $time));
-            } catch (\Exception) {
-            }
+        try {
+            return (new DateTime())->decode($time);
+        } catch (MismatchException $mismatch) {
+            throw new InvalidCloudEventException("The time of the CloudEvent is \"$time\", expected a time of RFC 3339 such as 2026-01-31T12:00:00Z", null, $mismatch);
         }
-        throw new InvalidCloudEventException("The time of the CloudEvent is \"$time\", expected a time of RFC 3339 such as 2026-01-31T12:00:00Z");
     }
 
     /** HTTP protocol binding §3.1.3.2: a quoted string (RFC 9110 §5.6.4), then one round of percent-decoding. */

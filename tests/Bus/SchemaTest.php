@@ -219,6 +219,8 @@ final class SchemaTest extends BusTestCase
         $fields['items']['type']['list']['object']['colour'] = ['type' => 'string', 'optional' => true];
         $fields['currency']['type']['enum'] = ['EUR'];
         $fields['shelf']['type']['map']['nullable']['object']['price']['type'] = 'int';
+        // As in a lock of Weft 0.1.
+        $fields['shelf']['type']['map'] = ['nullable' => $fields['shelf']['type']['map']];
         $fields['grid']['type']['list']['list'] = 'string';
         $change = $bus->admin()->compareSchema(\json_encode($lock));
 

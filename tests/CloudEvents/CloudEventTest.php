@@ -153,6 +153,22 @@ final class CloudEventTest extends TestCase
         }
     }
 
+    public function testNullThatIsTheJsonOfAnEventIsForwarded(): void
+    {
+        $binary = CloudEvent::fromHttp(['content-type' => 'application/vnd.shop+json', 'ce-specversion' => '1.0', 'ce-id' => '1', 'ce-source' => '/b', 'ce-type' => 'a'], 'null');
+        $structured = CloudEvent::fromHttp($binary->headers(ContentMode::Structured), $binary->body(ContentMode::Structured));
+
+        foreach ([$binary, $structured] as $event) {
+            self::assertNull($event->data);
+            self::assertSame('null', $event->body());
+            self::assertSame('application/vnd.shop+json', $event->headers()['content-type']);
+            self::assertStringEndsWith('"datacontenttype":"application/vnd.shop+json","data":null}', $event->body(ContentMode::Structured));
+        }
+        $other = CloudEvent::fromHttp(['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/b","type":"a","datacontenttype":"text/plain","data":null}');
+        self::assertSame('', $other->body());
+        self::assertArrayNotHasKey('content-type', $other->headers());
+    }
+
     public function testJsonInBase64IsForwardedAsItWasRead(): void
     {
         $event = CloudEvent::fromHttp(['content-type' => 'application/cloudevents+json'], '{"specversion":"1.0","id":"1","source":"/b","type":"a","data_base64":"' . \base64_encode('{"a": {}}') . '"}');
@@ -213,6 +229,10 @@ final class CloudEventTest extends TestCase
         yield 'no id' => ['The CloudEvent has no id', ['ce-id' => ''] + $binary];
         yield 'no time' => ['The time of the CloudEvent is "now", expected a time of RFC 3339', $binary + ['ce-time' => 'now']];
         yield 'an impossible time' => ['expected a time of RFC 3339', $binary + ['ce-time' => '2026-13-31T12:00:00Z']];
+        yield 'a day that does not exist' => ['The time of the CloudEvent is "2026-02-30T00:00:00Z", expected a time of RFC 3339', $binary + ['ce-time' => '2026-02-30T00:00:00Z']];
+        yield 'a subject that is not UTF-8' => ['The attribute subject of the CloudEvent is not UTF-8', $binary + ['ce-subject' => '%ff']];
+        yield 'an extension that is not UTF-8' => ['The attribute other of the CloudEvent is not UTF-8', $binary + ['ce-other' => "\xff"]];
+        yield 'a content type that is not UTF-8' => ['The attribute datacontenttype of the CloudEvent is not UTF-8', $binary + ['content-type' => "text/\xff"], 'x'];
         yield 'data that is not JSON' => ['The CloudEvent is not valid JSON', $binary + ['content-type' => 'application/json'], '{'];
         yield 'an extension without a valid name' => ['"a-b" cannot be an extension', $binary + ['ce-a-b' => '1']];
         yield 'structured, not JSON' => ['The CloudEvent is not valid JSON', $structured, $json];

@@ -75,6 +75,89 @@ final class OpenApiTest extends TestCase
         self::assertSame(['200', '400', 'default'], array_map(strval(...), array_keys($paths['/unchecked']['get']['responses'])));
     }
 
+    public function testAnArrayThatIsDocumentedAsNullableIsNullableOnce(): void
+    {
+        $router = (new Router())->post('/', /** @param list<int>|null $ids */ static fn(#[Body] ?array $ids): array => []);
+        $schema = self::document($router)['paths']['/']['post']['requestBody']['content']['application/json']['schema'];
+
+        self::assertSame(['type' => ['array', 'null'], 'items' => ['type' => 'integer', 'format' => 'int64']], $schema);
+    }
+
+    public function testADefaultThatJsonCannotRepresentIsLeftOut(): void
+    {
+        $router = (new Router())
+            ->get('/', static fn(#[Query] float $max = \INF, #[Query] int $page = 1): array => [])
+            ->post('/', static fn(#[Body] Limited $in): array => []);
+        $document = self::document($router);
+
+        self::assertSame([['type' => 'number'], ['type' => 'integer', 'format' => 'int64', 'default' => 1]], array_column($document['paths']['/']['get']['parameters'], 'schema'));
+        self::assertSame(['type' => 'number'], $document['components']['schemas']['Limited']['properties']['max']);
+    }
+
+    public function testConstraintsAreThoseThatTheHandlerChecks(): void
+    {
+        $router = (new Router())
+            ->post('/people', #[Validate] static fn(#[Body] Resident $in): Resident => $in)
+            ->post('/admins', #[Validate(groups: ['admin'])] static fn(#[Body] Resident $in): Resident => $in)
+            ->post('/unchecked', static fn(#[Body] Resident $in): Resident => $in)
+            ->get('/query', #[Validate(groups: ['admin'])] static fn(#[Query] Named $in): array => []);
+        $document = self::document($router);
+        $schemas = $document['components']['schemas'];
+        $body = static fn(string $path): string => substr($document['paths'][$path]['post']['requestBody']['content']['application/json']['schema']['$ref'], 21);
+        $response = static fn(string $path): string => substr($document['paths'][$path]['post']['responses'][200]['content']['application/json']['schema']['$ref'], 21);
+
+        self::assertSame(['ResidentInput', 'ResidentInput2', 'Resident'], [$body('/people'), $body('/admins'), $body('/unchecked')]);
+        self::assertSame(['Resident', 'Resident', 'Resident'], [$response('/people'), $response('/admins'), $response('/unchecked')]);
+        $text = ['type' => 'string'];
+        self::assertSame(
+            [$text, ['$ref' => '#/components/schemas/Home'], ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/HomeInput']], ['type' => ['string', 'null'], 'enum' => ['m', 'f', null]]],
+            array_values($schemas['ResidentInput']['properties']),
+        );
+        self::assertSame(
+            [$text + ['minLength' => 5], ['$ref' => '#/components/schemas/Home'], ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/Home']], ['type' => ['string', 'null']]],
+            array_values($schemas['ResidentInput2']['properties']),
+        );
+        self::assertSame($text + ['minLength' => 10], $schemas['HomeInput']['properties']['street']);
+        self::assertSame($text, $schemas['Home']['properties']['street']);
+        self::assertSame([$text, ['type' => ['string', 'null']]], [$schemas['Resident']['properties']['nick'], $schemas['Resident']['properties']['sex']]);
+        self::assertSame([['type' => 'string', 'maxLength' => 3], $text], array_column($document['paths']['/query']['get']['parameters'], 'schema'));
+    }
+
+    public function testChoicesAndCountsAreThoseOfTheElements(): void
+    {
+        $router = (new Router())->post('/', #[Validate] static fn(#[Body] Chosen $in): array => [])->get('/', #[Validate] static fn(#[Query] Named $in): array => []);
+        $document = self::document($router);
+
+        self::assertSame([
+            'tags' => ['type' => 'array', 'items' => ['type' => 'string', 'enum' => ['a', 'b']], 'minItems' => 1],
+            'boards' => ['type' => 'array', 'items' => ['$ref' => '#/components/schemas/Board', 'enum' => ['half']]],
+            'rates' => ['type' => 'object', 'additionalProperties' => ['type' => 'number'], 'maxProperties' => 2, 'minProperties' => 1],
+            'board' => ['anyOf' => [['$ref' => '#/components/schemas/Board'], ['type' => 'null']], 'enum' => ['none', null]],
+            'any' => ['type' => 'number'],
+        ], $document['components']['schemas']['Chosen']['properties']);
+        self::assertSame(['type' => 'string', 'enum' => ['asc', 'desc']], $document['paths']['/']['get']['parameters'][1]['schema']);
+    }
+
+    public function testAnExpressionThatEcma262DoesNotHaveIsNoPattern(): void
+    {
+        $paths = self::document((new Router())
+            ->get('/a/{id:(?i)[a-z]++}', static fn(string $id): array => [])
+            ->get('/b/{id:[[:alpha:]]+}', static fn(string $id): array => [])
+            ->get('/c/{id:[a-f]{2}}', static fn(string $id): array => []))['paths'];
+
+        self::assertSame(['type' => 'string'], $paths['/a/{id}']['get']['parameters'][0]['schema']);
+        self::assertSame(['type' => 'string'], $paths['/b/{id}']['get']['parameters'][0]['schema']);
+        self::assertSame(['type' => 'string', 'pattern' => '^(?:[a-f]{2})$'], $paths['/c/{id}']['get']['parameters'][0]['schema']);
+    }
+
+    public function testParametersThatAreDocumentedInOneLineHaveTheirOwnWords(): void
+    {
+        $router = (new Router())->get('/', /** @param int $from the first @param int $to @return list<int> */ static fn(#[Query] int $from, #[Query] int $to): array => []);
+        $parameters = self::document($router)['paths']['/']['get']['parameters'];
+
+        self::assertSame(['the first'], array_column($parameters, 'description'));
+    }
+
     public function testRoutesWithoutTypesAreThereAndFilesAreNot(): void
     {
         $paths = self::document(self::router())['paths'];
@@ -208,9 +291,72 @@ final class Stay
         public readonly int $age,
         public readonly Board $board = Board::Half,
         public readonly ?\DateTimeImmutable $until = null,
+        #[Assert\Valid]
         public readonly ?self $next = null,
         public readonly array $rates = [],
         public readonly mixed $extra = null,
+    ) {
+    }
+}
+
+final class Limited
+{
+    public function __construct(public readonly float $max = \INF)
+    {
+    }
+}
+
+final class Home
+{
+    public function __construct(#[Assert\Length(min: 10)] public readonly string $street)
+    {
+    }
+}
+
+final class Resident
+{
+    /** @param list<Home> $others */
+    public function __construct(
+        #[Assert\Length(min: 5, groups: ['admin'])]
+        public readonly string $nick,
+        public readonly Home $home,
+        #[Assert\Valid]
+        public readonly array $others,
+        #[Assert\Choice(['m', 'f'])]
+        public readonly ?string $sex,
+    ) {
+    }
+}
+
+final class Named
+{
+    public function __construct(
+        #[Assert\Length(max: 3, groups: ['admin'])]
+        public readonly string $name,
+        #[Assert\Choice(choices: ['first' => 'asc', 'last' => 'desc'])]
+        public readonly ?string $order = null,
+    ) {
+    }
+}
+
+final class Chosen
+{
+    /**
+     * @param list<string> $tags
+     * @param list<Board> $boards
+     * @param array<string, float> $rates
+     */
+    public function __construct(
+        #[Assert\Choice(choices: ['a', 'b'], multiple: true, min: 1)]
+        public readonly array $tags,
+        #[Assert\Choice(choices: [Board::Half], multiple: true)]
+        public readonly array $boards,
+        #[Assert\Count(max: 2), Assert\NotBlank]
+        public readonly array $rates,
+        #[Assert\Choice([Board::None])]
+        public readonly ?Board $board,
+        #[Assert\LessThan(\INF)]
+        public readonly float $any,
     ) {
     }
 }

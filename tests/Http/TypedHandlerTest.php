@@ -209,7 +209,7 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertSame('[[3,4],null,"eur",2.0,"2026-01-01T00:00:00.000000+00:00",null]', self::bodyOf($server->get('/?ids%5B0%5D=3&ids%5B1%5D=4&c=eur&rate=2&since=2026-01-01T00:00:00Z')));
         $problem = self::problem(400, $server->get('/?ids=x&all=maybe&c=gbp&rate=much&since=now', '-H', 'If-Match: "5"'));
         self::assertSame(['ids', 'all', 'c', 'rate', 'since', 'if-match'], array_column($problem['errors'], 'name'));
-        self::assertSame('expected one of eur, usd, found another value', $problem['errors'][2]['detail']);
+        self::assertSame('expected one of "eur", "usd"', $problem['errors'][2]['detail']);
     }
 
     public function testNumbersAreReadAsTheyAreWrittenInJson(): void
@@ -338,6 +338,83 @@ final class TypedHandlerTest extends HttpTestCase
         self::problem(400, $server->get('/?size=many'));
     }
 
+    public function testEveryObjectOfAHandlerIsValidated(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Paging { public function __construct(#[Assert\Range(min: 1, max: 100)] public readonly int $limit = 10) {} }
+            final class Sorting { public function __construct(#[Assert\EqualTo("id", groups: ["own"])] public readonly string $by = "id") {} }
+            final class Purchase { public function __construct(#[Assert\Email] public readonly string $customer) {} }
+            $routes->post("/query-first", #[Weft\Validation\Validate] static fn(#[Weft\Http\Query] Paging $p, #[Weft\Http\Query] Sorting $s, #[Weft\Http\Body] Purchase $o): array => [$p->limit]);
+            $routes->post("/body-first", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Purchase $o, #[Weft\Http\Query] Paging $p): array => [$p->limit]);
+            #[Weft\Validation\Validate(groups: ["own"])] final class Own { public function __construct(#[Assert\EqualTo("id", groups: ["own"])] public readonly string $by = "id") {} }
+            $routes->post("/by-class", static fn(#[Weft\Http\Body] Purchase $o, #[Weft\Http\Query] Own $own): array => [$own->by]);
+            PHP);
+        $faults = static fn(string $path, string $customer): array => array_map(
+            static fn(array $error): string => $error['name'] ?? $error['pointer'],
+            self::problem(422, $server->get($path, ...self::json("{\"customer\":\"$customer\"}")))['errors'],
+        );
+
+        self::assertSame(['limit', '#/customer'], $faults('/query-first?limit=101&by=name', 'nonsense'));
+        self::assertSame(['#/customer'], $faults('/query-first', 'nonsense'));
+        self::assertSame(['#/customer', 'limit'], $faults('/body-first?limit=101', 'nonsense'));
+        self::assertSame(['limit'], $faults('/body-first?limit=101', 'ada@example.org'));
+        self::assertSame(['by'], $faults('/by-class?by=name', 'nonsense'));
+        self::assertSame('[7]', self::bodyOf($server->get('/query-first?limit=7', ...self::json('{"customer":"ada@example.org"}'))));
+    }
+
+    public function testObjectsInListsAndMapsOfABodyAreValidated(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            #[Weft\Validation\Validate] final class Part { public function __construct(#[Assert\Positive] public readonly int $count) {} }
+            /** @param list<list<Part>> $parts */
+            $routes->post("/lists", static fn(#[Weft\Http\Body] array $parts): array => []);
+            /** @param array<string, Part> $parts */
+            $routes->post("/map", static fn(#[Weft\Http\Body] array $parts): array => []);
+            /** @param array<int, list<?Part>>|null $parts */
+            $routes->post("/all", static fn(#[Weft\Http\Body] ?array $parts): array => []);
+            PHP);
+        $pointers = static fn(string $path, string $body): array => array_column(self::problem(422, $server->get($path, ...self::json($body)))['errors'], 'pointer');
+
+        self::assertSame(['#/0/1/count', '#/2/0/count'], $pointers('/lists', '[[{"count":1},{"count":0}],[],[{"count":0}]]'));
+        self::assertSame(['#/a~1b~0c/count', '#//count'], $pointers('/map', '{"a/b~c":{"count":0},"":{"count":0},"d":{"count":1}}'));
+        self::assertSame(['#/7/1/count'], $pointers('/all', '{"7":[null,{"count":0}],"8":[]}'));
+        foreach (['/lists' => '[[{"count":1}],[]]', '/map' => '{}', '/all' => 'null'] as $path => $body) {
+            self::assertStatus(200, $server->get($path, ...self::json($body)));
+        }
+    }
+
+    public function testAFaultOfAMapNamesItsWholeKey(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Box { public function __construct(#[Assert\Positive] public readonly int $count) {} }
+            final class Shelf { /** @param array<string, Box> $boxes @param array<string, list<Box>> $rows */ public function __construct(#[Assert\Valid] public readonly array $boxes = [], #[Assert\Valid] public readonly array $rows = []) {} }
+            $routes->post("/", #[Weft\Validation\Validate] static fn(#[Weft\Http\Body] Shelf $shelf): array => []);
+            PHP);
+        $pointers = static fn(string $body): array => array_column(self::problem(422, $server->get('/', ...self::json($body)))['errors'], 'pointer');
+
+        self::assertSame(['#/boxes/a.b/count', '#/boxes/c~1d~0e/count', '#/boxes//count', '#/boxes/f%5B1%5D/count', '#/rows/g.h/1/count'], $pointers(
+            '{"boxes":{"a.b":{"count":0},"c/d~e":{"count":0},"":{"count":0},"f[1]":{"count":0}},"rows":{"g.h":[{"count":1},{"count":0}]}}',
+        ));
+    }
+
+    public function testAFaultOfTheQueryShowsNoNamesOfPhp(): void
+    {
+        $server = $this->serve(self::CLASSES . <<<'PHP'
+            enum Level: int { case Low = 1; case High = 2; }
+            final class Filter { /** @param list<Level> $levels */ public function __construct(public readonly ?Level $level = null, public readonly array $levels = [], public readonly ?int $page = null) {} }
+            $routes->get("/", static fn(#[Weft\Http\Query] ?Level $n = null, #[Weft\Http\Query] ?int $i = null, #[Weft\Http\Header] ?Currency $currency = null): array => [])
+                ->get("/object", static fn(#[Weft\Http\Query] Filter $filter): array => []);
+            PHP);
+        $details = static fn(string $path, string ...$arguments): array => array_column(self::problem(400, $server->get($path, ...$arguments))['errors'], 'detail', 'name');
+
+        self::assertSame(['n' => 'expected one of 1, 2', 'i' => 'expected int, found list', 'currency' => 'expected one of "eur", "usd"'], $details('/?n[]=1&i[]=1', '-H', 'currency: gbp'));
+        self::assertSame(['n' => 'expected one of 1, 2', 'i' => 'expected int, found text'], $details('/?n=3&i=x'));
+        self::assertSame(['level' => 'expected one of 1, 2', 'levels' => 'expected one of 1, 2', 'page' => 'expected int, found list'], $details('/object?level[]=1&levels=1&levels=x&page[]=1'));
+    }
+
     public function testAValidatorOfTheApplicationReplacesSymfonys(): void
     {
         $server = $this->serve(<<<'PHP'
@@ -372,6 +449,19 @@ final class TypedHandlerTest extends HttpTestCase
         self::assertStatus(202, $server->get('/accepted'));
         self::assertSame('[1]', self::bodyOf($server->get('/own')));
         self::assertSame('plain', self::bodyOf($server->get('/response')));
+    }
+
+    public function testAnArrayIsEncodedAsTheTypeThatIsDeclared(): void
+    {
+        $encode = static fn(\Closure $handler): string => (new Router())->get('/', $handler)->routes()[0]->plan->result->response($handler())->body;
+
+        self::assertSame('{}', $encode(/** @return array<string, int> */ static fn(): array => []));
+        self::assertSame('{}', $encode(/** @return array<string, int>|null */ static fn(): ?array => []));
+        self::assertSame('{"0":"a","1":"b"}', $encode(/** @return array<int, string> */ static fn(): array => ['a', 'b']));
+        self::assertSame('[{},{"a":[]}]', $encode(/** @return list<array<string, list<int>>> */ static fn(): array => [[], ['a' => []]]));
+        self::assertSame('{"a":{"nested":null},"b":[]}', $encode(/** @return array<string, mixed> */ static fn(): array => ['a' => new Nested(), 'b' => []]));
+        self::assertSame('[]', $encode(/** @return list<int> */ static fn(): array => []));
+        self::assertSame('[]', $encode(static fn(): array => []));
     }
 
     public function testMiddlewareSeesTheResponseMadeOfAnObject(): void
@@ -451,6 +541,7 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'a list of them' => ['which contains Weft\Tests\Http\Inn, a class that does not exist', /** @param list<Inn> $in */ static fn(#[Body] array $in) => null];
         yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
         yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
+        yield 'data without objects to validate' => ['#[Validate], but no parameter', /** @param array<string, list<mixed>> $in */ #[Validate] static fn(#[Body] array $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
         yield 'a misspelt attribute' => ['is marked with #[Weft\Tests\Http\Validat], which is not a class. Is #[Weft\Validation\Validate] meant? Check the spelling', #[Validat] static fn(#[Body] Nested $in) => null];
         yield 'an attribute that is not imported' => ['is marked with #[Weft\Tests\Http\Email], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', #[Email] static fn() => null];
@@ -542,8 +633,8 @@ final class TypedHandlerTest extends HttpTestCase
 
         self::assertInstanceOf(BodyArgument::class, $plan->arguments[0]);
         self::assertStringContainsString(Nested::class, $plan->arguments[0]->type->name());
-        self::assertNull($plan->validation);
-        self::assertNotNull((new Router())->post('/', Including::handler())->routes()[0]->plan->validation);
+        self::assertSame([], $plan->validations);
+        self::assertCount(1, (new Router())->post('/', Including::handler())->routes()[0]->plan->validations);
     }
 
     public function testAStatusThatIsNoSuccessIsRefused(): void

@@ -176,7 +176,7 @@ final class Compiler
             ? $this->collection($documented, $scope)
             : $this->named($type->getName(), $scope);
 
-        return $type->allowsNull() && !$inner instanceof MixedType ? new Optional($inner) : $inner;
+        return $type->allowsNull() && !$inner instanceof MixedType && !$inner instanceof Optional ? new Optional($inner) : $inner;
     }
 
     private function named(string $name, Scope $scope): Type

@@ -5,14 +5,17 @@ declare(strict_types=1);
 namespace Weft\Internal\Codec;
 
 /**
- * DateTimeImmutable as ISO 8601 with microseconds and offset (RFC 3339 §5.6); the name of a time zone is not kept.
+ * DateTimeImmutable as ISO 8601 with microseconds and offset (RFC 3339 §5.6); the name of a time zone is not kept, and of a fraction that is
+ * read no more than microseconds.
  *
  * @internal
  */
 final class DateTime implements Type
 {
     private const FORMAT = 'Y-m-d\TH:i:s.uP';
-    private const PATTERN = '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$/D';
+    /** Seconds, the microseconds that PHP keeps, and the offset on their own. */
+    private const PATTERN = '/^(\d{4}-\d\d-\d\dT\d\d:\d\d:)(\d\d)(?:\.(\d{1,6})\d*)?(Z|[+-]\d\d:\d\d)$/Di';
+    private const SECONDS_OF_A_DAY = 86_400;
 
     public function decode(mixed $value): mixed
     {
@@ -22,13 +25,23 @@ final class DateTime implements Type
         if (\preg_match(self::PATTERN, $value, $part) !== 1) {
             throw MismatchException::described($this->name(), 'a string in another format');
         }
-        $format = ($part[1] ?? '') === '' ? 'Y-m-d\TH:i:sP' : self::FORMAT;
-        $time = \DateTimeImmutable::createFromFormat($format, $value);
+        [, $minute, $second, $fraction, $offset] = $part;
+        $isLeapSecond = $second === '60';
+        $text = $minute . ($isLeapSecond ? '59' : $second) . '.' . ($fraction === '' ? '0' : $fraction) . $offset;
+        $time = \DateTimeImmutable::createFromFormat(self::FORMAT, \strtoupper($text));
         if ($time === false || (\DateTimeImmutable::getLastErrors()['warning_count'] ?? 0) > 0) {
             throw MismatchException::described($this->name(), 'a date that does not exist');
         }
 
-        return $time;
+        return $isLeapSecond ? $this->afterLeapSecond($time) : $time;
+    }
+
+    /** PHP has no leap seconds (RFC 3339 §5.7): one is the first second of the next day in UTC. */
+    private function afterLeapSecond(\DateTimeImmutable $before): \DateTimeImmutable
+    {
+        $time = $before->modify('+1 second');
+
+        return $time->getTimestamp() % self::SECONDS_OF_A_DAY === 0 ? $time : throw MismatchException::described($this->name(), 'a date that does not exist');
     }
 
     public function encode(mixed $value): mixed

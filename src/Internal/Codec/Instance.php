@@ -68,12 +68,6 @@ final class Instance implements Type
         }
     }
 
-    /** @param class-string $class another of the same compiler */
-    public function sibling(string $class): self
-    {
-        return new self($class, $this->compiler, $this->takesLists);
-    }
-
     public function shape(): ClassCodec
     {
         return $this->shape ??= $this->compiler->shape($this->class);

@@ -103,7 +103,8 @@ final class Mismatches
         };
     }
 
-    private static function escaped(string $segment): string
+    /** A segment of a JSON pointer (RFC 6901 §3). */
+    public static function escaped(string $segment): string
     {
         return \strtr($segment, ['~' => '~0', '/' => '~1']);
     }

@@ -21,10 +21,17 @@ final class SymfonyValidator implements Validator
     /** @param (\Closure(\ReflectionProperty): bool)|null $isSecret whether no message may show the value of a property */
     public function __construct(private readonly ?\Closure $isSecret = null)
     {
+        $this->validator = self::ofAttributes();
+    }
+
+    /** The validator of Symfony that reads the attributes of classes. */
+    public static function ofAttributes(): ValidatorInterface
+    {
         $builder = Validation::createValidatorBuilder();
         // Before version 6.4 the loader of annotations also reads attributes.
         \method_exists($builder, 'enableAttributeMapping') ? $builder->enableAttributeMapping() : $builder->enableAnnotationMapping(true);
-        $this->validator = $builder->getValidator();
+
+        return $builder->getValidator();
     }
 
     public static function isInstalled(): bool
@@ -51,7 +58,7 @@ final class SymfonyValidator implements Validator
      */
     private static function leadsToSecret(mixed $value, string $path, \Closure $isSecret): bool
     {
-        foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) ?: [] as $name) {
+        foreach (PropertyPath::segments($path) as $name) {
             if (\is_array($value)) {
                 $value = $value[$name] ?? null;
                 continue;

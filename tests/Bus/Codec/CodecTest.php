@@ -10,6 +10,8 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
+use Weft\Internal\Codec\DateTime;
+use Weft\Internal\Codec\MismatchException;
 use Weft\Tests\Bus\Fixtures\Cloned;
 use Weft\Tests\Bus\Fixtures\Currency;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -101,6 +103,26 @@ final class CodecTest extends TestCase
 
         self::assertSame([false, 1, null, 'unknown'], [$order->gift, $order->revision, $order->replaces, $order->origin()]);
         self::assertEquals(new \DateTimeImmutable('2020-01-01T00:00:00Z'), $order->paidAt);
+    }
+
+    public function testATimeIsReadInEveryFormOfRfc3339(): void
+    {
+        $read = static fn(string $text): string => (new DateTime())->decode($text)->format('Y-m-d H:i:s.u P');
+
+        self::assertSame('2026-02-03 04:05:06.123456 +02:00', $read('2026-02-03T04:05:06.123456789+02:00'));
+        self::assertSame('2026-02-03 04:05:06.999999 +00:00', $read('2026-02-03T04:05:06.9999999Z'));
+        self::assertSame('2026-02-03 04:05:06.500000 +00:00', $read('2026-02-03t04:05:06.5z'));
+        self::assertSame('2026-02-03 04:05:06.000000 -00:30', $read('2026-02-03T04:05:06-00:30'));
+        self::assertSame('2017-01-01 00:00:00.250000 +00:00', $read('2016-12-31T23:59:60.25Z'), 'a leap second is the next one');
+        self::assertSame('2017-01-01 05:30:00.000000 +05:30', $read('2017-01-01T05:29:60+05:30'));
+        foreach (['2026-02-30T00:00:00Z', '2026-02-03T24:00:00Z', '2026-02-03T12:00:60Z', '2026-02-03T12:60:00Z', '2026-02-03T04:05:06.Z', '2026-02-03 04:05:06Z', '2026-02-03T04:05:06'] as $text) {
+            try {
+                $read($text);
+                self::fail("$text was read");
+            } catch (MismatchException $mismatch) {
+                self::assertStringContainsString('expected ISO 8601 date-time with offset', $mismatch->problem);
+            }
+        }
     }
 
     public function testUnknownFieldsAreIgnored(): void

@@ -90,6 +90,10 @@ final class Comparison
      */
     private static function type(string $at, mixed $old, mixed $new, array &$breaking, array &$compatible): void
     {
+        // A lock of Weft 0.1 has a type that is nullable in its PHPDoc as well as nullable twice.
+        while (isset($old['nullable']['nullable'])) {
+            $old = $old['nullable'];
+        }
         if ($old === $new) {
             return;
         }

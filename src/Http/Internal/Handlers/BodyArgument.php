@@ -8,13 +8,8 @@ use Weft\Http\Fault;
 use Weft\Http\HttpException;
 use Weft\Http\Internal\JsonBody;
 use Weft\Http\Request;
-use Weft\Internal\Codec\Enumeration;
-use Weft\Internal\Codec\Instance;
-use Weft\Internal\Codec\Map;
 use Weft\Internal\Codec\Mismatches;
 use Weft\Internal\Codec\MismatchException;
-use Weft\Internal\Codec\Optional;
-use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
 
 /**
@@ -97,20 +92,6 @@ final class BodyArgument implements Argument
             return [Fault::inBody('', 'a name begins with U+0000')];
         }
 
-        return \array_map(static fn(array $one): Fault => Fault::inBody($one[0], self::detail($one[1], $one[2])), Mismatches::of($this->type, $data));
-    }
-
-    /** Without the names of classes, which are no business of the client. */
-    private static function detail(MismatchException $mismatch, Type $type): string
-    {
-        $type = $type instanceof Optional ? $type->inner : $type;
-
-        return match (true) {
-            $type instanceof Enumeration => 'expected one of ' . \implode(', ', \array_map(static fn(\BackedEnum $case): string => (string) \json_encode($case->value), $type->enum::cases())),
-            $type instanceof Instance => "expected object, found {$mismatch->found}",
-            $type instanceof Sequence => "expected list, found {$mismatch->found}",
-            $type instanceof Map => "expected object, found {$mismatch->found}",
-            default => $mismatch->problem,
-        };
+        return \array_map(static fn(array $one): Fault => Fault::inBody($one[0], FaultDetail::of($one[1], $one[2])), Mismatches::of($this->type, $data));
     }
 }

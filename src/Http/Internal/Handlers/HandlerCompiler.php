@@ -19,6 +19,7 @@ use Weft\Internal\AttributeArea;
 use Weft\Internal\AttributeCheck;
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\Instance;
+use Weft\Internal\Codec\Map;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
@@ -94,7 +95,7 @@ final class HandlerCompiler
         $marked = \array_filter($parameters, static fn(\ReflectionParameter $parameter): bool => self::mark($parameter) !== null);
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
-        return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validation($parameters, $arguments), $isTyped);
+        return new HandlerPlan($handler, $this->name, $this->source(), $this->path, $arguments, $result, $this->validations($parameters, $arguments), $isTyped);
     }
 
     /** PHP ignores an attribute that is misspelt, and with it what the handler relies on. */
@@ -312,9 +313,12 @@ final class HandlerCompiler
     /**
      * @param list<\ReflectionParameter> $parameters
      * @param list<Argument> $arguments
+     *
+     * @return array<int, ValidationRule> by the index of the argument
      */
-    private function validation(array $parameters, array $arguments): ?ValidationRule
+    private function validations(array $parameters, array $arguments): array
     {
+        $rules = [];
         foreach ($arguments as $index => $argument) {
             $class = match (true) {
                 $argument instanceof BodyArgument => self::classOf($argument->type),
@@ -323,22 +327,22 @@ final class HandlerCompiler
             };
             $rule = $class === null ? null : $this->rule(\ltrim($class, '?'));
             if ($rule !== null) {
-                return new ValidationRule($rule->groups, $index, $argument instanceof BodyArgument);
+                $rules[$index] = new ValidationRule($rule->groups, $argument instanceof BodyArgument);
             }
         }
 
-        return $this->function->getAttributes(Validate::class) === []
-            ? null
+        return $rules !== [] || $this->function->getAttributes(Validate::class) === []
+            ? $rules
             : throw $this->invalid('has #[Validate], but no parameter with #[Body] or #[Query] that is an object');
     }
 
-    /** The class of the objects in a body, where it has one. */
+    /** The class of the objects in a body, in lists and maps too; null if it has none. */
     private static function classOf(Type $type): ?string
     {
         return match (true) {
             $type instanceof Instance => $type->class,
             $type instanceof Optional => self::classOf($type->inner),
-            $type instanceof Sequence => self::classOf($type->item),
+            $type instanceof Sequence, $type instanceof Map => self::classOf($type->item),
             default => null,
         };
     }

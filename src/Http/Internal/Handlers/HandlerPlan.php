@@ -26,6 +26,7 @@ final class HandlerPlan
      * @param string $source its name and where it is, for errors
      * @param string $path of its route, for errors
      * @param list<Argument> $arguments
+     * @param array<int, ValidationRule> $validations by the index of the argument
      * @param bool $isTyped its signature describes the request or the response
      */
     public function __construct(
@@ -35,7 +36,7 @@ final class HandlerPlan
         public readonly string $path,
         public readonly array $arguments,
         public readonly ReturnValue $result,
-        public readonly ?ValidationRule $validation,
+        public readonly array $validations,
         public readonly bool $isTyped,
     ) {
     }
@@ -48,8 +49,8 @@ final class HandlerPlan
     public function closure(?Validator $validator, bool $isRaw): \Closure
     {
         $arguments = $this->arguments;
-        if ($this->isTyped || $this->validation !== null) {
-            return $this->typed($this->validation === null ? null : $this->validator($validator));
+        if ($this->isTyped || $this->validations !== []) {
+            return $this->typed($this->validations === [] ? null : $this->validator($validator));
         }
         $takesRequest = \count($arguments) === 1 && $arguments[0] instanceof RequestArgument;
         if ($isRaw && ($takesRequest || $arguments === [])) {
@@ -74,9 +75,9 @@ final class HandlerPlan
     /** @return \Closure(Request): Response */
     private function typed(?Validator $validator): \Closure
     {
-        [$handler, $arguments, $result, $rule, $refuse, $failure] = [$this->handler(), $this->arguments, $this->result, $this->validation, $this->refuse(...), $this->failure(...)];
+        [$handler, $arguments, $result, $rules, $refuse, $failure] = [$this->handler(), $this->arguments, $this->result, $this->validations, $this->refuse(...), $this->failure(...)];
 
-        return static function (Request $request) use ($handler, $arguments, $result, $rule, $refuse, $failure, $validator): Response {
+        return static function (Request $request) use ($handler, $arguments, $result, $rules, $refuse, $failure, $validator): Response {
             $request->answersProblems = true;
             $values = [];
             try {
@@ -86,7 +87,7 @@ final class HandlerPlan
             } catch (FaultsException $first) {
                 throw $refuse($request, $first);
             }
-            if ($rule !== null && $validator !== null && ($faults = $rule->check($validator, $values)) !== []) {
+            if ($validator !== null && ($faults = ValidationRule::check($rules, $validator, $values)) !== []) {
                 throw new InvalidRequestException(422, $faults);
             }
             $returned = $handler(...$values);

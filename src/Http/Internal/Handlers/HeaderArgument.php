@@ -29,7 +29,7 @@ final class HeaderArgument implements Argument
         try {
             return TextValue::decode($this->type, $text);
         } catch (MismatchException $mismatch) {
-            throw $this->fault($mismatch->problem);
+            throw $this->fault(FaultDetail::of($mismatch, $this->type));
         }
     }
 

@@ -6,7 +6,11 @@ namespace Weft\Http\Internal\Handlers;
 
 use Weft\Internal\Codec\Compiler;
 use Weft\Internal\Codec\DateTime;
+use Weft\Internal\Codec\Map;
 use Weft\Internal\Codec\MismatchException;
+use Weft\Internal\Codec\Optional;
+use Weft\Internal\Codec\Sequence;
+use Weft\Internal\Codec\Type;
 use Weft\Internal\Codec\UnsupportedClassException;
 use Weft\Internal\Printable;
 use Weft\Runtime\Task;
@@ -30,11 +34,15 @@ final class JsonValue
         return self::$compiler ??= new Compiler();
     }
 
-    /** @throws UnusableResultException it is neither an object nor an array, or contains something that has no JSON */
-    public static function of(mixed $value): mixed
+    /**
+     * @param Type|null $type that is declared: it tells an empty map, an object of JSON, from an empty list
+     *
+     * @throws UnusableResultException it is neither an object nor an array, or contains something that has no JSON
+     */
+    public static function of(mixed $value, ?Type $type = null): mixed
     {
         if (\is_array($value) || \is_object($value) && !$value instanceof \UnitEnum && !$value instanceof \DateTimeInterface) {
-            return self::encode($value, 0);
+            return self::encode($value, 0, $type);
         }
         throw new UnusableResultException(match (true) {
             \is_string($value) => 'returned string ("' . Printable::cut($value, self::SHOWN_BYTES) . '"); return Response::text($text), or an object or array for JSON',
@@ -43,17 +51,20 @@ final class JsonValue
         });
     }
 
-    private static function encode(mixed $value, int $depth): mixed
+    private static function encode(mixed $value, int $depth, ?Type $type): mixed
     {
         if (\is_array($value)) {
+            $type = $type instanceof Optional ? $type->inner : $type;
+            $itemType = $type instanceof Map || $type instanceof Sequence ? $type->item : null;
             $depth < self::MAX_DEPTH || throw new UnusableResultException('returned arrays nested more than ' . self::MAX_DEPTH . ' deep');
             // Not in place: an element may be a reference, and writing to it would change the handler's array.
             $encoded = [];
             foreach ($value as $key => $item) {
-                $encoded[$key] = \is_array($item) || \is_object($item) ? self::encode($item, $depth + 1) : $item;
+                $encoded[$key] = \is_array($item) || \is_object($item) ? self::encode($item, $depth + 1, $itemType) : $item;
             }
 
-            return $encoded;
+            // Every other array is an object of JSON in any case.
+            return $type instanceof Map && \array_is_list($encoded) ? (object) $encoded : $encoded;
         }
 
         return match (true) {

@@ -7,8 +7,6 @@ namespace Weft\Http\Internal\Handlers;
 use Weft\Http\Fault;
 use Weft\Http\Request;
 use Weft\Internal\Codec\MismatchException;
-use Weft\Internal\Codec\Optional;
-use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
 
 /**
@@ -28,9 +26,7 @@ final class QueryArgument implements Argument
 
     public static function isSupported(Type $type): bool
     {
-        $type = $type instanceof Optional ? $type->inner : $type;
-
-        return TextValue::isSupported($type instanceof Sequence ? $type->item : $type);
+        return TextValue::isSupported(QueryString::item($type));
     }
 
     public function value(Request $request): mixed
@@ -43,7 +39,7 @@ final class QueryArgument implements Argument
 
             return QueryString::decode($this->type, $values);
         } catch (MismatchException $mismatch) {
-            throw $this->fault($mismatch->problem);
+            throw $this->fault(FaultDetail::of($mismatch, QueryString::item($this->type)));
         }
     }
 

@@ -42,7 +42,7 @@ final class QueryObjectArgument implements Argument
                     $faults[] = Fault::inQuery($field->name, 'the parameter is missing');
                 }
             } catch (MismatchException $mismatch) {
-                $faults[] = Fault::inQuery($field->name, $mismatch->problem);
+                $faults[] = Fault::inQuery($field->name, FaultDetail::of($mismatch, QueryString::item($field->type)));
             }
         }
 

@@ -21,7 +21,8 @@ final class QueryString
      */
     public static function all(string $query, string $name, Type $type): array
     {
-        $isList = ($type instanceof Optional ? $type->inner : $type) instanceof Sequence;
+        // A parameter is never null, only missing.
+        $type = $type instanceof Optional ? $type->inner : $type;
         $values = [];
         foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
             $end = \strpos($pair, '=');
@@ -35,7 +36,7 @@ final class QueryString
                 if ($key !== $name && !(\str_starts_with($key, $name) && \preg_match('/^\[\d*\]$/D', \substr($key, \strlen($name))) === 1)) {
                     continue;
                 }
-                if ($key !== $name && !$isList) {
+                if ($key !== $name && !$type instanceof Sequence) {
                     throw MismatchException::described($type->name(), 'list');
                 }
             }
@@ -43,6 +44,14 @@ final class QueryString
         }
 
         return $values;
+    }
+
+    /** The type of each of its values. */
+    public static function item(Type $type): Type
+    {
+        $type = $type instanceof Optional ? $type->inner : $type;
+
+        return $type instanceof Sequence ? $type->item : $type;
     }
 
     /**

@@ -18,7 +18,7 @@ final class ReturnValue
 {
     /**
      * @param ClassCodec|null $class of the objects that the handler declares to return
-     * @param Type|null $type what it declares, for the description of the route; null where it declares nothing or a Response
+     * @param Type|null $type what it declares; null where it declares nothing or a Response
      * @param bool $isNothing it declares to return nothing
      * @param bool $isData it declares to return something that becomes JSON
      */
@@ -42,7 +42,7 @@ final class ReturnValue
             return new Response($this->isNothing && $this->status !== 200 ? $this->status : 204);
         }
         try {
-            return Response::json($this->class !== null && \is_object($value) && $value::class === $this->class->class->name ? $this->class->encode($value) : JsonValue::of($value), $this->status);
+            return Response::json($this->class !== null && \is_object($value) && $value::class === $this->class->class->name ? $this->class->encode($value) : JsonValue::of($value, $this->type), $this->status);
         } catch (MismatchException $mismatch) {
             throw new UnusableResultException('returned an invalid ' . \get_debug_type($value) . ": at {$mismatch->path()} {$mismatch->problem}");
         } catch (\JsonException $fault) {

@@ -74,6 +74,6 @@ final class TextValue
         $value = $type->isText ? $text : self::int($text);
         $case = $value === null ? null : $type->enum::tryFrom($value);
 
-        return $case ?? throw MismatchException::described('one of ' . \implode(', ', \array_map(static fn(\BackedEnum $case): string => (string) $case->value, $type->enum::cases())), 'another value');
+        return $case ?? throw MismatchException::described($type->name(), 'another value');
     }
 }

@@ -6,36 +6,34 @@ namespace Weft\Http\Internal\Handlers;
 
 use Weft\Http\Fault;
 use Weft\Internal\Codec\Mismatches;
+use Weft\Validation\Internal\PropertyPath;
 use Weft\Validation\Validator;
 use Weft\Validation\Violation;
 
 /**
- * Which arguments of a handler are validated.
+ * That the objects in one argument of a handler are validated.
  *
  * @internal
  */
 final class ValidationRule
 {
-    /**
-     * @param list<string> $groups
-     * @param int $index of the argument
-     */
-    public function __construct(public readonly array $groups, public readonly int $index, private readonly bool $isBody)
+    /** @param list<string> $groups empty for the default group */
+    public function __construct(public readonly array $groups, private readonly bool $isBody)
     {
     }
 
     /**
-     * @param list<mixed> $values
+     * @param array<int, self> $rules by the index of the argument
+     * @param list<mixed> $values of all arguments
      *
      * @return list<Fault> at most 100
      */
-    public function check(Validator $validator, array $values): array
+    public static function check(array $rules, Validator $validator, array $values): array
     {
-        $objects = \is_array($values[$this->index]) ? $values[$this->index] : ['' => $values[$this->index]];
         $faults = [];
-        foreach ($objects as $key => $object) {
-            foreach (\is_object($object) ? $validator->validate($object, $this->groups) : [] as $violation) {
-                $faults[] = $this->fault($key === '' ? '' : "/$key", $violation);
+        foreach ($rules as $index => $rule) {
+            foreach ($rule->faults($validator, $values[$index], '') as $fault) {
+                $faults[] = $fault;
                 if (\count($faults) === Mismatches::MAX_COUNT) {
                     return $faults;
                 }
@@ -45,12 +43,28 @@ final class ValidationRule
         return $faults;
     }
 
-    private function fault(string $prefix, Violation $violation): Fault
+    /**
+     * @param mixed $value an object, null, or lists and maps of these
+     * @param string $at its JSON pointer
+     *
+     * @return iterable<Fault> validates each object when the faults of those before it are taken
+     */
+    private function faults(Validator $validator, mixed $value, string $at): iterable
     {
-        $segments = \preg_split('/[.\[\]]+/', $violation->path, flags: \PREG_SPLIT_NO_EMPTY) ?: [];
+        foreach (\is_array($value) ? $value : [] as $key => $item) {
+            yield from $this->faults($validator, $item, "$at/" . Mismatches::escaped((string) $key));
+        }
+        foreach (\is_object($value) ? $validator->validate($value, $this->groups) : [] as $violation) {
+            yield $this->fault($at, $violation);
+        }
+    }
+
+    private function fault(string $at, Violation $violation): Fault
+    {
+        $segments = PropertyPath::segments($violation->path);
 
         return $this->isBody
-            ? Fault::inBody($prefix . \implode('', \array_map(static fn(string $segment): string => '/' . \strtr($segment, ['~' => '~0', '/' => '~1']), $segments)), $violation->message)
+            ? Fault::inBody($at . \implode('', \array_map(static fn(string $segment): string => '/' . Mismatches::escaped($segment), $segments)), $violation->message)
             : Fault::inQuery($segments[0] ?? '', $violation->message);
     }
 }

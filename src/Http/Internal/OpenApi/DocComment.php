@@ -38,7 +38,7 @@ final class DocComment
     public function parameter(string $name): string
     {
         $found = [];
-        \preg_match('/^@param\s+[^\n]*?\$' . \preg_quote($name, '/') . '\b[ \t]*(.*?)(?=^@|\z)/ms', $this->tags, $found);
+        \preg_match('/^@param\s+[^\n]*?\$' . \preg_quote($name, '/') . '\b[ \t]*(.*?)(?=^@|(?<!\S)@(?:param|return|throws)\b|\z)/ms', $this->tags, $found);
 
         return self::unwrapped($found[1] ?? '');
     }

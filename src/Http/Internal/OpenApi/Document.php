@@ -19,6 +19,7 @@ use Weft\Http\Problem;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
+use Weft\Validation\Internal\SchemaKeywords;
 
 /**
  * The OpenAPI 3.1 document of routes.
@@ -66,17 +67,16 @@ final class Document
     /** @param list<Route> $routes */
     private function __construct(array $routes)
     {
-        $uses = [];
+        $this->schemas = new Schemas();
         foreach ($routes as $route) {
             $plan = $route->plan;
-            foreach ($plan->arguments as $argument) {
+            foreach ($plan->arguments as $index => $argument) {
                 if ($argument instanceof BodyArgument) {
-                    $uses = Schemas::uses($uses, $argument->type, true, $plan->validation !== null);
+                    $this->schemas->register($argument->type, true, self::groups($plan, $index));
                 }
             }
-            $uses = $plan->result->type === null ? $uses : Schemas::uses($uses, $plan->result->type, false, false);
+            $plan->result->type === null || $this->schemas->register($plan->result->type, false);
         }
-        $this->schemas = new Schemas($uses);
         $this->schemas->components = ['Problem' => self::PROBLEM, 'Fault' => self::FAULT_SCHEMA];
     }
 
@@ -159,6 +159,19 @@ final class Document
         return $unique;
     }
 
+    /** @return list<string>|null groups of constraints by which an argument is validated; null if it is not */
+    private static function groups(HandlerPlan $plan, int $index): ?array
+    {
+        $rule = $plan->validations[$index] ?? null;
+        if ($rule === null) {
+            return null;
+        }
+        $groups = $rule->groups === [] ? [SchemaKeywords::DEFAULT_GROUP] : \array_values(\array_unique($rule->groups));
+        \sort($groups);
+
+        return $groups;
+    }
+
     /**
      * @param array<string, string> $names in the document by names of path parameters
      * @param array<\ReflectionParameter> $reflections of the handler
@@ -169,7 +182,8 @@ final class Document
     {
         $path = [];
         foreach ($route->pattern->constraints() as $name => $constraint) {
-            $pattern = PathPattern::isSegment($constraint) ? [] : ['pattern' => "^(?:$constraint)$"];
+            $expression = PathPattern::isSegment($constraint) ? null : SchemaKeywords::expression($constraint);
+            $pattern = $expression === null ? [] : ['pattern' => "^(?:$expression)$"];
             $path[$name] = ['name' => $names[$name], 'in' => 'path', 'required' => true, 'schema' => ['type' => 'string'] + $pattern];
         }
         $others = [];
@@ -184,41 +198,50 @@ final class Document
             } elseif ($argument instanceof HeaderArgument) {
                 $others[] = $this->parameter('header', $argument->name, $argument->type, $argument->isRequired, $argument->default) + $described;
             } elseif ($argument instanceof QueryObjectArgument) {
-                \array_push($others, ...$this->queryObject($argument, $route->plan->validation?->index === $index));
+                \array_push($others, ...$this->queryObject($argument, self::groups($route->plan, $index)));
             }
         }
 
         return [...\array_values($path), ...$others];
     }
 
-    /** @return list<array<string, mixed>> */
-    private function queryObject(QueryObjectArgument $argument, bool $isValidated): array
+    /**
+     * @param list<string>|null $groups of constraints by which it is validated; null if it is not
+     *
+     * @return list<array<string, mixed>>
+     */
+    private function queryObject(QueryObjectArgument $argument, ?array $groups): array
     {
         $parameters = [];
         $class = $argument->class->class->name;
         foreach ($argument->fields as $field) {
             $default = $field->optional && $field->default !== null ? ($field->default)() : null;
-            $constraints = $isValidated ? Schemas::constraints($class, $field->name) : [];
             $isRequired = !$field->optional && !$field->type instanceof Optional;
-            $parameters[] = $this->parameter('query', $field->name, $field->type, $isRequired, $default, $constraints) + Schemas::description($class, $field->name);
+            $type = self::withoutNull($field->type);
+            $schema = $this->schemas->of($type, true);
+            $schema = $groups === null ? $schema : SchemaKeywords::added($schema, $class, $field->name, $type, $groups);
+            $parameters[] = $this->parameter('query', $field->name, $type, $isRequired, $default, $schema) + Schemas::description($class, $field->name);
         }
 
         return $parameters;
     }
 
+    /** Text has no null: a missing parameter is one. */
+    private static function withoutNull(Type $type): Type
+    {
+        return $type instanceof Optional ? $type->inner : $type;
+    }
+
     /**
-     * @param array<string, mixed> $constraints keywords of its schema
+     * @param array<string, mixed>|null $schema of the type without null, with its constraints
      *
      * @return array<string, mixed>
      */
-    private function parameter(string $in, string $name, Type $type, bool $isRequired, mixed $default, array $constraints = []): array
+    private function parameter(string $in, string $name, Type $type, bool $isRequired, mixed $default, ?array $schema = null): array
     {
-        // Text has no null: a missing parameter is one.
-        $type = $type instanceof Optional ? $type->inner : $type;
-        $schema = $this->schemas->of($type, true) + $constraints;
-        if ($default !== null) {
-            $schema['default'] = $type->encode($default);
-        }
+        $type = self::withoutNull($type);
+        $schema ??= $this->schemas->of($type, true);
+        $schema += $default === null ? [] : Schemas::default($type, $default);
 
         return ['name' => $name, 'in' => $in] + ($isRequired ? ['required' => true] : []) + ['schema' => $schema] + ($type instanceof Sequence ? ['style' => 'form', 'explode' => true] : []);
     }
@@ -234,11 +257,12 @@ final class Document
         if ($argument === null) {
             return null;
         }
-        $description = $comment->parameter($reflections[(int) \array_search($argument, $plan->arguments, true)]->name);
+        $index = (int) \array_search($argument, $plan->arguments, true);
+        $description = $comment->parameter($reflections[$index]->name);
 
         return ($description === '' ? [] : ['description' => $description])
             + ['required' => $argument->isRequired(), 'content' => $argument instanceof BodyArgument
-                ? ['application/json' => ['schema' => $this->schemas->of($argument->type, true) ?: new \stdClass()]]
+                ? ['application/json' => ['schema' => $this->schemas->of($argument->type, true, self::groups($plan, $index)) ?: new \stdClass()]]
                 : ['application/cloudevents+json' => ['schema' => self::CLOUD_EVENT]]];
     }
 
@@ -268,7 +292,7 @@ final class Document
     /** @return list<int> */
     private static function failures(HandlerPlan $plan, bool $hasBody): array
     {
-        $failures = $plan->validation === null ? [] : [422];
+        $failures = $plan->validations === [] ? [] : [422];
         foreach ($plan->arguments as $argument) {
             $failures = [...$failures, ...match (true) {
                 $argument instanceof BodyArgument => $hasBody ? [400, 415, 422] : [],

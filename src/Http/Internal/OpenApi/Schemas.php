@@ -9,6 +9,7 @@ use Weft\Internal\Codec\Enumeration;
 use Weft\Internal\Codec\Field;
 use Weft\Internal\Codec\Instance;
 use Weft\Internal\Codec\Map;
+use Weft\Internal\Codec\MismatchException;
 use Weft\Internal\Codec\Optional;
 use Weft\Internal\Codec\Scalar;
 use Weft\Internal\Codec\Sequence;
@@ -18,8 +19,8 @@ use Weft\Validation\Internal\SchemaKeywords;
 /**
  * The JSON schemas (2020-12) of the types of an API. Classes and enums become components.
  *
- * A class that clients both send and receive has two schemas if it has fields with defaults: those may be missing in what is sent, and are
- * always there in what is received.
+ * A class has several schemas if its uses differ. Fields with defaults may be missing in what clients send, and are always there in what
+ * they receive. Constraints are those that the handler checks: none in what clients receive, and otherwise those of its groups.
  *
  * @internal
  */
@@ -27,48 +28,125 @@ final class Schemas
 {
     /** @var array<string, array<string, mixed>> by name */
     public array $components = [];
-    /** @var array<string, string> names by class and direction */
+    /** @var array<string, string> names by class and variant */
     private array $names = [];
+    /** @var array<class-string, array<string, true>> the variants of each class that the API uses, in the order of their first use */
+    private array $variants = [];
+    /** @var array<string, string> variants by class and use */
+    private array $known = [];
 
     /**
-     * @param array<class-string, array{sent: bool, received: bool, validated: bool}> $uses of the classes, as `uses()` found them
+     * Has to be called for each type before the first schema is made: the names of a class depend on all its variants.
+     *
+     * @param bool $isSent by clients
+     * @param list<string>|null $groups of constraints by which it is validated; null if it is not
      */
-    public function __construct(private readonly array $uses)
+    public function register(Type $type, bool $isSent, ?array $groups = null): void
     {
+        $type = self::instanceIn($type);
+        if ($type === null) {
+            return;
+        }
+        $variant = $this->variant($type, $isSent, $groups);
+        if (isset($this->variants[$type->class][$variant])) {
+            return;
+        }
+        $this->variants[$type->class][$variant] = true;
+        foreach ($type->shape()->fields() as $field) {
+            $this->register($field->type, $isSent, self::nestedGroups($type, $field, $groups));
+        }
+    }
+
+    /** The objects that a type has, in lists and maps too. */
+    private static function instanceIn(Type $type): ?Instance
+    {
+        return match (true) {
+            $type instanceof Instance => $type,
+            $type instanceof Optional => self::instanceIn($type->inner),
+            $type instanceof Sequence, $type instanceof Map => self::instanceIn($type->item),
+            default => null,
+        };
     }
 
     /**
-     * How classes are used.
+     * @param list<string>|null $groups
      *
-     * @param array<class-string, array{sent: bool, received: bool, validated: bool}> $uses
-     *
-     * @return array<class-string, array{sent: bool, received: bool, validated: bool}> with the type and what it contains
+     * @return list<string>|null
      */
-    public static function uses(array $uses, Type $type, bool $isSent, bool $isValidated): array
+    private static function nestedGroups(Instance $type, Field $field, ?array $groups): ?array
     {
-        if ($type instanceof Optional) {
-            return self::uses($uses, $type->inner, $isSent, $isValidated);
-        }
-        if ($type instanceof Sequence || $type instanceof Map) {
-            return self::uses($uses, $type->item, $isSent, $isValidated);
-        }
-        if (!$type instanceof Instance) {
-            return $uses;
-        }
-        $known = $uses[$type->class] ?? ['sent' => false, 'received' => false, 'validated' => false];
-        $now = ['sent' => $known['sent'] || $isSent, 'received' => $known['received'] || !$isSent, 'validated' => $known['validated'] || $isValidated];
-        if ($now !== $known) {
-            $uses[$type->class] = $now;
-            foreach ($type->shape()->fields() as $field) {
-                $uses = self::uses($uses, $field->type, $isSent, $isValidated);
+        return $groups === null ? null : SchemaKeywords::nestedGroups($type->class, $field->name, $groups);
+    }
+
+    /**
+     * Which schema of a class a use needs; `` for the one without constraints and with all fields required.
+     *
+     * @param list<string>|null $groups
+     */
+    private function variant(Instance $type, bool $isSent, ?array $groups): string
+    {
+        $checked = $groups === null ? null : 'checked ' . \implode(',', $groups);
+
+        return $this->known["{$type->class} $isSent $checked"] ??= match (true) {
+            !$isSent => '',
+            $groups !== null && self::hasConstraints($type, $groups) => (string) $checked,
+            self::hasOptionalFields($type) => 'sent',
+            default => '',
+        };
+    }
+
+    /**
+     * Of its fields or of those that are validated with it.
+     *
+     * @param list<string> $groups
+     */
+    private static function hasConstraints(Instance $type, array $groups): bool
+    {
+        $seen = [];
+        $next = [[$type, $groups]];
+        while ($next !== []) {
+            [$one, $inGroups] = \array_pop($next);
+            $key = "{$one->class} " . \implode(',', $inGroups);
+            foreach (isset($seen[$key]) ? [] : $one->shape()->fields() as $field) {
+                if (SchemaKeywords::of($one->class, $field->name, $field->type, $inGroups) !== []) {
+                    return true;
+                }
+                [$inner, $nested] = [self::instanceIn($field->type), self::nestedGroups($one, $field, $inGroups)];
+                if ($inner !== null && $nested !== null) {
+                    $next[] = [$inner, $nested];
+                }
             }
+            $seen[$key] = true;
         }
 
-        return $uses;
+        return false;
     }
 
-    /** @return array<string, mixed> */
-    public function of(Type $type, bool $isSent): array
+    /** Itself or by what it contains. */
+    private static function hasOptionalFields(Instance $type): bool
+    {
+        $seen = [];
+        $next = [$type];
+        while ($next !== []) {
+            $one = \array_pop($next);
+            foreach (isset($seen[$one->class]) ? [] : $one->shape()->fields() as $field) {
+                if ($field->optional) {
+                    return true;
+                }
+                $next = [...$next, ...\array_filter([self::instanceIn($field->type)])];
+            }
+            $seen[$one->class] = true;
+        }
+
+        return false;
+    }
+
+    /**
+     * @param list<string>|null $groups as of register()
+     *
+     * @return array<string, mixed>
+     */
+    public function of(Type $type, bool $isSent, ?array $groups = null): array
     {
         return match (true) {
             $type === Scalar::Text => ['type' => 'string'],
@@ -76,11 +154,11 @@ final class Schemas
             $type === Scalar::Float => ['type' => 'number'],
             $type === Scalar::Bool => ['type' => 'boolean'],
             $type instanceof DateTime => ['type' => 'string', 'format' => 'date-time'],
-            $type instanceof Optional => self::nullable($this->of($type->inner, $isSent)),
-            $type instanceof Sequence => ['type' => 'array', 'items' => $this->of($type->item, $isSent) ?: new \stdClass()],
-            $type instanceof Map => ['type' => 'object', 'additionalProperties' => $this->of($type->item, $isSent) ?: new \stdClass()],
+            $type instanceof Optional => self::nullable($this->of($type->inner, $isSent, $groups)),
+            $type instanceof Sequence => ['type' => 'array', 'items' => $this->of($type->item, $isSent, $groups) ?: new \stdClass()],
+            $type instanceof Map => ['type' => 'object', 'additionalProperties' => $this->of($type->item, $isSent, $groups) ?: new \stdClass()],
             $type instanceof Enumeration => ['$ref' => '#/components/schemas/' . $this->enumeration($type)],
-            $type instanceof Instance => ['$ref' => '#/components/schemas/' . $this->instance($type, $isSent)],
+            $type instanceof Instance => ['$ref' => '#/components/schemas/' . $this->instance($type, $isSent, $groups)],
             default => [],
         };
     }
@@ -112,20 +190,21 @@ final class Schemas
         return $name;
     }
 
-    private function instance(Instance $type, bool $isSent): string
+    /** @param list<string>|null $groups */
+    private function instance(Instance $type, bool $isSent, ?array $groups): string
     {
-        $isSplit = $this->isSplit($type);
-        $key = $type->class . ($isSplit && $isSent ? ' sent' : '');
+        $variant = $this->variant($type, $isSent, $groups);
+        $key = "{$type->class} $variant";
         $known = $this->names[$key] ?? null;
         if ($known !== null) {
             return $known;
         }
-        $name = $this->name($key, $type->class, $isSplit && $isSent ? 'Input' : '');
+        $name = $this->name($key, $type->class, $this->suffix($type->class, $variant));
         // Registered before its fields, of which one may be of the same class.
         $this->components[$name] = [];
         $properties = $required = [];
         foreach ($type->shape()->fields() as $field) {
-            $properties[$field->name] = $this->field($type->class, $field, $isSent) ?: new \stdClass();
+            $properties[$field->name] = $this->field($type, $field, $isSent, $groups) ?: new \stdClass();
             if (!$isSent || !$field->optional) {
                 $required[] = $field->name;
             }
@@ -137,52 +216,49 @@ final class Schemas
         return $name;
     }
 
-    /** Whether it differs by direction, itself or by what it contains. */
-    private function isSplit(Instance $type): bool
+    /**
+     * Nothing for what the server sends, or for the only variant; `Input`, `Input2` … for the others.
+     *
+     * @param class-string $class
+     */
+    private function suffix(string $class, string $variant): string
     {
-        $use = $this->uses[$type->class] ?? null;
-        if ($use === null || !$use['sent'] || !$use['received']) {
-            return false;
+        $variants = \array_keys($this->variants[$class] ?? []);
+        $others = \array_values(\array_diff($variants, ['']));
+        if ($variant === '' || \count($variants) < 2) {
+            return '';
         }
-        foreach (\array_keys(self::uses([], $type, true, false)) as $class) {
-            $isOptional = static fn(Field $field): bool => $field->optional;
-            if (\array_filter($type->sibling($class)->shape()->fields(), $isOptional) !== []) {
-                return true;
-            }
-        }
+        $index = (int) \array_search($variant, $others, true);
 
-        return false;
+        return ($others === $variants ? '' : 'Input') . ($index === 0 ? '' : $index + 1);
     }
 
     /**
-     * @param class-string $class
+     * @param list<string>|null $groups
      *
      * @return array<string, mixed>
      */
-    private function field(string $class, Field $field, bool $isSent): array
+    private function field(Instance $type, Field $field, bool $isSent, ?array $groups): array
     {
-        $schema = $this->of($field->type, $isSent);
-        if ($this->uses[$class]['validated'] ?? false) {
-            $schema += self::constraints($class, $field->name);
+        $schema = $this->of($field->type, $isSent, self::nestedGroups($type, $field, $groups));
+        if ($groups !== null) {
+            $schema = SchemaKeywords::added($schema, $type->class, $field->name, $field->type, $groups);
         }
-        $schema = $schema + self::description($class, $field->name);
+        $schema += self::description($type->class, $field->name);
         $default = $isSent && $field->optional && $field->default !== null ? ($field->default)() : null;
-        // That it may be missing says as much; generators of clients take a field with a default for one that is always there.
-        if ($default !== null && $default !== []) {
-            $schema['default'] = $field->type->encode($default);
-        }
 
-        return $schema;
+        // That it may be missing says as much; generators of clients take a field with a default for one that is always there.
+        return $default === null || $default === [] ? $schema : $schema + self::default($field->type, $default);
     }
 
-    /**
-     * @param class-string $class
-     *
-     * @return array<string, mixed>
-     */
-    public static function constraints(string $class, string $property): array
+    /** @return array{default?: mixed} nothing for one that JSON cannot represent, such as INF */
+    public static function default(Type $type, mixed $default): array
     {
-        return SchemaKeywords::of(self::property($class, $property));
+        try {
+            return ['default' => $type->encode($default)];
+        } catch (MismatchException) {
+            return [];
+        }
     }
 
     /**
