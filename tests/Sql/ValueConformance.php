@@ -78,6 +78,29 @@ trait ValueConformance
         $this->assertValue($expected, $alone);
     }
 
+    public function testATimeThatTheClockSkipsStaysTextThatGoesBackUnchanged(): void
+    {
+        $this->db->execute("CREATE TABLE gaps (id INT, at {$this->type('TIMESTAMP')}, day DATE)");
+        $this->db->execute("INSERT INTO gaps VALUES (1, '2024-03-31 02:30:00', '2024-03-31'), (2, '2024-03-31 03:00:00', '2018-11-04')");
+        $read = function (string $zone): array {
+            $default = \date_default_timezone_get();
+            \date_default_timezone_set($zone);
+            try {
+                return $this->db->execute('SELECT at, day FROM gaps ORDER BY id')->rows();
+            } finally {
+                \date_default_timezone_set($default);
+            }
+        };
+
+        [$skipped, $next] = $read('Europe/Berlin');
+        self::assertIsString($skipped['at']);
+        self::assertStringStartsWith('2024-03-31 02:30:00', \strtr($skipped['at'], 'T', ' '));
+        self::assertSame('2024-03-31 03:00:00 +02:00', $next['at']->format('Y-m-d H:i:s P'));
+        self::assertSame(1, $this->db->execute('UPDATE gaps SET at = ? WHERE id = 1', [$skipped['at']])->affected());
+        self::assertSame('2024-03-31 02:30:00 +00:00', $read('UTC')[0]['at']->format('Y-m-d H:i:s P'));
+        self::assertSame('2018-11-04', $read('America/Sao_Paulo')[1]['day']->format('Y-m-d'), 'a day without midnight is a day');
+    }
+
     public function testTextAndBytesOfTenMegabytesGoBothWays(): void
     {
         $this->db->execute("CREATE TABLE big (t {$this->type('TEXT')}, b {$this->type('bytes')})");
