@@ -13,8 +13,6 @@ use Weft\Sql\Bytes;
  */
 final class Parameter
 {
-    private const JSON = \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
-
     /** The date, and the time of day without its fraction. */
     private const TIMESTAMP = '/^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?)?$/D';
 
@@ -23,12 +21,19 @@ final class Parameter
     {
         return match (true) {
             $value instanceof Bytes => ['bytes', $value->bytes],
-            $value instanceof \DateTimeInterface => ['timestamp', $value->format('Y-m-d\TH:i:s.uP') . self::secondsOfOffset($value)],
-            $value instanceof \BackedEnum => ['text', (string) $value->value],
+            $value instanceof \DateTimeInterface => ['timestamp', self::time($value)],
+            // A number in a list that becomes JSON; the same text as a parameter.
+            $value instanceof \BackedEnum => [\is_int($value->value) ? 'json' : 'text', (string) $value->value],
             \is_array($value), $value instanceof \JsonSerializable, $value instanceof \stdClass => self::document($value),
             $value instanceof \Stringable => ['text', (string) $value],
             default => ['refused', 'is of type ' . \get_debug_type($value) . ', which cannot be sent to a database'],
         };
+    }
+
+    /** ISO 8601 with microseconds and offset. */
+    public static function time(\DateTimeInterface $time): string
+    {
+        return $time->format('Y-m-d\TH:i:s.uP') . self::secondsOfOffset($time);
     }
 
     /** @return mixed arrays for objects; a text that is no JSON, which SQLite lets any column hold, stays text */
@@ -68,7 +73,7 @@ final class Parameter
     private static function document(mixed $value): array
     {
         try {
-            return ['json', (string) \json_encode($value, self::JSON)];
+            return ['json', Document::encode($value)];
         } catch (\JsonException $failure) {
             return ['refused', 'cannot be encoded as JSON: ' . \lcfirst($failure->getMessage())];
         }
