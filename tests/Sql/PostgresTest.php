@@ -293,7 +293,8 @@ class PostgresTest extends ServerConformance
         $this->items();
 
         $this->db->transaction(static function (Transaction $tx): void {
-            foreach (["/* SELECT */ INSERT INTO items (id, name) VALUES (1, 'one') RETURNING id", "-- SELECT\nUPDATE items SET name = 'two' RETURNING id", '; SELECT id FROM items'] as $sql) {
+            $insert = "/* SELECT */ INSERT INTO items (id, name) VALUES (1, 'one') RETURNING id";
+            foreach ([$insert, "-- SELECT\nUPDATE items SET name = 'two' RETURNING id", '; SELECT id FROM items'] as $sql) {
                 self::assertSame([['id' => 1]], \iterator_to_array($tx->stream($sql)), $sql);
             }
         });

@@ -16,7 +16,7 @@ final class Document
 {
     private const FLAGS = \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** Levels after which a document counts as one that contains itself. The limit of json_encode(), 512, does not count the steps to a jsonSerialize(). */
+    /** Levels after which a document counts as one that contains itself. Above the 512 of json_encode(), which counts no jsonSerialize(). */
     private const DEEPEST = 1024;
 
     /** @throws \JsonException */
