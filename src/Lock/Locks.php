@@ -151,6 +151,8 @@ final class Locks
                 shield(fn(): bool => $this->store->release($name, $owner));
             } catch (PoolException | SqlException) {
                 // Then it expires.
+            } catch (UsageError) {
+                // SQLite refuses both statements while a transaction of this task is open: nothing was acquired.
             }
             throw $thrown;
         }

@@ -13,6 +13,7 @@ use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
+use Weft\Sql\Internal\Comment;
 use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\PlainSession;
@@ -32,7 +33,8 @@ use function Weft\delay;
  */
 final class Database implements Connection
 {
-    private const WRITES = '/^[\s(]*(?:INSERT|UPDATE|DELETE|REPLACE|MERGE)\b/i';
+    /** The first word of a statement that writes rows. */
+    private const WRITES = '(?:INSERT|UPDATE|DELETE|REPLACE|MERGE)\b/is';
 
     /** @var array<string, true> lines that a warning has named */
     private array $warned = [];
@@ -112,7 +114,7 @@ final class Database implements Connection
     public function execute(string $sql, array $params = []): Result
     {
         $this->writer?->refuseStatement(self::task(), $sql);
-        if ($this->transactions !== [] && \preg_match(self::WRITES, $sql) === 1) {
+        if ($this->transactions !== [] && \preg_match('/^(?:[\s(]|' . Comment::of($this->driver) . ')*+' . self::WRITES, $sql) === 1) {
             $this->reportOutside('statement');
         }
 

@@ -10,9 +10,10 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
-use Weft\Sql\Internal\HookRunner;
+use Weft\Sql\Internal\Comment;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
+use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Rollbacks;
 use Weft\Sql\Internal\Rows;
 use Weft\Sql\Internal\SqliteWriter;
@@ -41,6 +42,9 @@ use function Weft\shield;
  */
 final class Transaction implements Connection
 {
+    /** The first words of a statement that only reads. */
+    private const READS = '(?:SELECT|VALUES|TABLE|WITH\b(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b))\b/is';
+
     /** Number of open nested transactions; each names its savepoint by its number. */
     private int $depth = 0;
 
@@ -135,7 +139,7 @@ final class Transaction implements Connection
         if ($chunk < 1) {
             throw new \ValueError("The chunk size must be at least 1 row, got {$chunk}");
         }
-        $reads = \preg_match('/^[\s(]*(?:SELECT|VALUES|TABLE|WITH\b(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b))\b/is', $sql) === 1;
+        $reads = \preg_match('/^(?:[\s(]|' . Comment::of($this->driver) . ')*+' . self::READS, $sql) === 1;
 
         return match (true) {
             !$reads, $this->driver === Driver::Sqlite => $this->readAll($sql, $params),

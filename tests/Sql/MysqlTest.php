@@ -305,6 +305,32 @@ class MysqlTest extends ServerConformance
         }
     }
 
+    public function testAQueryThatBeginsWithACommentIsStreamedFromACursor(): void
+    {
+        $this->db->transaction(static function (Transaction $tx): void {
+            $fetches = static fn (): int => (int) $tx->execute("SHOW SESSION STATUS LIKE 'Com_stmt_fetch'")->first()['Value'];
+            foreach (['', '/* report ? */ ', "-- first ?\n# second ?\n", "/**/( /* ? */ "] as $start) {
+                $end = \str_contains($start, '(') ? ')' : '';
+                $before = $fetches();
+                self::assertSame([['n' => 7]], \iterator_to_array($tx->stream("{$start}SELECT ? AS n{$end}", [7])));
+                self::assertGreaterThan($before, $fetches(), $start);
+            }
+        });
+    }
+
+    public function testACommentThatTheServerRunsIsNoComment(): void
+    {
+        $this->db->execute('CREATE TABLE t (a BIGINT)');
+
+        $this->db->transaction(static function (Transaction $tx): void {
+            foreach (['/*! INSERT INTO t */ SELECT 1', '/*!50000 INSERT INTO t */ SELECT 2'] as $sql) {
+                self::assertSame([], \iterator_to_array($tx->stream($sql)));
+            }
+        });
+
+        self::assertSame([1, 2], $this->db->execute('SELECT a FROM t ORDER BY a')->column());
+    }
+
     public function testADateKeepsItsWallClockWhateverItsZone(): void
     {
         $this->db->execute('CREATE TABLE clock (at DATETIME(6))');

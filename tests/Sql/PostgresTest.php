@@ -272,6 +272,34 @@ class PostgresTest extends ServerConformance
         });
     }
 
+    public function testAQueryThatBeginsWithACommentIsStreamedFromACursor(): void
+    {
+        $this->db->transaction(static function (Transaction $tx): void {
+            foreach (['', '/* report */ ', "-- first\n--second\n(", "/* outer /* inner */ ? ' */\n( /**/ "] as $start) {
+                $end = \str_contains($start, '(') ? ')' : '';
+                foreach ($tx->stream("{$start}SELECT CAST(? AS INT) AS n{$end}", [7], chunk: 1) as $row) {
+                    self::assertSame(7, $row['n']);
+                    self::assertSame(1, $tx->execute("SELECT count(*) FROM pg_cursors WHERE name LIKE 'weft%'")->value(), $start);
+                }
+            }
+            foreach ($tx->stream('/* WITH */ WITH a AS (SELECT 1 AS n) SELECT n FROM a') as $_) {
+                self::assertSame(1, $tx->execute("SELECT count(*) FROM pg_cursors WHERE name LIKE 'weft%'")->value());
+            }
+        });
+    }
+
+    public function testAStatementThatWritesBehindACommentIsStreamed(): void
+    {
+        $this->items();
+
+        $this->db->transaction(static function (Transaction $tx): void {
+            $insert = "/* SELECT */ INSERT INTO items (id, name) VALUES (1, 'one') RETURNING id";
+            foreach ([$insert, "-- SELECT\nUPDATE items SET name = 'two' RETURNING id", '; SELECT id FROM items'] as $sql) {
+                self::assertSame([['id' => 1]], \iterator_to_array($tx->stream($sql)), $sql);
+            }
+        });
+    }
+
     public function testAStreamInATransactionThatIsReadToItsEndLeavesNoCursor(): void
     {
         $this->db->transaction(function (Transaction $tx): void {

@@ -53,6 +53,13 @@ class SqliteTest extends SqlConformance
         yield from parent::values();
         yield 'what a JSON column holds that is no JSON' => ['JSON', '{broken'];
         yield 'what a date column holds that is no date' => ['DATE', 'now'];
+        yield 'the 31st of February' => ['DATE', '2023-02-31'];
+        yield 'a date of zeros' => ['DATETIME', '0000-00-00 00:00:00'];
+        yield 'a month that no year has' => ['DATETIME', '2023-13-01T10:00:00Z'];
+        yield 'the 29th of February of a leap year' => ['DATE', '2024-02-29', new \DateTimeImmutable('2024-02-29')];
+        yield 'an hour that no day has' => ['DATETIME', '2024-02-29 24:00:00'];
+        yield 'a time without seconds' => ['DATETIME', '2024-02-29 12:30', new \DateTimeImmutable('2024-02-29 12:30:00')];
+        yield 'nanoseconds' => ['DATETIME', '2024-02-29 23:59:59.999999999', new \DateTimeImmutable('2024-02-29 23:59:59.999999')];
         yield 'what a bool column holds that is no bool' => ['BOOLEAN', 7];
         yield 'a list is JSON text where no JSON is declared' => ['TEXT', [1, 'a'], '[1,"a"]'];
         yield 'a map is JSON text where no JSON is declared' => ['TEXT', ['a' => 1], '{"a":1}'];

@@ -62,6 +62,18 @@ trait TransactionConformance
         self::assertStringContainsString('the statement at ' . __FILE__ . ":$line is not part of the transaction around it", $lines[0]);
     }
 
+    public function testAWriteBehindACommentIsNamedToo(): void
+    {
+        $this->items();
+        $lines = self::logged(fn () => $this->db->transaction(function (): void {
+            $this->db->execute("/* first */ INSERT INTO items (id, name) VALUES (1, 'one')");
+            $this->db->execute("-- second\nUPDATE items SET name = 'two'");
+            $this->db->execute('/* INSERT */ SELECT name FROM items');
+        }));
+
+        self::assertCount(2, $lines);
+    }
+
     public function testATransactionWithinTheClosureOfAnotherOfTheSameDatabaseIsNamed(): void
     {
         $line = __LINE__ + 1;

@@ -11,6 +11,7 @@ use Weft\Sql\Transaction;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Label;
 use Weft\Tests\Sql\Support\Point;
+use Weft\Tests\Sql\Support\Record;
 use Weft\Tests\Sql\Support\Size;
 
 /** How values go both ways, placeholders and results, for {@see SqlConformance}. */
@@ -76,6 +77,94 @@ trait ValueConformance
         });
 
         $this->assertValue($expected, $alone);
+    }
+
+    /** @return iterable<string, array{mixed, mixed}> */
+    public static function partsOfDocuments(): iterable
+    {
+        $time = new \DateTimeImmutable('2024-07-01 12:00:00.5', new \DateTimeZone('Asia/Kolkata'));
+
+        yield 'a time' => [$time, '2024-07-01T12:00:00.500000+05:30'];
+        yield 'a mutable time' => [\DateTime::createFromImmutable($time), '2024-07-01T12:00:00.500000+05:30'];
+        yield 'a Stringable' => [new Label('a/"b"'), 'a/"b"'];
+        yield 'a backed enum' => [Colour::Red, 'red'];
+        yield 'a backed enum of numbers' => [Size::Large, 3];
+        yield 'a JsonSerializable' => [new Point(1, 2), ['x' => 1, 'y' => 2]];
+        yield 'a JsonSerializable with others' => [new Record(['a' => $time, 'b' => new Label('x')]), ['a' => '2024-07-01T12:00:00.500000+05:30', 'b' => 'x']];
+        yield 'an object' => [(object) [[new Label('me')], 'at' => $time], [['me'], 'at' => '2024-07-01T12:00:00.500000+05:30']];
+        yield 'numbers' => [[1, 2.0, null, true, []], [1, 2.0, null, true, []]];
+    }
+
+    /** @dataProvider partsOfDocuments */
+    #[DataProvider('partsOfDocuments')]
+    public function testAValueInAMapBecomesTheJsonThatItBecomesInAList(mixed $part, mixed $expected): void
+    {
+        $this->db->execute("CREATE TABLE box (held {$this->type('JSON')})");
+
+        foreach ([fn ($of) => [$of], fn ($of) => ['in' => $of], fn ($of) => ['in' => [$of]], fn ($of) => [['in' => $of]]] as $document) {
+            $this->db->execute('DELETE FROM box');
+            $this->db->execute('INSERT INTO box VALUES (?)', [$document($part)]);
+            self::assertSame($document($expected), $this->db->execute('SELECT held FROM box')->value());
+        }
+    }
+
+    public function testBytesAreNoJson(): void
+    {
+        $this->db->execute("CREATE TABLE box (held {$this->type('JSON')})");
+
+        foreach ([[new Bytes('a')], ['b' => new Bytes('a')], (object) ['b' => [new Bytes('a')]], new Record(['b' => new Bytes('a')])] as $document) {
+            self::thrown(InvalidParameterException::class, fn () => $this->db->execute('INSERT INTO box VALUES (?)', [$document]));
+        }
+        self::assertSame(0, $this->db->execute('SELECT count(*) FROM box')->value());
+    }
+
+    public function testADocumentThatContainsItselfIsRefused(): void
+    {
+        $map = ['a' => 1];
+        $map['b'] = &$map;
+        $object = new \stdClass;
+        $object->a = [$object];
+        $serializable = new Record([]);
+        $serializable->document = ['again' => $serializable];
+
+        foreach ([$map, $object, $serializable] as $endless) {
+            self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [$endless]));
+        }
+    }
+
+    public function testADocumentLeavesItsValuesAsTheyAre(): void
+    {
+        $label = new Label('named');
+        $map = ['a' => &$label, 'b' => [$label]];
+
+        $this->db->execute("CREATE TABLE box (held {$this->type('JSON')})");
+        $this->db->execute('INSERT INTO box VALUES (?)', [$map]);
+
+        self::assertSame([$label, [$label]], [$map['a'], $map['b']]);
+        self::assertSame(['a' => 'named', 'b' => ['named']], $this->db->execute('SELECT held FROM box')->value());
+    }
+
+    public function testATimeThatTheClockSkipsStaysTextThatGoesBackUnchanged(): void
+    {
+        $this->db->execute("CREATE TABLE gaps (id INT, at {$this->type('TIMESTAMP')}, day DATE)");
+        $this->db->execute("INSERT INTO gaps VALUES (1, '2024-03-31 02:30:00', '2024-03-31'), (2, '2024-03-31 03:00:00', '2018-11-04')");
+        $read = function (string $zone): array {
+            $default = \date_default_timezone_get();
+            \date_default_timezone_set($zone);
+            try {
+                return $this->db->execute('SELECT at, day FROM gaps ORDER BY id')->rows();
+            } finally {
+                \date_default_timezone_set($default);
+            }
+        };
+
+        [$skipped, $next] = $read('Europe/Berlin');
+        self::assertIsString($skipped['at']);
+        self::assertStringStartsWith('2024-03-31 02:30:00', \strtr($skipped['at'], 'T', ' '));
+        self::assertSame('2024-03-31 03:00:00 +02:00', $next['at']->format('Y-m-d H:i:s P'));
+        self::assertSame(1, $this->db->execute('UPDATE gaps SET at = ? WHERE id = 1', [$skipped['at']])->affected());
+        self::assertSame('2024-03-31 02:30:00 +00:00', $read('UTC')[0]['at']->format('Y-m-d H:i:s P'));
+        self::assertSame('2018-11-04', $read('America/Sao_Paulo')[1]['day']->format('Y-m-d'), 'a day without midnight is a day');
     }
 
     public function testTextAndBytesOfTenMegabytesGoBothWays(): void

@@ -27,9 +27,6 @@ use function Weft\shield;
  */
 final class PlainSession
 {
-    /** White space and comments before the first word of a statement. */
-    private const START = '/^(?:\s|;|--[^\n]*\n|\/\*.*?\*\/)*+';
-
     private bool $inTransaction = false;
 
     public function __construct(private readonly SqlSession $native, private readonly ?HookRunner $hookRunner, public readonly Database $database)
@@ -63,7 +60,7 @@ final class PlainSession
         if ($this->database->driver() === Driver::Sqlite && $this->runBoundary($sql)) {
             return [[], [], 0, null];
         }
-        if ($this->inTransaction && \preg_match(self::START . 'ROLLBACK\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b/is', $sql) === 1) {
+        if ($this->inTransaction && \preg_match($this->start() . 'ROLLBACK\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b/is', $sql) === 1) {
             // A cancelled task must not leave the inner transaction as it is.
             return shield(fn(): array => $this->rollBackTo($sql, $params, $keep));
         }
@@ -125,6 +122,12 @@ final class PlainSession
         return [[], [], 0, null];
     }
 
+    /** White space and comments before the first word of a statement. */
+    private function start(): string
+    {
+        return '/^(?:[\s;]|' . Comment::of($this->database->driver()) . ')*+';
+    }
+
     /**
      * Begins or ends a transaction of SQLite whose statement is given as text: the servers do that themselves.
      *
@@ -135,7 +138,7 @@ final class PlainSession
      */
     private function runBoundary(string $sql): bool
     {
-        if (\preg_match(self::START . '(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT)\b(.*)$/is', $sql, $statement) !== 1) {
+        if (\preg_match($this->start() . '(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT)\b(.*)$/is', $sql, $statement) !== 1) {
             return false;
         }
         [, $verb, $rest] = $statement;

@@ -18,10 +18,10 @@ use Weft\UsageError;
 final class SqliteWriter
 {
     /** White space, comments and a byte order mark before the first word of a statement. */
-    private const START = '/^(?:[\s;]|\xEF\xBB\xBF|--[^\n]*(?:\n|$)|\/\*.*?(?:\*\/|$))*+';
+    private const START = '/^(?:[\s;]|\xEF\xBB\xBF|' . Comment::SQLITE . ')*+';
 
     /** Strings, quoted names and comments, in which words are not keywords. */
-    private const QUOTED = '/\'[^\']*+\'|"[^"]*+"|`[^`]*+`|\[[^\]]*+\]|--[^\n]*+|\/\*.*?(?:\*\/|$)/s';
+    private const QUOTED = '/\'[^\']*+\'|"[^"]*+"|`[^`]*+`|\[[^\]]*+\]|' . Comment::SQLITE . '/s';
 
     /** Characters of a statement that the error shows. */
     private const EXCERPT = 200;
