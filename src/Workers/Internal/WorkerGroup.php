@@ -178,7 +178,7 @@ final class WorkerGroup
         $process->readyAt = $now;
         $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
         $slot = $process->slot;
-        $slot->resetBackOff();
+        $slot->started();
         if ($slot->next === $process) {
             $old = $slot->current;
             $slot->current = $process;
@@ -275,10 +275,36 @@ final class WorkerGroup
             $this->abandonReload($slot, $process->context(), $now);
         } elseif (!$expected && !$this->stopping && $isStartedAgain && !$process->hasLeft) {
             $slot->failed($process, $now);
-            // A successor that has been started already takes its place.
-            $slot->next === null && $this->logRestart($slot, $now);
+            if ($this->isHopeless($process, $code, $signal)) {
+                $this->awaitChange($slot);
+            } elseif ($slot->next === null) {
+                // A successor that has been started already takes its place otherwise.
+                $this->logRestart($slot, $now);
+            }
         }
         $this->finishReload($now);
+    }
+
+    /**
+     * Whether it makes no sense to start the same code again: while sources are watched, after it has failed to start twice in the same way. An
+     * address that is in use may be free later.
+     */
+    private function isHopeless(Process $process, ?int $code, ?int $signal): bool
+    {
+        if ($this->reloadSince !== null && $process->startedAt < $this->reloadSince) {
+            // It ran the code before the change.
+            return false;
+        }
+        $isSame = $process->readyAt === null && $process->slot->failedToStart($signal === null ? "exit code $code" : Signal::name($signal));
+
+        return $isSame && $this->options->watch !== [] && $process->refusal === null && $process->slot->next === null;
+    }
+
+    private function awaitChange(Slot $slot): void
+    {
+        $isFirst = \array_filter($this->slots, static fn(Slot $other): bool => $other->awaitsReload()) === [];
+        $slot->awaitReload();
+        $isFirst && $this->log->warning('{file} does not start: waiting for a change', ['file' => $this->options->application]);
     }
 
     /** Whether a worker has ended as one that is asked to stop does. SIGTERM has its default action until the program waits for it. */
@@ -436,7 +462,7 @@ final class WorkerGroup
         }
         $slot = \array_shift($this->toReplace);
         $current = $slot->current;
-        if ($current === null || $this->reloadSince === null || $current->startedAt > $this->reloadSince) {
+        if ($current === null || $this->reloadSince === null || $current->startedAt >= $this->reloadSince) {
             // This process was started after the reload began: it runs the new code.
             return;
         }
@@ -497,12 +523,10 @@ final class WorkerGroup
             WorkerMetrics::reload('abandoned');
         }
         $delay = \round($slot->successorFailed($now), 2);
-        $context = $successor + ['not_again_within' => $delay];
-        if (isset($successor['pid'])) {
-            $this->log->error(Process::NAME . ' did not start; the running workers stay', $context);
-        } else {
-            $this->log->error('worker {worker} did not start; the running workers stay', $context);
-        }
+        $this->log->error(
+            (isset($successor['pid']) ? Process::NAME : 'worker {worker}') . ' did not start; the running workers stay, and are not recycled again within {not_again_within} s',
+            $successor + ['not_again_within' => $delay],
+        );
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string
