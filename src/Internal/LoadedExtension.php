@@ -48,7 +48,7 @@ final class LoadedExtension
     public static function require(): void
     {
         $problem = self::problem();
-        $problem === null || throw new \Error("{$problem}. Details: " . \dirname(__DIR__, 2) . '/bin/weft doctor');
+        $problem === null || throw Origin::place(new \Error("{$problem}. Details: " . \dirname(__DIR__, 2) . '/bin/weft doctor'));
     }
 
     /** The newer of the two builds of a source checkout; null without one. */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Log\Internal;
 
 use Weft\Internal\ErrorDocumentation;
+use Weft\Internal\Origin;
 use Weft\Internal\Printable;
 
 /**
@@ -107,7 +108,7 @@ final class ExceptionReport
      */
     private static function isOwn(array $frame): bool
     {
-        return (!isset($frame['file']) || self::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
+        return (!isset($frame['file']) || Origin::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
     }
 
     /** @param class-string $class */
@@ -116,7 +117,7 @@ final class ExceptionReport
         // Functions of PHP and of the extension have no file.
         $file = (new \ReflectionClass($class))->getFileName();
 
-        return $file === false || self::isWeft($file);
+        return $file === false || Origin::isWeft($file);
     }
 
     private static function isOwnFunction(string $function): bool
@@ -124,21 +125,11 @@ final class ExceptionReport
         if (\function_exists($function)) {
             $file = (new \ReflectionFunction($function))->getFileName();
 
-            return $file === false || self::isWeft($file);
+            return $file === false || Origin::isWeft($file);
         }
 
         // A closure outside of classes: `Weft\{closure}`, since PHP 8.4 `{closure:Weft\run():12}` or `{closure:/file.php:12}`.
-        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . self::directory());
-    }
-
-    private static function isWeft(string $file): bool
-    {
-        return \str_starts_with($file, self::directory());
-    }
-
-    private static function directory(): string
-    {
-        return \dirname(__DIR__, 2) . '/';
+        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . Origin::directory());
     }
 
     /** @param array<string, mixed> $frame */
@@ -146,7 +137,7 @@ final class ExceptionReport
     {
         $place = match (true) {
             !isset($frame['file']) => '[internal function]',
-            $folds && self::isWeft($frame['file']) => '[Weft]',
+            $folds && Origin::isWeft($frame['file']) => '[Weft]',
             default => "{$frame['file']}({$frame['line']})",
         };
         $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
