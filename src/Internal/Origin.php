@@ -34,15 +34,25 @@ final class Origin
      */
     public static function place(\Throwable $error): \Throwable
     {
-        foreach ($error->getTrace() as $frame) {
-            if (isset($frame['file'], $frame['line']) && !self::isWeft($frame['file'])) {
-                $class = $error instanceof \Error ? \Error::class : \Exception::class;
-                (new \ReflectionProperty($class, 'file'))->setValue($error, $frame['file']);
-                (new \ReflectionProperty($class, 'line'))->setValue($error, $frame['line']);
-                break;
-            }
+        $origin = self::of($error);
+        if ($origin !== null) {
+            $class = $error instanceof \Error ? \Error::class : \Exception::class;
+            (new \ReflectionProperty($class, 'file'))->setValue($error, $origin[0]);
+            (new \ReflectionProperty($class, 'line'))->setValue($error, $origin[1]);
         }
 
         return $error;
+    }
+
+    /** @return array{string, int}|null file and line of the innermost call outside of Weft, or of the exception itself; null without one */
+    public static function of(\Throwable $error): ?array
+    {
+        foreach ([['file' => $error->getFile(), 'line' => $error->getLine()], ...$error->getTrace()] as $frame) {
+            if (isset($frame['file'], $frame['line']) && !self::isWeft($frame['file'])) {
+                return [$frame['file'], $frame['line']];
+            }
+        }
+
+        return null;
     }
 }

@@ -154,11 +154,11 @@ final class StreamLogger extends AbstractLogger
         return $trace === null ? [] : ['trace_id' => $trace->traceId(), 'span_id' => $trace->spanId()];
     }
 
-    /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON */
+    /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON, except those without a value */
     private static function text(string $time, string $level, string $template, array $context): string
     {
         $message = Message::of($template, $context);
-        $rest = \array_diff_key($context, $message->filled);
+        $rest = \array_filter(\array_diff_key($context, $message->filled), static fn(mixed $value): bool => $value !== null);
         $exception = $context['exception'] ?? null;
         $stack = '';
         if ($exception instanceof \Throwable) {

@@ -33,19 +33,30 @@ final class ExceptionReport
     public static function text(\Throwable $error, string $said): string
     {
         $lines = [];
-        foreach (self::chain($error) as $at => $one) {
+        $last = null;
+        foreach (self::chain($error) as $one) {
+            if ($last !== null && self::addsNothing($one, $last)) {
+                continue;
+            }
             $summary = self::summary($one);
-            if ($at > 0) {
+            if ($last !== null) {
                 $lines[] = "Previous: $summary";
             } elseif (!\str_contains($said, $summary)) {
                 $lines[] = $summary;
             }
+            $last = $one;
             $lines = [...$lines, ...self::stack($one)];
             $documentation = ErrorDocumentation::of($one);
             $documentation === null || $lines[] = "Help: {$documentation->location()}";
         }
 
         return \implode("\n", $lines);
+    }
+
+    /** Whether the exception above repeats the message of its previous one, and both come from the same line outside of Weft. */
+    private static function addsNothing(\Throwable $previous, \Throwable $above): bool
+    {
+        return $previous->getMessage() !== '' && \str_contains($above->getMessage(), $previous->getMessage()) && Origin::of($previous) === Origin::of($above);
     }
 
     /** @return array<string, mixed> the report for JSON */

@@ -518,15 +518,17 @@ final class WorkerGroup
     private function abandonReload(Slot $slot, array $successor, float $now): void
     {
         $this->toReplace = [];
-        if ($this->reloadSince !== null) {
+        $delay = \round($slot->successorFailed($now), 2);
+        $isReload = $this->reloadSince !== null;
+        $this->log->error(
+            (isset($successor['pid']) ? Process::NAME : 'worker {worker}') . ' did not start; the running workers stay'
+                . ($isReload ? '' : '; not recycled again within {not_again_within} s'),
+            $successor + ($isReload ? [] : ['not_again_within' => $delay]),
+        );
+        if ($isReload) {
             $this->reloadSince = null;
             WorkerMetrics::reload('abandoned');
         }
-        $delay = \round($slot->successorFailed($now), 2);
-        $this->log->error(
-            (isset($successor['pid']) ? Process::NAME : 'worker {worker}') . ' did not start; the running workers stay, and are not recycled again within {not_again_within} s',
-            $successor + ['not_again_within' => $delay],
-        );
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string
@@ -544,21 +546,22 @@ final class WorkerGroup
 
     private function report(Process $process, ?int $code, ?int $signal, float $now): void
     {
-        $how = $signal === null ? "exit code $code" : Signal::name($signal);
-        if ($signal === Signal::SIGKILL->value && $process->reason === null) {
-            $how .= ' (not sent by this supervisor; possibly the kernel ran out of memory)';
-        }
+        $isForeign = $signal === Signal::SIGKILL->value && $process->reason === null;
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
         $clean = $process->reason !== null && !$process->isFaulty && self::hasStopped($code, $signal);
         $returned = $process->reason === null && $code === 0 && $process->readyAt === null;
-        $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
-            'how' => $how,
-            'lived' => $lived,
-            'why' => $returned ? \rtrim("$why, before it was ready. {$this->options->advice}") : $why,
-            'exit_code' => $code,
-            'signal' => $signal === null ? null : Signal::name($signal),
-        ]);
+        $this->log->log(
+            $clean ? 'info' : 'error',
+            Process::NAME . ($signal === null ? ' ended with exit code {exit_code}' : ' ended with {signal}')
+                . ($isForeign ? ' (not sent by this supervisor; possibly the kernel ran out of memory)' : '') . ' after {lived} s: {why}',
+            $process->context() + [
+                'lived' => $lived,
+                'why' => $returned ? \rtrim("$why, before it was ready. {$this->options->advice}") : $why,
+                'exit_code' => $code,
+                'signal' => $signal === null ? null : Signal::name($signal),
+            ],
+        );
         WorkerMetrics::ended(\explode(':', $why)[0]);
     }
 }
