@@ -118,6 +118,16 @@ final class ProgramTest extends TestCase
         self::assertMatchesRegularExpression('/^  doctor +Check PHP/m', Weft::run(['list'])->output);
     }
 
+    public function testHelpWithoutACommandListsTheCommands(): void
+    {
+        $list = Weft::run(['list'])->output;
+
+        foreach (['--help', '-h'] as $help) {
+            self::assertSame($list, Weft::run([$help])->output);
+        }
+        self::assertStringContainsString('--workers', Weft::run(['run', '--help'])->output);
+    }
+
     /** Symfony 7 reads nothing else. */
     public function testEachCommandHasItsNameByAttribute(): void
     {
