@@ -77,6 +77,8 @@ final class ProgramTest extends TestCase
         yield 'run()' => ['Weft\run(static fn() => 1);'];
         yield 'a delay outside of run()' => ['Weft\delay(0.1);'];
         yield 'a bus' => ['Weft\Bus\Bus::connect("memory:");'];
+        yield 'an application' => ['new Weft\App();'];
+        yield 'a simulation' => ['Weft\Testing\Simulation::run(static fn() => null);'];
     }
 
     public function testAProgramWithAnExtensionOfAnotherVersionIsToldBoth(): void
