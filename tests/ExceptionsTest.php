@@ -6,6 +6,10 @@ namespace Weft\Tests;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Exception;
+use Weft\Sql\Database;
+use Weft\Sql\FileNotOpenedException;
+
+use function Weft\run;
 
 /** The rule of docs/architecture.md for everything that can be thrown. */
 final class ExceptionsTest extends TestCase
@@ -35,6 +39,21 @@ final class ExceptionsTest extends TestCase
         foreach (self::throwables() as $class) {
             if ($class->isSubclassOf(\Error::class)) {
                 self::assertContains($class->getParentClass()->getName(), [\Error::class, \ValueError::class, \Weft\UsageError::class], $class->getName());
+            }
+        }
+    }
+
+    public function testAFailureOfTheExtensionIsAtTheLineThatCallsWeft(): void
+    {
+        $connect = static fn(): Database => Database::connect('sqlite:/nonexistent/x.db');
+        $line = __LINE__ - 1;
+        foreach ([$connect, static fn(): mixed => run($connect)] as $call) {
+            try {
+                $call();
+                self::fail('the file was opened');
+            } catch (FileNotOpenedException $failure) {
+                self::assertSame([__FILE__, $line], [$failure->getFile(), $failure->getLine()]);
+                self::assertStringContainsString('/src/Sql/', $failure->getTraceAsString());
             }
         }
     }

@@ -5,9 +5,10 @@ declare(strict_types=1);
 // The HTTP API and the worker, in one process: vendor/bin/weft run app.php --watch
 
 use App\Greet;
+use App\NewGreeting;
 use Weft\App;
+use Weft\Http\Body;
 use Weft\Http\HttpException;
-use Weft\Http\Request;
 use Weft\Http\Response;
 
 $bus = require __DIR__ . '/bus.php';
@@ -17,10 +18,9 @@ $database->execute('CREATE TABLE IF NOT EXISTS greetings (id VARCHAR(32) PRIMARY
 $app = new App(grace: 5.0);
 $app->http(getenv('LISTEN') ?: '127.0.0.1:8080')
     ->get('/', static fn(): Response => Response::text("POST /greetings {\"name\": \"Ada\"}, then GET /greetings\n"))
-    ->post('/greetings', static function (Request $request) use ($bus): Response {
-        $name = $request->json()['name'] ?? null;
-        is_string($name) && $name !== '' || throw new HttpException(422, 'the body needs a "name"');
-        $bus->send(new Greet(bin2hex(random_bytes(16)), $name));
+    ->post('/greetings', static function (#[Body] NewGreeting $greeting) use ($bus): Response {
+        $greeting->name !== '' || throw new HttpException(422, 'The name is empty');
+        $bus->send(new Greet(bin2hex(random_bytes(16)), $greeting->name));
 
         return Response::accepted();
     })

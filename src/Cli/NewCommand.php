@@ -38,7 +38,7 @@ final class NewCommand extends Command
             '',
             'cd ' . self::quoted($directory),
             self::program() . ' run app.php --watch',
-            'curl -i localhost:8080/greetings -d \'{"name": "Ada"}\'',
+            'curl -i localhost:8080/greetings --json \'{"name": "Ada"}\'',
         ], OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;

@@ -7,6 +7,7 @@ namespace Weft\Cli;
 use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Exception\ExceptionInterface as ConsoleException;
+use Symfony\Component\Console\Input\ArrayInput;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -59,7 +60,7 @@ final class Program extends Application
     public function doRun(InputInterface $input, OutputInterface $output): int
     {
         try {
-            return parent::doRun($input, $output);
+            return parent::doRun($this->asksForCommands($input) ? new ArrayInput(['command' => 'list']) : $input, $output);
         } catch (\Error | ConsoleException $error) {
             if (!$this->areExceptionsCaught() || !$error instanceof WeftException && !$error instanceof ConsoleException) {
                 throw $error;
@@ -68,6 +69,12 @@ final class Program extends Application
 
             return $error instanceof ConsoleException ? Command::INVALID : Command::FAILURE;
         }
+    }
+
+    /** `weft --help`, for which Symfony prints the help of its command `list`. */
+    private function asksForCommands(InputInterface $input): bool
+    {
+        return $this->getCommandName($input) === null && $input->hasParameterOption(['--help', '-h'], true) && !$input->hasParameterOption(['--version', '-V'], true);
     }
 
     protected function doRunCommand(Command $command, InputInterface $input, OutputInterface $output): int

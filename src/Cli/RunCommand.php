@@ -107,6 +107,7 @@ final class RunCommand extends Command
             metrics: self::metrics($option('metrics')),
             pidFile: Quantity::text('pid-file', $option('pid-file')),
             environment: $environment,
+            application: $file,
             advice: ServingAdvice::of($file),
         );
     }

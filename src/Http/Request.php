@@ -155,7 +155,10 @@ final class Request extends HttpRequest implements TraceSource
     public function json(): mixed
     {
         try {
-            return \json_decode(JsonBody::checked($this->body()), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+            $body = $this->body();
+            $body !== '' || throw new BadRequestException('The body is empty; expected JSON');
+
+            return \json_decode(JsonBody::checked($body), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
         } catch (\JsonException $error) {
             throw new BadRequestException("The body is not valid JSON: {$error->getMessage()}", previous: $error);
         }

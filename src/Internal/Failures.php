@@ -26,6 +26,12 @@ final class Failures
     /** @param array<string, string|int|float|null> $details */
     public static function exception(string $kind, string $message, array $details): \Throwable
     {
+        return Origin::place(self::ofKind($kind, $message, $details));
+    }
+
+    /** @param array<string, string|int|float|null> $details */
+    private static function ofKind(string $kind, string $message, array $details): \Throwable
+    {
         return match ($kind) {
             'panic' => new \Error($message),
             'usage' => new UsageError($message),
@@ -84,7 +90,7 @@ final class Failures
             'http.body.too_large' => new Http\PayloadTooLargeException($message),
             'http.body.timed_out' => new Http\BodyTimeoutException($message),
             'http.body.incomplete', 'http.gone' => new Http\ClientDisconnectedException($message),
-            'http.file.missing' => new Http\NotFoundException(previous: new Http\UnreadableFileException($message)),
+            'http.file.missing' => new Http\NotFoundException(previous: Origin::place(new Http\UnreadableFileException($message))),
             'http.file.unreadable' => new Http\UnreadableFileException($message),
             'http.form' => new Http\BadRequestException($message),
             'http.form.kind' => new Http\HttpException(415, $message),

@@ -36,11 +36,45 @@ final class LoadedExtension
         $loaded = Version::extension();
 
         return match (true) {
-            $loaded === null => 'Weft needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/guides/install.md)',
+            $loaded === null => 'Weft needs the PHP extension weft, which is not loaded. ' . self::ofThisProcess()->missing(),
             $loaded !== Version::LIBRARY => 'Weft library ' . Version::LIBRARY . " does not match the loaded extension {$loaded}. " . self::ofThisProcess()->advice(),
             Version::extensionInterfaceHash() !== Version::INTERFACE_HASH => 'Weft library ' . Version::LIBRARY . ' with the interface hash ' . Version::INTERFACE_HASH
                 . ' does not match the loaded extension with ' . (Version::extensionInterfaceHash() ?? 'none') . '. They were built from different sources. ' . self::ofThisProcess()->advice(),
             default => null,
+        };
+    }
+
+    /** @throws \Error the library refuses the extension of this process */
+    public static function require(): void
+    {
+        $problem = self::problem();
+        $problem === null || throw Origin::place(new \Error("{$problem}. Details: " . \dirname(__DIR__, 2) . '/bin/weft doctor'));
+    }
+
+    /** The newer of the two builds of a source checkout; null without one. */
+    public static function build(string $root): ?string
+    {
+        if (!\is_file("$root/Cargo.toml")) {
+            return null;
+        }
+        $builds = \array_filter(["$root/target/release/libweft.so", "$root/target/debug/libweft.so"], \is_file(...));
+        \usort($builds, static fn(string $a, string $b): int => (int) \filemtime($b) <=> (int) \filemtime($a));
+
+        return $builds[0] ?? null;
+    }
+
+    /** How to load one where none is loaded. */
+    public function missing(): string
+    {
+        $build = self::build($this->root);
+
+        return match (true) {
+            \is_file("{$this->root}/install") => "Run `sudo {$this->root}/install`, which installs the extension of this archive",
+            $build !== null => "Start an application with `{$this->root}/bin/weft run app.php`, which loads it, and other programs with `php -d extension={$build}`, "
+                . "or install it with `sudo make install` in {$this->root}",
+            \is_file("{$this->root}/Cargo.toml") => "Run `make build` in {$this->root}, then start an application with `{$this->root}/bin/weft run app.php`, which loads it",
+            default => 'Install it with `pie install weft/ext-weft:' . Version::LIBRARY . '`; if it is installed, add the line extension=weft to '
+                . (\php_ini_loaded_file() ?: 'php.ini'),
         };
     }
 

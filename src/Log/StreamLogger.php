@@ -7,6 +7,7 @@ namespace Weft\Log;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
 use Weft\Internal\ErrorDocumentation;
+use Weft\Internal\Origin;
 use Weft\Internal\Printable;
 use Weft\Log\Internal\Context;
 use Weft\Log\Internal\ExceptionReport;
@@ -42,7 +43,7 @@ final class StreamLogger extends AbstractLogger
     ];
 
     /** Classes loaded with the logger: a process without free descriptors, which it may have to log, cannot open their files. */
-    private const CLASSES = [Printable::class, Context::class, ErrorDocumentation::class, ExceptionReport::class, Message::class, Trace::class];
+    private const CLASSES = [Printable::class, Context::class, ErrorDocumentation::class, ExceptionReport::class, Message::class, Origin::class, Trace::class];
 
     private readonly int $least;
     private readonly \DateTimeZone $zone;
@@ -153,11 +154,11 @@ final class StreamLogger extends AbstractLogger
         return $trace === null ? [] : ['trace_id' => $trace->traceId(), 'span_id' => $trace->spanId()];
     }
 
-    /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON */
+    /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON, except those without a value */
     private static function text(string $time, string $level, string $template, array $context): string
     {
         $message = Message::of($template, $context);
-        $rest = \array_diff_key($context, $message->filled);
+        $rest = \array_filter(\array_diff_key($context, $message->filled), static fn(mixed $value): bool => $value !== null);
         $exception = $context['exception'] ?? null;
         $stack = '';
         if ($exception instanceof \Throwable) {

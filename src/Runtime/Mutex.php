@@ -95,6 +95,6 @@ final class Mutex implements \Stringable
 
     private static function nameOf(?Coroutine $task): string
     {
-        return $task === null ? 'the code outside run()' : "task $task";
+        return $task === null ? 'the code outside run()' : "task {$task->label()}";
     }
 }

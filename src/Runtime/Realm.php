@@ -111,7 +111,7 @@ final class Realm
     {
         $task = Scheduler::task() ?? throw new \Error('A realm is entered by a task: call it within Weft\run()');
         if ($this->holder !== null) {
-            throw new \Error("The realm is held by task $this->holder: a realm serves one task at a time");
+            throw new \Error("The realm is held by task {$this->holder->label()}: a realm serves one task at a time");
         }
         $native = $this->native;
         $native->enter();

@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Weft\Runtime;
 
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\SpanName;
 use Weft\Runtime\Internal\TraceSource;
-
-use function Weft\Native\traceparent;
 
 /**
  * A span of a distributed trace (W3C Trace Context), such as the handling of a request or of a message.
@@ -52,7 +51,7 @@ final class Trace
     public static function continue(?string $traceparent, ?string $tracestate = null): self
     {
         $traceparent = self::printable($traceparent);
-        $own = traceparent($traceparent);
+        $own = SpanName::childOf($traceparent);
         $isChild = $traceparent !== null && \substr($own, 3, 32) === \substr($traceparent, 3, 32);
 
         return new self($own, $isChild && \strlen($tracestate ?? '') <= self::STATE_BYTES ? self::printable($tracestate) : null);

@@ -7,6 +7,7 @@ namespace Weft\Testing;
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\IncompleteTest;
 use PHPUnit\Framework\SkippedTest;
+use Weft\Internal\LoadedExtension;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\PhpUnit;
@@ -37,7 +38,8 @@ final class Simulation
         if ($runs < 1) {
             throw new \ValueError("A simulation must have at least 1 run, got {$runs}");
         }
-        // Not a failure of a run.
+        // Not failures of a run.
+        LoadedExtension::require();
         PhpUnit::require();
         $given = \getenv('WEFT_SEED');
         if (\is_string($given) && $given !== '') {

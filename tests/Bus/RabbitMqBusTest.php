@@ -387,7 +387,7 @@ final class RabbitMqBusTest extends BusTestCase
 
     public static function unreachable(): iterable
     {
-        yield 'server down' => ['~//.*@([^:]+):\d+~', '//weft:secret@$1:1', '/^Cannot connect to RabbitMQ: cannot connect to \S+:1: .*refused/is'];
+        yield 'server down' => ['~//.*@([^:]+):\d+~', '//weft:secret@$1:1', '/^RabbitMQ: cannot connect to \S+:1: .*refused/is'];
         yield 'wrong password' => ['~//(\w+):\w+@~', '//$1:secret@', '/refused|authentication/i'];
         yield 'no such virtual host' => ['~/[^/]*$~', '/nowhere', '/nowhere/'];
         yield 'bad port' => ['~//.*$~', '//weft:secret@localhost:99999', '/port/i'];

@@ -36,7 +36,10 @@ final class NewCommandTest extends TestCase
         self::assertSame([0, ''], [$written->exitCode, $written->errors]);
         self::assertStringContainsString("  app.php\n", $written->output);
         self::assertStringContainsString('`vendor/bin/phpunit`', (string) \file_get_contents("{$this->directory}/README.md"));
-        self::assertMatchesRegularExpression('{^/\S+/bin/weft run app\.php --watch$}m', $written->output);
+        foreach ([$written->output, (string) \file_get_contents("{$this->directory}/README.md")] as $steps) {
+            self::assertMatchesRegularExpression('{^/\S+/bin/weft run app\.php --watch$}m', $steps);
+            self::assertStringContainsString("\ncurl -i localhost:8080/greetings --json '{\"name\": \"Ada\"}'\n", $steps);
+        }
 
         $address = '127.0.0.1:' . Port::free();
         $application = new Supervised("{$this->directory}/app.php", [], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
@@ -47,7 +50,7 @@ final class NewCommandTest extends TestCase
             static fn(): bool => \file_get_contents("http://$address/greetings") === '["Hello, Ada!"]',
             'the greeting of Ada',
         );
-        self::assertSame(422, $post('{}')->status);
+        self::assertSame([422, 422], [$post('{}')->status, $post('{"name": ""}')->status]);
         $application->signal(\SIGTERM);
         self::assertSame(0, $application->end());
     }
@@ -100,7 +103,7 @@ final class NewCommandTest extends TestCase
         foreach (['README.md', 'app.php', 'bus.php', 'Dockerfile', 'app.service'] as $file) {
             \preg_match_all('{([\w./"-]*)\bweft"?,? "?(run|queues)\b}', (string) \file_get_contents("{$this->directory}/{$file}"), $programs);
             foreach ($programs[1] as $path) {
-                self::assertStringEndsWith('vendor/bin/', $path, $file);
+                self::assertStringEndsWith($file === 'README.md' ? self::root() . '/bin/' : 'vendor/bin/', $path, $file);
                 $named++;
             }
         }
@@ -123,6 +126,7 @@ final class NewCommandTest extends TestCase
         \exec(\implode(' ', \array_map(\escapeshellarg(...), [\PHP_BINARY, '-d', 'extension=' . Extension::library(), '-r', $program])) . ' 2>&1', $output);
 
         self::assertSame('loaded1', \implode("\n", $output));
+        self::assertStringContainsString("composer install\nvendor/bin/weft run", (string) \file_get_contents("{$this->directory}/my-app/README.md"));
         self::assertStringNotContainsString('repositories', (string) \file_get_contents("{$this->directory}/my-app/composer.json"));
     }
 

@@ -77,6 +77,8 @@ final class ProgramTest extends TestCase
         yield 'run()' => ['Weft\run(static fn() => 1);'];
         yield 'a delay outside of run()' => ['Weft\delay(0.1);'];
         yield 'a bus' => ['Weft\Bus\Bus::connect("memory:");'];
+        yield 'an application' => ['new Weft\App();'];
+        yield 'a simulation' => ['Weft\Testing\Simulation::run(static fn() => null);'];
     }
 
     public function testAProgramWithAnExtensionOfAnotherVersionIsToldBoth(): void
@@ -86,7 +88,7 @@ final class ProgramTest extends TestCase
         $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
         self::assertStringContainsString('Uncaught Error: Weft library 9.8.7 does not match the loaded extension ' . Version::LIBRARY . '. Run `make ', $errors);
-        self::assertStringContainsString('. Details: bin/weft doctor', $errors);
+        self::assertStringContainsString('. Details: ' . \dirname(__DIR__, 2) . '/bin/weft doctor', $errors);
     }
 
     /** Two builds between releases have the same version number. */
@@ -97,7 +99,7 @@ final class ProgramTest extends TestCase
         $errors = self::failureOf(['-d', 'extension=' . Extension::library()], 'Weft\run(static fn() => 1);', $library);
 
         self::assertStringContainsString('Uncaught Error: Weft library ' . Version::LIBRARY . ' with the interface hash 00000000 does not match the loaded extension with ' . Version::INTERFACE_HASH . '. They were built from different sources', $errors);
-        self::assertMatchesRegularExpression('{Run `make build(-debug)?` in /.*\. Details: bin/weft doctor}', $errors);
+        self::assertMatchesRegularExpression('{Run `make build(-debug)?` in /.*\. Details: \S+/bin/weft doctor}', $errors);
     }
 
     /**
@@ -116,6 +118,16 @@ final class ProgramTest extends TestCase
     public function testListNamesTheCommands(): void
     {
         self::assertMatchesRegularExpression('/^  doctor +Check PHP/m', Weft::run(['list'])->output);
+    }
+
+    public function testHelpWithoutACommandListsTheCommands(): void
+    {
+        $list = Weft::run(['list'])->output;
+
+        foreach (['--help', '-h'] as $help) {
+            self::assertSame($list, Weft::run([$help])->output);
+        }
+        self::assertStringContainsString('--workers', Weft::run(['run', '--help'])->output);
     }
 
     /** Symfony 7 reads nothing else. */

@@ -122,6 +122,33 @@ final class RunTest extends TestCase
         self::assertSame([], $run->all('giving up'), $run->messages());
     }
 
+    public function testWhileSourcesAreWatchedAnApplicationThatDoesNotStartWaitsForAChange(): void
+    {
+        $app = new Application('throw new \LogicException("broken");');
+        $run = new Supervised($app->file, ['--watch', '--workers=2']);
+        $run->wait('does not start');
+        // The second worker has no line of its own: it fails as often, and is started no more.
+        $fail = static function (int $times) use ($run): void {
+            Timing::until(static function () use ($run, $times): bool {
+                $run->look();
+
+                return \count($run->all('ended with exit code 255')) === $times;
+            }, "the workers have failed $times times");
+        };
+        $fail(4);
+        self::assertSame(["$app->file does not start: waiting for a change"], $run->all('does not start'), $run->messages());
+        $app->write('throw new \LogicException("still broken");');
+        $run->wait('does not start');
+        $fail(6);
+        $before = \count($run->all(') started'));
+        $app->write('Worker::untilStopped();');
+        $run->wait('reload finished');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame($before + 2, \count($run->all(') started')), "each worker is started once with the new code:\n" . $run->messages());
+    }
+
     public function testAnAddressInUseDoesNotEndWorkersThatServe(): void
     {
         $other = \stream_socket_server('tcp://127.0.0.1:0');

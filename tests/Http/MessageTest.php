@@ -35,6 +35,7 @@ final class MessageTest extends HttpTestCase
 
         self::assertSame('{"a":[1,2.0]}', self::bodyOf($server->get('/json', '-d', '{"a": [1, 2.0]}')));
         self::assertStatus(400, $server->get('/json', '-d', '{'));
+        self::assertSame("The body is empty; expected JSON\n", self::bodyOf($server->get('/json', '-X', 'POST')));
         self::assertSame('{"a":"1","b":{"c":"2"}}', self::bodyOf($server->get('/form', '-d', 'a=1&b[c]=2')));
         $withZero = "POST /form HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\na=1\0b&c=2";
         self::assertSame('{"a":"1\u0000b","c":"2"}', self::bodyOf($server->exchange($withZero)));

@@ -119,6 +119,24 @@ final class ServerTest extends HttpTestCase
         self::assertStringContainsString('#0 ', $response);
     }
 
+    public function testInDevelopmentAProgramGetsProblemDetailsAndBothShowNoFramesOfWeft(): void
+    {
+        $server = $this->serve('$routes->get("/", static function (Request $request) { throw new LogicException("reason"); });', app: 'debug: true');
+
+        $page = $server->get('/', '-H', 'accept: text/html, application/json');
+        self::assertStringContainsString("\r\ncontent-type: text/html", $page);
+        self::assertMatchesRegularExpression('/… \d+ frames of Weft/', $page);
+        self::assertStringNotContainsString('/src/Http/', $page);
+
+        $problem = $server->get('/', '-H', 'accept: application/json');
+        self::assertStatus(500, $problem);
+        self::assertStringContainsString("\r\ncontent-type: application/problem+json", $problem);
+        $details = json_decode(self::bodyOf($problem), true);
+        self::assertStringStartsWith('LogicException: reason at ', $details['detail']);
+        self::assertSame(['LogicException', 'reason'], [$details['exception']['class'], $details['exception']['message']]);
+        self::assertStringNotContainsString('/src/Http/', self::bodyOf($problem));
+    }
+
     public function testAnHttpExceptionIsTheAnswer(): void
     {
         $server = $this->serve('$routes->get("/", static fn() => throw new HttpException(418, "I am a teapot", ["x-pot" => "tea"]));');

@@ -524,6 +524,10 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'two bodies' => ['two parameters with #[Body]', static fn(#[Body] Nested $a, #[Body] Nested $b) => null];
         yield 'a closure in the body' => ['which has the type Closure', static fn(#[Body] \Closure $a) => null];
         yield 'a plain array' => ['@param list<T> $a', static fn(#[Body] array $a) => null];
+        yield 'a plain array or null' => ['which is a plain array; declare its elements with @param list<T> $a', static fn(#[Body] ?array $a) => null];
+        yield 'a plain array in a class' => ['which contains Weft\Tests\Http\Tagged, which cannot be decoded: property $tags is a plain array; declare its elements with @var list<T> or array<string, T> at Weft\Tests\Http\Tagged::$tags, or with @param list<T> $tags at its constructor', static fn(#[Body] Tagged $o) => null];
+        yield 'a plain array in a class that is returned' => ['returns a type that contains Weft\Tests\Http\Tagged, which cannot be encoded: property $tags is a plain array; declare its elements with @var list<T> or array<string, T> at Weft\Tests\Http\Tagged::$tags, or with @param', static fn(): Tagged => throw new \LogicException()];
+        yield 'a plain array or null that is returned' => ['returns a type that is a plain array; declare its elements with @return list<T> or array<string, T>', static fn(): ?array => null];
         yield 'an object in a header' => ['cannot be a header field', static fn(#[Header] Nested $a) => null];
         yield 'no such path parameter' => ['the path has no {nr}', static fn(#[Path] int $nr) => null];
         yield 'an object in the path' => ['a path parameter is a string', static fn(Nested $id) => null];
@@ -539,8 +543,8 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'an object without JSON' => ['returns a type that', static fn(): \ArrayObject => new \ArrayObject()];
         yield 'a class that does not exist' => ['has the parameter $in, which contains Weft\Tests\Http\Inn, a class that does not exist', static fn(#[Body] Inn $in) => null];
         yield 'a list of them' => ['which contains Weft\Tests\Http\Inn, a class that does not exist', /** @param list<Inn> $in */ static fn(#[Body] array $in) => null];
-        yield 'a response that does not exist' => ['returns a type that contains Weft\Tests\Http\Outt, a class that does not exist', static fn(): Outt => throw new \LogicException()];
-        yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be encoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
+        yield 'a response that does not exist' => ['declares the return type Weft\Tests\Http\Outt, which does not exist', static fn(): Outt => throw new \LogicException()];
+        yield 'a class with a property that has no JSON' => ['which contains ArrayObject, which cannot be decoded: it is an internal class of PHP', static fn(#[Body] \ArrayObject $in) => null];
         yield 'data without objects to validate' => ['#[Validate], but no parameter', /** @param array<string, list<mixed>> $in */ #[Validate] static fn(#[Body] array $in) => null];
         yield 'nothing to validate' => ['#[Validate], but no parameter', #[Validate] static fn() => null];
         yield 'a misspelt attribute' => ['is marked with #[Weft\Tests\Http\Validat], which is not a class. Is #[Weft\Validation\Validate] meant? Check the spelling', #[Validat] static fn(#[Body] Nested $in) => null];
@@ -552,7 +556,7 @@ final class TypedHandlerTest extends HttpTestCase
         yield 'an attribute of the bus on a handler' => ['is marked with #[Weft\Tests\Http\Timout], which is not a class. Check the spelling', #[Timout] static fn(#[Body] Nested $in) => null];
         yield 'an attribute of parameters on a handler' => ['is marked with #[Weft\Tests\Http\Qery], which is not a class. Check the spelling', #[Qery] static fn(#[Body] Nested $in) => null];
         yield 'a second one of a parameter' => ['has the parameter $x, which is marked with #[Weft\Tests\Http\Validat], which', static fn(#[Query, Validat(min: 10)] int $x) => null];
-        yield 'a misspelt constraint' => ['has the parameter $in, which contains Weft\Tests\Http\MisspeltConstraint, which cannot be encoded: property $email is marked with #[Symfony\Component\Validator\Constraints\Emial], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', static fn(#[Body] MisspeltConstraint $in) => null];
+        yield 'a misspelt constraint' => ['has the parameter $in, which contains Weft\Tests\Http\MisspeltConstraint, which cannot be decoded: property $email is marked with #[Symfony\Component\Validator\Constraints\Emial], which is not a class. Is #[Symfony\Component\Validator\Constraints\Email] meant?', static fn(#[Body] MisspeltConstraint $in) => null];
         yield 'a misspelt constraint in a query' => ['property $email is marked with', static fn(#[Query] MisspeltConstraint $in) => null];
         yield 'a misspelt constraint in a list' => ['property $email is marked with', /** @param list<MisspeltConstraint> $in */ static fn(#[Body] array $in) => null];
         yield 'validation of a property' => ['property $count has an invalid #[Weft\Validation\Validate]: Attribute "Weft\Validation\Validate" cannot target property', static fn(#[Body] ValidatedProperty $in) => null];
@@ -683,6 +687,13 @@ final class Including
     public static function handler(): \Closure
     {
         return static fn(#[Body] Nested $nested): Nested => $nested;
+    }
+}
+
+final class Tagged
+{
+    public function __construct(public readonly ?array $tags = null)
+    {
     }
 }
 

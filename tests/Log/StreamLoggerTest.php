@@ -140,6 +140,27 @@ final class StreamLoggerTest extends TestCase
         self::assertMatchesRegularExpression('~failed\n    LogicException: outer at .*\n(    #.*\n)+    Previous: RuntimeException: inner at .*\n(    #.*\n)+$~', $record);
     }
 
+    /** The exceptions of NAN in a result, say: Weft names the place of the value in a second one. */
+    public function testInTextAPreviousExceptionThatAddsNothingIsLeftOut(): void
+    {
+        $cause = static fn(): \RuntimeException => new \RuntimeException('no space');
+        $both = static fn(): array => [$inner = $cause(), new \LogicException('not saved: no space', 0, $inner)];
+        [$inner, $outer] = $both();
+        foreach ([$inner, $outer] as $error) {
+            (new \ReflectionProperty(\Exception::class, 'line'))->setValue($error, 7);
+        }
+
+        self::assertStringNotContainsString('Previous: ', self::logged(Format::Text, 'failed', ['exception' => $outer]));
+        (new \ReflectionProperty(\Exception::class, 'line'))->setValue($inner, 8);
+        self::assertStringContainsString('Previous: RuntimeException: no space at', self::logged(Format::Text, 'failed', ['exception' => $outer]));
+    }
+
+    public function testInTextAFieldWithoutAValueIsLeftOut(): void
+    {
+        self::assertStringEndsWith("info    ended\n", self::logged(Format::Text, 'ended', ['signal' => null]));
+        self::assertStringContainsString('"signal":null', self::logged(Format::Json, 'ended', ['signal' => null]));
+    }
+
     /** @dataProvider formats */
     #[DataProvider('formats')]
     public function testExceptionsThatCauseEachOtherEnd(Format $format): void

@@ -149,6 +149,19 @@ final class TaskTest extends TestCase
         run(static fn() => current()->await());
     }
 
+    public function testATaskThatIsUsedAsAStringNamesTheForgottenAwait(): void
+    {
+        run(function (): void {
+            $task = async(static fn(): int => 5);
+            try {
+                echo "x{$task}";
+                self::fail('a task became a text');
+            } catch (\Error $error) {
+                self::assertMatchesRegularExpression('/^Task #\d+ .+ was used as a string: use its result, \$task->await\(\)$/', $error->getMessage());
+            }
+        });
+    }
+
     public function testAsyncOutsideRunIsRefused(): void
     {
         $this->expectException(\Error::class);

@@ -391,7 +391,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         } catch (InvalidDsnError $invalid) {
             throw $invalid;
         } catch (AmqpException $exception) {
-            throw new TransportException("Cannot connect to RabbitMQ: {$exception->getMessage()}", $exception);
+            throw new TransportException("RabbitMQ: {$exception->getMessage()}", $exception);
         }
     }
 

@@ -26,11 +26,11 @@ abstract class DeadCommand extends BusCommand
 
     protected function addFilter(?string $limit = null): void
     {
-        $this->addOption('id', null, InputOption::VALUE_REQUIRED, 'Of this message id')
-            ->addOption('type', null, InputOption::VALUE_REQUIRED, 'Of this message type')
-            ->addOption('error', null, InputOption::VALUE_REQUIRED, 'With this class of error, or this in its message')
-            ->addOption('handler', null, InputOption::VALUE_REQUIRED, 'That failed in this handler, Class::method or the end of it')
-            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'At most so many', $limit);
+        $this->addOption('id', null, InputOption::VALUE_REQUIRED, 'Only the dead letter with this message id')
+            ->addOption('type', null, InputOption::VALUE_REQUIRED, 'Only those of this message type')
+            ->addOption('error', null, InputOption::VALUE_REQUIRED, 'Only those whose error has this class, or this text in its message')
+            ->addOption('handler', null, InputOption::VALUE_REQUIRED, 'Only those that failed in this handler: Class::method, or the end of it')
+            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'At most this many dead letters', $limit);
     }
 
     protected static function filter(InputInterface $input): DeadLetterFilter

@@ -19,7 +19,7 @@ final class DeadDeleteCommand extends DeadCommand
     {
         parent::configure();
         $this->addFilter();
-        $this->addOption('all', null, InputOption::VALUE_NONE, 'All of them')
+        $this->addOption('all', null, InputOption::VALUE_NONE, 'All dead letters of the queue, or all that the filters select')
             ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them');
     }
 

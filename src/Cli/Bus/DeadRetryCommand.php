@@ -19,9 +19,9 @@ final class DeadRetryCommand extends DeadCommand
     {
         parent::configure();
         $this->addFilter();
-        $this->addOption('all', null, InputOption::VALUE_NONE, 'All of them')
-            ->addOption('rate', null, InputOption::VALUE_REQUIRED, 'At most so many a second')
-            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them');
+        $this->addOption('all', null, InputOption::VALUE_NONE, 'All dead letters of the queue, or all that the filters select')
+            ->addOption('rate', null, InputOption::VALUE_REQUIRED, 'At most this many per second')
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list the dead letters that would be retried');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

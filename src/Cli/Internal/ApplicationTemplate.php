@@ -14,6 +14,9 @@ use Weft\Version;
  */
 final class ApplicationTemplate
 {
+    /** The commands in the README of the example, for a library that Composer has installed. */
+    private const COMMANDS = "composer install\nvendor/bin/weft run";
+
     /** The path of the library in its own example, which a copy must replace. */
     private const LIBRARY = "__DIR__ . '/../../autoload.php'";
 
@@ -32,6 +35,7 @@ final class ApplicationTemplate
         'src/Greet.php',
         'src/Greeted.php',
         'src/Greetings.php',
+        'src/NewGreeting.php',
         'tests/GreetingsTest.php',
         'var/.gitkeep',
     ];
@@ -92,6 +96,7 @@ final class ApplicationTemplate
             'autoload.php' => \str_replace(self::LIBRARY, \var_export("{$this->library}/autoload.php", true), $contents),
             // The archive must have the version of the library.
             'Dockerfile' => (string) \preg_replace('/^ARG WEFT=.*$/m', 'ARG WEFT=' . Version::LIBRARY, $contents),
+            'README.md' => $this->isComposerPackage() ? $contents : $this->withProgram($contents),
             'composer.json' => $this->isComposerPackage() ? $contents : $this->withRepository($contents),
             default => $contents,
         };
@@ -101,6 +106,15 @@ final class ApplicationTemplate
     private function isComposerPackage(): bool
     {
         return \is_file("{$this->library}/../../autoload.php");
+    }
+
+    /** Without Composer, the program is that of this checkout or archive, as {@see \Weft\Cli\NewCommand} prints it. */
+    private function withProgram(string $readme): string
+    {
+        $program = "{$this->library}/bin/weft";
+        $command = \preg_match('{^[\w./-]+$}D', $program) === 1 ? $program : \escapeshellarg($program);
+
+        return \str_replace(self::COMMANDS, "{$command} run", $readme) . "\nAfter `composer install`, `vendor/bin/weft` is the same program, and `vendor/bin/phpunit` runs the test.\n";
     }
 
     /**

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Cli\Internal;
 
 use Weft\Internal\LoadedExtension;
-use Weft\Native;
 use Weft\Runtime\Hook;
 use Weft\Runtime\Internal\HookCheck;
 use Weft\Version;
@@ -177,8 +176,8 @@ final class Diagnosis
             return [Finding::warn('hooks', "do not work: $failure", 'Use a dynamically linked PHP, such as the one of your distribution: libraries block the process otherwise.')];
         }
         $names = \implode(', ', \array_map(static fn(Hook $hook): string => $hook->value, $hooks));
-        $libraries = \array_map(static fn(string $file): string => \explode('.so', $file)[0], \array_keys(Native\hookedFunctions()));
-        $blocking = Native\blockingExtensions();
+        $libraries = HookCheck::hookedLibraries();
+        $blocking = HookCheck::blockingExtensions();
         $findings = [Finding::ok('hooks', "$names; checked; in " . \implode(', ', \array_diff($libraries, \array_map(strtolower(...), $blocking))))];
         if ($blocking !== []) {
             $findings[] = Finding::warn(

@@ -9,6 +9,7 @@ use Weft\Http\InvalidRequestException;
 use Weft\Http\Problem;
 use Weft\Http\Request;
 use Weft\Http\Response;
+use Weft\Log\Internal\ExceptionReport;
 
 /**
  * The response to a failure.
@@ -58,12 +59,12 @@ final class ErrorPage
 
     private static function isReadByProgram(Request $request): bool
     {
-        if ($request->answersProblems) {
-            return true;
-        }
-        $accept = $request->header('accept') ?? '';
+        return $request->answersProblems || self::accepts($request, 'json') && !self::accepts($request, 'html');
+    }
 
-        return \stripos($accept, 'json') !== false && \stripos($accept, 'html') === false;
+    private static function accepts(Request $request, string $format): bool
+    {
+        return \stripos($request->header('accept') ?? '', $format) !== false;
     }
 
     public static function unavailable(): Response
@@ -71,14 +72,21 @@ final class ErrorPage
         return self::plain(503)->withHeader('retry-after', '1');
     }
 
-    public static function withTrace(\Throwable $error): Response
+    /** For development. It shows what the log does. */
+    public static function withTrace(\Throwable $error, Request $request): Response
     {
-        return self::page($error::class . ': ' . $error->getMessage(), (string) $error);
+        return self::isReadByProgram($request) && !self::accepts($request, 'html')
+            ? (new Problem(500, ExceptionReport::summary($error), extensions: ['exception' => ExceptionReport::fields($error)]))->response()
+            : self::page($error::class . ': ' . $error->getMessage(), ExceptionReport::text($error, ''));
     }
 
-    /** For what has ended the process. */
-    public static function withReason(string $reason): Response
+    /** The same for what has ended the process. */
+    public static function withReason(string $reason, Request $request): Response
     {
+        if (self::isReadByProgram($request) && !self::accepts($request, 'html')) {
+            return (new Problem(500, $reason))->response();
+        }
+
         return self::page('The process has ended', $reason);
     }
 

@@ -212,7 +212,7 @@ final class Requests implements ServerTaskHandler
         }
         $this->report($error, $request);
 
-        return $this->debug ? ErrorPage::withTrace($error) : ErrorPage::internalError($request);
+        return $this->debug ? ErrorPage::withTrace($error, $request) : ErrorPage::internalError($request);
     }
 
     private function report(\Throwable $error, Request $request, string $message = '{method} {path} failed: {error}'): void
@@ -240,7 +240,7 @@ final class Requests implements ServerTaskHandler
         if ($request->isOpen()) {
             $page = match (true) {
                 $cause === null => ErrorPage::unavailable(),
-                $this->debug => ErrorPage::withReason("{$this->describe($request)} $cause"),
+                $this->debug => ErrorPage::withReason("{$this->describe($request)} $cause", $request),
                 default => ErrorPage::internalError($request),
             };
             $request->respond($page->status, $page->headers, \is_string($page->body) ? $page->body : '');

@@ -20,11 +20,13 @@ final class Compiler
     /**
      * @param bool $mapsTakeLists whether an array with the keys of a list may be a map: in JSON it was an object or a list
      * @param bool $objectsTakeLists the same for objects of classes
+     * @param 'encoded'|'decoded' $failed how errors say what a class is not fit for
      */
     public function __construct(
         private readonly ?PropertyRules $rules = null,
         private readonly bool $mapsTakeLists = true,
         private readonly bool $objectsTakeLists = false,
+        private readonly string $failed = 'encoded',
     ) {}
 
     /**
@@ -143,7 +145,9 @@ final class Compiler
             $type = $this->type($property->getType(), self::documented($property, $parameter), Scope::ofClass($property->getDeclaringClass()));
             $type = $this->rules?->type($property, $type) ?? $type;
         } catch (UnsupportedTypeException $unsupported) {
-            throw UnsupportedClassException::property($class, $property->name, $unsupported->getMessage());
+            $constructor = $parameter === null ? '' : ", or with @param list<T> \${$property->name} at its constructor";
+            $advice = "@var list<T> or array<string, T> at {$property->class}::\${$property->name}{$constructor}";
+            throw UnsupportedClassException::property($class, $property->name, $unsupported->withAdvice($advice));
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 
@@ -191,7 +195,7 @@ final class Compiler
             'parent' => $this->instance((string) $scope->parent),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
             'datetime' => throw new UnsupportedTypeException('is a mutable DateTime; use DateTimeImmutable'),
-            'array' => throw new UnsupportedTypeException('is or contains a plain array; declare its elements with @var list<T> or array<string, T>'),
+            'array' => throw new UnsupportedTypeException('is or contains a plain array', needsElements: true),
             'closure', 'callable', 'iterable', 'object', 'resource', 'null', 'false', 'true', 'never', 'void'
                 => throw new UnsupportedTypeException("has the type {$name}, which cannot be encoded as JSON and decoded again"),
             default => \enum_exists($name) ? self::enumeration($name) : $this->instance($name),
@@ -213,7 +217,7 @@ final class Compiler
                 $this->shape($class);
             }
         } catch (UnsupportedClassException $invalid) {
-            throw new UnsupportedTypeException("contains {$invalid->nested()}");
+            throw new UnsupportedTypeException("contains {$invalid->nested($this->failed)}");
         }
 
         return new Instance($class, $this, $this->objectsTakeLists);
@@ -222,7 +226,7 @@ final class Compiler
     private function collection(?string $documented, Scope $scope): Type
     {
         return $documented === null
-            ? throw new UnsupportedTypeException('is a plain array; declare its elements with @var list<T> or array<string, T>')
+            ? throw new UnsupportedTypeException('is a plain array', needsElements: true)
             : $this->docType(\trim($documented), $scope);
     }
 

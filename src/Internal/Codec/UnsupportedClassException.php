@@ -27,9 +27,13 @@ final class UnsupportedClassException extends \Exception
         return new self($class, "property \${$property} {$reason}");
     }
 
-    /** Completes "contains …", for a class inside of another. */
-    public function nested(): string
+    /**
+     * Completes "contains …", for a class inside of another.
+     *
+     * @param 'encoded'|'decoded' $failed
+     */
+    public function nested(string $failed): string
     {
-        return $this->class . ($this->isMissing ? ', a class that does not exist' : ", which cannot be encoded: {$this->reason}");
+        return $this->class . ($this->isMissing ? ', a class that does not exist' : ", which cannot be {$failed}: {$this->reason}");
     }
 }

@@ -9,4 +9,17 @@ namespace Weft\Internal\Codec;
  *
  * @internal
  */
-final class UnsupportedTypeException extends \Exception {}
+final class UnsupportedTypeException extends \Exception
+{
+    /** @param bool $needsElements whether documented elements of an array would make it supported */
+    public function __construct(string $message, private readonly bool $needsElements = false)
+    {
+        parent::__construct($message);
+    }
+
+    /** @param string $tag that documents the elements, and where it belongs */
+    public function withAdvice(string $tag): string
+    {
+        return $this->getMessage() . ($this->needsElements ? "; declare its elements with {$tag}" : '');
+    }
+}

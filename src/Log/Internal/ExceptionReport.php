@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Log\Internal;
 
 use Weft\Internal\ErrorDocumentation;
+use Weft\Internal\Origin;
 use Weft\Internal\Printable;
 
 /**
@@ -32,19 +33,30 @@ final class ExceptionReport
     public static function text(\Throwable $error, string $said): string
     {
         $lines = [];
-        foreach (self::chain($error) as $at => $one) {
+        $last = null;
+        foreach (self::chain($error) as $one) {
+            if ($last !== null && self::addsNothing($one, $last)) {
+                continue;
+            }
             $summary = self::summary($one);
-            if ($at > 0) {
+            if ($last !== null) {
                 $lines[] = "Previous: $summary";
             } elseif (!\str_contains($said, $summary)) {
                 $lines[] = $summary;
             }
+            $last = $one;
             $lines = [...$lines, ...self::stack($one)];
             $documentation = ErrorDocumentation::of($one);
             $documentation === null || $lines[] = "Help: {$documentation->location()}";
         }
 
         return \implode("\n", $lines);
+    }
+
+    /** Whether the exception above repeats the message of its previous one, and both come from the same line outside of Weft. */
+    private static function addsNothing(\Throwable $previous, \Throwable $above): bool
+    {
+        return $previous->getMessage() !== '' && \str_contains($above->getMessage(), $previous->getMessage()) && Origin::of($previous) === Origin::of($above);
     }
 
     /** @return array<string, mixed> the report for JSON */
@@ -107,7 +119,7 @@ final class ExceptionReport
      */
     private static function isOwn(array $frame): bool
     {
-        return (!isset($frame['file']) || self::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
+        return (!isset($frame['file']) || Origin::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
     }
 
     /** @param class-string $class */
@@ -116,7 +128,7 @@ final class ExceptionReport
         // Functions of PHP and of the extension have no file.
         $file = (new \ReflectionClass($class))->getFileName();
 
-        return $file === false || self::isWeft($file);
+        return $file === false || Origin::isWeft($file);
     }
 
     private static function isOwnFunction(string $function): bool
@@ -124,21 +136,11 @@ final class ExceptionReport
         if (\function_exists($function)) {
             $file = (new \ReflectionFunction($function))->getFileName();
 
-            return $file === false || self::isWeft($file);
+            return $file === false || Origin::isWeft($file);
         }
 
         // A closure outside of classes: `Weft\{closure}`, since PHP 8.4 `{closure:Weft\run():12}` or `{closure:/file.php:12}`.
-        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . self::directory());
-    }
-
-    private static function isWeft(string $file): bool
-    {
-        return \str_starts_with($file, self::directory());
-    }
-
-    private static function directory(): string
-    {
-        return \dirname(__DIR__, 2) . '/';
+        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . Origin::directory());
     }
 
     /** @param array<string, mixed> $frame */
@@ -146,7 +148,7 @@ final class ExceptionReport
     {
         $place = match (true) {
             !isset($frame['file']) => '[internal function]',
-            $folds && self::isWeft($frame['file']) => '[Weft]',
+            $folds && Origin::isWeft($frame['file']) => '[Weft]',
             default => "{$frame['file']}({$frame['line']})",
         };
         $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';

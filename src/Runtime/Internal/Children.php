@@ -44,7 +44,7 @@ final class Children implements Group, Wait
     public function start(mixed $main, array $args): Task
     {
         if ($this->closed) {
-            throw new \Error("A task cannot be started in a scope that has ended (it belonged to task $this->owner)");
+            throw new \Error("A task cannot be started in a scope that has ended (it belonged to task {$this->owner->label()})");
         }
         $child = $this->scheduler->start($main, $args, $this, $this->owner);
         $this->members[$child->id] = $child;
@@ -59,7 +59,7 @@ final class Children implements Group, Wait
     {
         unset($this->members[$child->id]);
         if ($child->outcome === TaskState::Failed && $child->error !== null) {
-            $this->fail($child->error, "task $child failed");
+            $this->fail($child->error, "task {$child->label()} failed");
         }
         if ($this->joining && $this->members === []) {
             $this->joining = false;
@@ -111,7 +111,7 @@ final class Children implements Group, Wait
     public function close(?\Throwable $thrown): ?\Throwable
     {
         if ($thrown !== null && $this->isFailure($thrown)) {
-            $this->fail($thrown, "the body of the scope failed in task $this->owner");
+            $this->fail($thrown, "the body of the scope failed in task {$this->owner->label()}");
             $thrown = null;
         } elseif ($thrown !== null) {
             $this->cancelMembers($thrown->cancellation);
@@ -144,7 +144,7 @@ final class Children implements Group, Wait
         $count = \count($this->members);
         $first = \reset($this->members);
 
-        return $count === 1 && $first !== false ? "the end of task $first" : "the end of $count tasks of its scope";
+        return $count === 1 && $first !== false ? "the end of task {$first->label()}" : "the end of $count tasks of its scope";
     }
 
     public function abandon(Coroutine $task): void

@@ -97,9 +97,9 @@ final class Coroutine implements Task, \Stringable
     {
         if ($this->outcome === null) {
             if ($this->scheduler->running === $this && Scheduler::$current === $this->scheduler) {
-                throw new \Error("Task $this cannot wait for its own end");
+                throw new \Error("Task {$this->label()} cannot wait for its own end");
             }
-            ($this->joiners ??= new WaitQueue("the end of task $this"))->wait();
+            ($this->joiners ??= new WaitQueue("the end of task {$this->label()}"))->wait();
         }
         if ($this->error !== null) {
             throw $this->error;
@@ -242,8 +242,14 @@ final class Coroutine implements Task, \Stringable
         };
     }
 
+    /** @throws \Error always: text that contains a task was meant to contain its result */
+    public function __toString(): never
+    {
+        throw new \Error("Task {$this->label()} was used as a string: use its result, \$task->await()");
+    }
+
     /** `#7 sync` */
-    public function __toString(): string
+    public function label(): string
     {
         return "#$this->id " . $this->name();
     }
@@ -266,7 +272,7 @@ final class Coroutine implements Task, \Stringable
     {
         $cancellation->wasDelivered = true;
 
-        return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
+        return new CancelledException("Task {$this->label()} was cancelled: $cancellation->reason", $cancellation);
     }
 
     private function tellEndings(): void

@@ -57,6 +57,18 @@ final class HookCheck
         return [];
     }
 
+    /** @return list<string> the libraries in which calls of libc are replaced */
+    public static function hookedLibraries(): array
+    {
+        return \array_map(static fn(string $file): string => \explode('.so', $file)[0], \array_keys(Native\hookedFunctions()));
+    }
+
+    /** @return list<string> extensions of PHP whose waits block the process */
+    public static function blockingExtensions(): array
+    {
+        return Native\blockingExtensions();
+    }
+
     private static function check(): ?string
     {
         $pair = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);

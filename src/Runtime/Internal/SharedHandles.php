@@ -28,7 +28,7 @@ final class SharedHandles
     {
         $name = HandleName::of($handle, $target);
         $task = self::taskOn($holder);
-        $who = $task === null ? 'another fiber' : "task $task";
+        $who = $task === null ? 'another fiber' : "task {$task->label()}";
 
         return [
             'message' => "$name is in use: $who waits in $call at $place. A handle serves one task at a time: give each task its own, for example from a pool.",

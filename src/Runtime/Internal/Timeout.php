@@ -24,7 +24,7 @@ final class Timeout
         $body = static function (Scope $scope) use ($scheduler, $timer, $task, $seconds, $work, &$expired, &$undecided): mixed {
             $scheduler->watch($timer, static function (int $timer) use ($scope, $task, $seconds, &$expired): void {
                 Native\take($timer);
-                $expired = new TimeoutException(self::message($task, $seconds), $seconds, (string) $task);
+                $expired = new TimeoutException(self::message($task, $seconds), $seconds, $task->label());
                 $scope->expire($expired);
             });
 
@@ -65,6 +65,6 @@ final class Timeout
             $doing = "waiting for $info->waitsFor at $info->place";
         }
 
-        return "Task $task did not finish within $seconds seconds; when they were over it was $doing";
+        return "Task {$task->label()} did not finish within $seconds seconds; when they were over it was $doing";
     }
 }

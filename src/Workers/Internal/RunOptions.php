@@ -16,6 +16,7 @@ final class RunOptions
      * @param list<string> $watch files, and directories whose source files are watched
      * @param array<string, string> $environment additional environment variables of the workers
      * @param int $maxCrashes consecutive failures of every worker after which the supervisor gives up
+     * @param string $application the file that the workers run, as the user has named it
      * @param string $advice for a program that returns before it was ready
      */
     public function __construct(
@@ -33,6 +34,7 @@ final class RunOptions
         public readonly ?string $metrics = null,
         public readonly ?string $pidFile = null,
         public readonly array $environment = [],
+        public readonly string $application = '',
         public readonly string $advice = '',
     ) {
     }

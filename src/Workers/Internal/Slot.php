@@ -25,6 +25,8 @@ final class Slot
     public int $failures = 0;
     /** When to start the next process while there is none. */
     public float $startAt = 0.0;
+    /** How the last process ended that was not ready; null since one is. */
+    private ?string $failedStart = null;
     /** Consecutive successors that did not start. */
     private int $failedSuccessors = 0;
     /** Earliest time of the next successor, except in a requested reload. */
@@ -49,6 +51,37 @@ final class Slot
         $lived = $readyAt === null ? 0.0 : $now - $readyAt;
         $this->failures = $lived >= self::STABLE_AFTER ? 1 : $this->failures + 1;
         $this->startAt = $now + self::delay($this->failures);
+    }
+
+    /**
+     * Records the end of a process that was not ready.
+     *
+     * @return bool whether the one before it has ended in the same way
+     */
+    public function failedToStart(string $how): bool
+    {
+        $isSame = $this->failedStart === $how;
+        $this->failedStart = $how;
+
+        return $isSame;
+    }
+
+    /** Called when a process is ready. */
+    public function started(): void
+    {
+        $this->failedStart = null;
+        $this->resetBackOff();
+    }
+
+    /** Starts no process until a reload sets another time. */
+    public function awaitReload(): void
+    {
+        $this->startAt = \INF;
+    }
+
+    public function awaitsReload(): bool
+    {
+        return $this->startAt === \INF;
     }
 
     /** Records a successor that ended before it was ready. @return float seconds until the next attempt */
@@ -84,7 +117,7 @@ final class Slot
         $this->recycleAt = 0.0;
     }
 
-    /** Called when a process is ready, and when there is new code. */
+    /** Called when there is new code, too. */
     public function resetBackOff(): void
     {
         $this->failedSuccessors = 0;

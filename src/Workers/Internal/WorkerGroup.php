@@ -178,7 +178,7 @@ final class WorkerGroup
         $process->readyAt = $now;
         $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
         $slot = $process->slot;
-        $slot->resetBackOff();
+        $slot->started();
         if ($slot->next === $process) {
             $old = $slot->current;
             $slot->current = $process;
@@ -275,10 +275,36 @@ final class WorkerGroup
             $this->abandonReload($slot, $process->context(), $now);
         } elseif (!$expected && !$this->stopping && $isStartedAgain && !$process->hasLeft) {
             $slot->failed($process, $now);
-            // A successor that has been started already takes its place.
-            $slot->next === null && $this->logRestart($slot, $now);
+            if ($this->isHopeless($process, $code, $signal)) {
+                $this->awaitChange($slot);
+            } elseif ($slot->next === null) {
+                // A successor that has been started already takes its place otherwise.
+                $this->logRestart($slot, $now);
+            }
         }
         $this->finishReload($now);
+    }
+
+    /**
+     * Whether it makes no sense to start the same code again: while sources are watched, after it has failed to start twice in the same way. An
+     * address that is in use may be free later.
+     */
+    private function isHopeless(Process $process, ?int $code, ?int $signal): bool
+    {
+        if ($this->reloadSince !== null && $process->startedAt < $this->reloadSince) {
+            // It ran the code before the change.
+            return false;
+        }
+        $isSame = $process->readyAt === null && $process->slot->failedToStart($signal === null ? "exit code $code" : Signal::name($signal));
+
+        return $isSame && $this->options->watch !== [] && $process->refusal === null && $process->slot->next === null;
+    }
+
+    private function awaitChange(Slot $slot): void
+    {
+        $isFirst = \array_filter($this->slots, static fn(Slot $other): bool => $other->awaitsReload()) === [];
+        $slot->awaitReload();
+        $isFirst && $this->log->warning('{file} does not start: waiting for a change', ['file' => $this->options->application]);
     }
 
     /** Whether a worker has ended as one that is asked to stop does. SIGTERM has its default action until the program waits for it. */
@@ -436,7 +462,7 @@ final class WorkerGroup
         }
         $slot = \array_shift($this->toReplace);
         $current = $slot->current;
-        if ($current === null || $this->reloadSince === null || $current->startedAt > $this->reloadSince) {
+        if ($current === null || $this->reloadSince === null || $current->startedAt >= $this->reloadSince) {
             // This process was started after the reload began: it runs the new code.
             return;
         }
@@ -492,16 +518,16 @@ final class WorkerGroup
     private function abandonReload(Slot $slot, array $successor, float $now): void
     {
         $this->toReplace = [];
-        if ($this->reloadSince !== null) {
+        $delay = \round($slot->successorFailed($now), 2);
+        $isReload = $this->reloadSince !== null;
+        $this->log->error(
+            (isset($successor['pid']) ? Process::NAME : 'worker {worker}') . ' did not start; the running workers stay'
+                . ($isReload ? '' : '; not recycled again within {not_again_within} s'),
+            $successor + ($isReload ? [] : ['not_again_within' => $delay]),
+        );
+        if ($isReload) {
             $this->reloadSince = null;
             WorkerMetrics::reload('abandoned');
-        }
-        $delay = \round($slot->successorFailed($now), 2);
-        $context = $successor + ['not_again_within' => $delay];
-        if (isset($successor['pid'])) {
-            $this->log->error(Process::NAME . ' did not start; the running workers stay', $context);
-        } else {
-            $this->log->error('worker {worker} did not start; the running workers stay', $context);
         }
     }
 
@@ -520,21 +546,22 @@ final class WorkerGroup
 
     private function report(Process $process, ?int $code, ?int $signal, float $now): void
     {
-        $how = $signal === null ? "exit code $code" : Signal::name($signal);
-        if ($signal === Signal::SIGKILL->value && $process->reason === null) {
-            $how .= ' (not sent by this supervisor; possibly the kernel ran out of memory)';
-        }
+        $isForeign = $signal === Signal::SIGKILL->value && $process->reason === null;
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
         $clean = $process->reason !== null && !$process->isFaulty && self::hasStopped($code, $signal);
         $returned = $process->reason === null && $code === 0 && $process->readyAt === null;
-        $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
-            'how' => $how,
-            'lived' => $lived,
-            'why' => $returned ? \rtrim("$why, before it was ready. {$this->options->advice}") : $why,
-            'exit_code' => $code,
-            'signal' => $signal === null ? null : Signal::name($signal),
-        ]);
+        $this->log->log(
+            $clean ? 'info' : 'error',
+            Process::NAME . ($signal === null ? ' ended with exit code {exit_code}' : ' ended with {signal}')
+                . ($isForeign ? ' (not sent by this supervisor; possibly the kernel ran out of memory)' : '') . ' after {lived} s: {why}',
+            $process->context() + [
+                'lived' => $lived,
+                'why' => $returned ? \rtrim("$why, before it was ready. {$this->options->advice}") : $why,
+                'exit_code' => $code,
+                'signal' => $signal === null ? null : Signal::name($signal),
+            ],
+        );
         WorkerMetrics::ended(\explode(':', $why)[0]);
     }
 }

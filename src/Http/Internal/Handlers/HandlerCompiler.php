@@ -263,9 +263,9 @@ final class HandlerCompiler
     private function type(\ReflectionParameter $parameter): Type
     {
         try {
-            return (self::$inputs ??= new Compiler(new InputRules(), mapsTakeLists: false, objectsTakeLists: false))->parameter($parameter);
+            return (self::$inputs ??= new Compiler(new InputRules(), mapsTakeLists: false, objectsTakeLists: false, failed: 'decoded'))->parameter($parameter);
         } catch (UnsupportedTypeException $unsupported) {
-            throw $this->wrong($parameter, \str_replace('@var list<T>', "@param list<T> \${$parameter->name}", $unsupported->getMessage()));
+            throw $this->wrong($parameter, $unsupported->withAdvice("@param list<T> \${$parameter->name}"));
         }
     }
 
@@ -292,6 +292,9 @@ final class HandlerCompiler
         if ($name === 'array') {
             return new ReturnValue($status, type: $this->returned(), isData: true);
         }
+        if ($declared instanceof \ReflectionNamedType && !$declared->isBuiltin() && !\class_exists($name) && !\interface_exists($name) && !\in_array($name, ['self', 'static', 'parent'], true)) {
+            throw $this->invalid("declares the return type $name, which does not exist");
+        }
         $type = $this->returned() ?? throw $this->invalid("returns $declared, which cannot be encoded as JSON");
         $inner = $type instanceof Optional ? $type->inner : $type;
 
@@ -306,7 +309,7 @@ final class HandlerCompiler
         } catch (UnsupportedTypeException $unsupported) {
             $isArray = (string) $this->function->getReturnType() === 'array';
 
-            return $isArray ? null : throw $this->invalid("returns a type that {$unsupported->getMessage()}");
+            return $isArray ? null : throw $this->invalid("returns a type that {$unsupported->withAdvice('@return list<T> or array<string, T>')}");
         }
     }
 
