@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Doctrine;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\AbstractSQLiteDriver\Middleware\EnableForeignKeys;
 use Doctrine\DBAL\Driver\Exception as DriverException;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception\ConnectionException;
@@ -545,6 +546,39 @@ final class DriverTest extends TestCase
         foreach (['a%41.db', 'a?readers=2', 'a#b c+d.db'] as $name) {
             yield $name => [$name];
         }
+    }
+
+    public function testAChangeOfATableOfSqliteKeepsTheRowsThatReferToIt(): void
+    {
+        $connection = DriverManager::getConnection($this->parameters('sqlite') + ['driverClass' => Driver::class]);
+        $connection->executeStatement('CREATE TABLE customers (id INTEGER PRIMARY KEY NOT NULL, name VARCHAR(80) NOT NULL)');
+        $connection->executeStatement('CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, customer INTEGER NOT NULL REFERENCES customers (id) ON DELETE CASCADE)');
+        $connection->insert('customers', ['id' => 1, 'name' => 'Zoë']);
+        $connection->insert('orders', ['id' => 7, 'customer' => 1]);
+
+        // DBAL makes the table anew: it drops the one that there is.
+        $schema = $connection->createSchemaManager();
+        $table = $schema->introspectTable('customers');
+        $longer = clone $table;
+        $longer->getColumn('name')->setLength(120);
+        foreach ($connection->getDatabasePlatform()->getAlterTableSQL($schema->createComparator()->compareTables($table, $longer)) as $statement) {
+            $connection->executeStatement($statement);
+        }
+
+        self::assertSame([7], $connection->fetchFirstColumn('SELECT id FROM orders'));
+        self::assertSame(120, $schema->introspectTable('customers')->getColumn('name')->getLength());
+    }
+
+    public function testForeignKeysOfSqliteAreCheckedWhereTheApplicationTurnsThemOn(): void
+    {
+        $configuration = new Configuration();
+        $configuration->setMiddlewares([new Middleware(), new EnableForeignKeys()]);
+        $connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true], $configuration);
+        $connection->executeStatement('CREATE TABLE customers (id INTEGER PRIMARY KEY NOT NULL)');
+        $connection->executeStatement('CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, customer INTEGER NOT NULL REFERENCES customers (id))');
+
+        $this->expectException(ForeignKeyConstraintViolationException::class);
+        $connection->insert('orders', ['id' => 7, 'customer' => 1]);
     }
 
     public function testNumbersOfAPoolMayBeTextAndAnUnknownOptionIsNamed(): void

@@ -6,7 +6,9 @@ namespace Weft\Bridge\Doctrine\Internal;
 
 use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Internal\SharedDatabases;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
+use Weft\Sql\Driver;
 use Weft\UsageError;
 
 /**
@@ -29,10 +31,21 @@ final class Databases
         $pool = Setting::pool('"pool" in the driverOptions of the connection', $options['pool'] ?? []);
         if ($dsn === 'sqlite::memory:') {
             // Each connection is a database of its own, as with PDO.
-            return Database::connect($dsn, $pool);
+            return self::open($dsn, $pool);
         }
 
-        return SharedDatabases::keep(\serialize([self::class, $dsn, $pool]), static fn(): Database => Database::connect($dsn, $pool));
+        return SharedDatabases::keep(\serialize([self::class, $dsn, $pool]), static fn(): Database => self::open($dsn, $pool));
+    }
+
+    private static function open(#[\SensitiveParameter] string $dsn, PoolOptions $pool): Database
+    {
+        $database = Database::connect($dsn, $pool);
+        if ($database->driver() === Driver::Sqlite) {
+            // As in PDO's own SQLite; Weft's checks them. DBAL changes a table by dropping it, which deletes the rows that refer to it.
+            $database->execute('PRAGMA foreign_keys = OFF');
+        }
+
+        return $database;
     }
 
     /** @param array<string, mixed> $params */
