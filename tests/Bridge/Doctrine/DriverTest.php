@@ -604,6 +604,86 @@ final class DriverTest extends TestCase
         DriverManager::getConnection(['driver' => 'pdo_pgsql', 'driverClass' => Driver::class, 'charset' => 'LATIN1'])->fetchOne('SELECT 1');
     }
 
+    /**
+     * @param array<string, mixed> $parameters
+     *
+     * @dataProvider tlsParameters
+     */
+    #[DataProvider('tlsParameters')]
+    public function testOptionsOfMysqlsExtensionsVerifyTheServer(array $parameters, string $parameter): void
+    {
+        $dsn = \getenv('WEFT_MYSQL_TLS_DSN');
+        self::assertNotFalse($dsn, 'WEFT_MYSQL_TLS_DSN is not set: run `make services`');
+        $url = (array) \parse_url($dsn);
+        \parse_str((string) ($url['query'] ?? ''), $query);
+        $server = ['host' => $url['host'] ?? '', 'port' => $url['port'] ?? 0, 'user' => $url['user'] ?? '', 'password' => $url['pass'] ?? '', 'dbname' => \ltrim($url['path'] ?? '', '/')];
+        $authority = (string) $query['sslrootcert'];
+        $cipher = static function (array $more) use ($server, $parameters): string {
+            $connection = DriverManager::getConnection(\array_replace_recursive($parameters, $more) + $server + ['driverClass' => Driver::class]);
+
+            return (string) $connection->fetchNumeric("SHOW STATUS LIKE 'Ssl_cipher'")[1];
+        };
+        $with = static fn(string $file): array => $parameter === 'ssl_ca' ? ['ssl_ca' => $file] : ['driverOptions' => [(int) \constant($parameter) => $file]];
+
+        self::assertNotSame('', $cipher($with($authority)));
+        try {
+            $cipher($with(__DIR__ . '/no-such-authority.pem'));
+            self::fail('the server was not verified');
+        } catch (UsageError | ConnectionException $refused) {
+            self::assertStringContainsString('no-such-authority.pem', $refused->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function tlsParameters(): iterable
+    {
+        if (\defined('PDO::MYSQL_ATTR_SSL_CA')) {
+            yield 'pdo_mysql' => [['driver' => 'pdo_mysql'], 'PDO::MYSQL_ATTR_SSL_CA'];
+            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql', 'driverOptions' => [\constant('PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT') => true]], 'PDO::MYSQL_ATTR_SSL_CA'];
+        }
+        yield 'mysqli' => [['driver' => 'mysqli'], 'ssl_ca'];
+    }
+
+    public function testAStatementThatTheOptionsOfMysqlNameRunsInEachConnection(): void
+    {
+        $options = ['pdo_mysql' => 'PDO::MYSQL_ATTR_INIT_COMMAND', 'mysqli' => 'MYSQLI_INIT_COMMAND'];
+        foreach (\array_filter($options, \defined(...)) as $driver => $option) {
+            $connection = DriverManager::getConnection(
+                ['driver' => $driver, 'driverOptions' => [(int) \constant($option) => "SET time_zone = '+05:00'"], 'driverClass' => Driver::class] + $this->parameters('mariadb'),
+            );
+
+            self::assertSame('+05:00', $connection->fetchOne('SELECT @@time_zone'), $driver);
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $parameters
+     *
+     * @dataProvider unsupportedParameters
+     */
+    #[DataProvider('unsupportedParameters')]
+    public function testAParameterOfTlsThatWouldHaveNoEffectIsRefused(array $parameters, string $complaint): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage($complaint);
+        DriverManager::getConnection($parameters + ['driverClass' => Driver::class, 'host' => 'host.invalid'])->fetchOne('SELECT 1');
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function unsupportedParameters(): iterable
+    {
+        foreach (['SSL_KEY', 'SSL_CERT', 'SSL_CAPATH', 'SSL_CIPHER'] as $name) {
+            if (\defined("PDO::MYSQL_ATTR_$name")) {
+                yield $name => [['driver' => 'pdo_mysql', 'driverOptions' => [(int) \constant("PDO::MYSQL_ATTR_$name") => 'x']], "PDO's option MYSQL_ATTR_$name, which Weft does not support"];
+            }
+            $name = \strtolower($name);
+            yield $name => [['driver' => 'mysqli', $name => 'x'], "the parameter \"$name\", which Weft does not support"];
+        }
+        foreach (['sslcert', 'sslkey', 'sslcrl'] as $name) {
+            yield $name => [['driver' => 'pdo_pgsql', $name => 'x'], "the parameter \"$name\", which Weft does not support"];
+        }
+    }
+
     /** @dataProvider servers */
     #[DataProvider('servers')]
     public function testResetUndoesATransactionThatARequestLeavesOpen(string $kind): void
