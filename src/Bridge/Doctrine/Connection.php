@@ -19,8 +19,8 @@ use Weft\UsageError;
  * DBAL's connection. It borrows a connection of the pool for each statement, and keeps it from `beginTransaction()` to the end of
  * the transaction, and while the session has settings, temporary tables or locks in it.
  *
- * Several tasks may use it: they take turns. A transaction is then the transaction of them all, so give each request and each task a
- * connection of its own.
+ * Several tasks may use it: they take turns. A transaction belongs to the task that begins it, and others are refused until it ends, so give each
+ * request and each task a connection of its own.
  */
 final class Connection implements VersionedConnection
 {

@@ -123,10 +123,11 @@ final class Pdo extends \PDO
 
     public function beginTransaction(): bool
     {
-        if ($this->inTransaction()) {
-            throw new DatabaseException('There is already an active transaction', 'HY000', null);
-        }
         try {
+            $this->session->refuseOtherTasks('begin one');
+            if ($this->inTransaction()) {
+                throw new DatabaseException('There is already an active transaction', 'HY000', null);
+            }
             $this->session->begin();
         } catch (SqlException | PoolException | UsageError $failure) {
             throw $this->failed($failure);
@@ -152,7 +153,7 @@ final class Pdo extends \PDO
         $this->refuseWithoutTransaction();
         try {
             $this->session->rollBack();
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw $this->failed($failure);
         }
 
@@ -202,6 +203,12 @@ final class Pdo extends \PDO
     public function database(): Database
     {
         return $this->session->database;
+    }
+
+    /** Makes an open transaction that of the running task: the task of a request that has ended left it. */
+    public function adopt(): void
+    {
+        $this->session->adopt();
     }
 
     /** Undoes an open transaction and gives the connection back, with everything in its session: the next request must find nothing of it. */

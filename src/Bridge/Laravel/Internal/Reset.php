@@ -197,7 +197,12 @@ final class Reset
     private static function releaseConnection(Connection $connection): void
     {
         // Not level by level: a session that has ended knows no savepoint.
-        $connection->transactionLevel() > 0 && $connection->rollBack(0);
+        if ($connection->transactionLevel() > 0) {
+            foreach (self::sessions($connection) as $pdo) {
+                $pdo->adopt();
+            }
+            $connection->rollBack(0);
+        }
         self::resetSessions($connection);
         $connection->flushQueryLog();
         $connection->forgetRecordModificationState();
@@ -208,11 +213,22 @@ final class Reset
 
     private static function resetSessions(Connection $connection): void
     {
+        foreach (self::sessions($connection) as $pdo) {
+            $pdo->reset();
+        }
+    }
+
+    /** @return list<Pdo> that are open and Weft's */
+    private static function sessions(Connection $connection): array
+    {
+        $sessions = [];
         // Since Laravel 13 a connection may have one that passes by a pooler of the server.
         foreach (['getRawPdo', 'getRawReadPdo', 'getRawDirectPdo'] as $method) {
             $pdo = \method_exists($connection, $method) ? $connection->{$method}() : null;
-            $pdo instanceof Pdo && $pdo->reset();
+            $pdo instanceof Pdo && $sessions[] = $pdo;
         }
+
+        return $sessions;
     }
 
     /** Channels that were made while the request had another configuration of logs. */
