@@ -58,15 +58,15 @@ final class Connection implements VersionedConnection
      */
     public function run(string $sql, ?array $params): Result
     {
-        $inserts = \preg_match('/^\s*(?:INSERT|REPLACE|WITH)\b/i', $sql) === 1;
+        // PostgreSQL keeps the last value of a sequence in the session.
+        $keep = $this->kind() === Kind::Postgres && PlainSession::inserts($sql);
         try {
-            // PostgreSQL keeps the last value of a sequence in the session.
-            [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $inserts && $this->kind() === Kind::Postgres);
+            [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {
             throw Exception::of($failure);
         }
-        if ($columns === [] && ($inserts || $this->kind() === Kind::Mysql)) {
-            // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE.
+        // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE. SQLite says it where a row was inserted.
+        if ($id !== null || ($columns === [] && $this->kind() === Kind::Mysql)) {
             $this->lastId = $id;
         }
 

@@ -60,6 +60,12 @@ final class PlainSession
         $this->owner = $this->owner === null ? null : Scheduler::$current?->running;
     }
 
+    /** Whether a statement inserts rows, which may make ids: behind comments, too. */
+    public static function inserts(string $sql): bool
+    {
+        return \preg_match(self::START . '(?:INSERT|REPLACE|WITH)\b/is', $sql) === 1;
+    }
+
     /** Whether a transaction was begun and has not ended, which it does also by an error. */
     public function inTransaction(): bool
     {

@@ -141,6 +141,31 @@ final class DriverTest extends TestCase
 
     /** @dataProvider databases */
     #[DataProvider('databases')]
+    public function testTheIdIsThatOfTheTaskAlsoAfterACommentBeforeTheInsert(string $kind): void
+    {
+        $database = $this->database($kind);
+        [$one, $other] = [$this->connect($database), $this->connect($database)];
+        $one->executeStatement('CREATE TABLE items (id ' . self::ID[$kind] . ', name VARCHAR(20))');
+        foreach (['/* app:shop */ ', "-- app\n"] as $number => $comment) {
+            $one->executeStatement("{$comment}INSERT INTO items (name) VALUES ('one')");
+            $other->executeStatement("{$comment}INSERT INTO items (name) VALUES ('other')");
+
+            self::assertSame([2 * $number + 1, 2 * $number + 2], [(int) $one->lastInsertId(), (int) $other->lastInsertId()], $comment);
+        }
+    }
+
+    public function testTheIdOfAnInsertThatReturnsColumnsIsKnownOnSqlite(): void
+    {
+        $connection = $this->connect($this->database('sqlite'));
+        $connection->executeStatement('CREATE TABLE items (id ' . self::ID['sqlite'] . ', name VARCHAR(20))');
+        $connection->insert('items', ['name' => 'first']);
+
+        self::assertSame('second', $connection->fetchOne("INSERT INTO items (name) VALUES ('second') RETURNING name"));
+        self::assertSame(2, (int) $connection->lastInsertId());
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testErrorsOfTheDatabaseAreTheExceptionsOfDbal(string $kind): void
     {
         $connection = $this->connect($this->database($kind));

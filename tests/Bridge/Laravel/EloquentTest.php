@@ -626,6 +626,28 @@ final class EloquentTest extends TestCase
         }
     }
 
+    public function testTheLastIdOfSqliteIsThatOfTheLastRowAsWithPdo(): void
+    {
+        $statements = [
+            'insert into items (n) values (1)', '/* app:shop */ insert into items (n) values (2)', "-- app\ninsert into items (n) values (3)",
+            'insert into items (n) values (4) returning id', 'insert into items select 9, 9 where 0', 'update items set n = 5', 'select 1',
+        ];
+        $ids = [];
+        foreach ([new \PDO('sqlite::memory:'), $this->fresh(['driver' => 'sqlite', 'database' => ':memory:'])->getPdo()] as $pdo) {
+            $pdo->exec('create table items (id integer primary key, n int)');
+            $ids[] = \array_map(static function (string $statement) use ($pdo): string {
+                $made = $pdo->query($statement);
+                self::assertNotFalse($made);
+                $made->fetchAll();
+
+                return (string) $pdo->lastInsertId();
+            }, $statements);
+        }
+
+        self::assertSame(['1', '2', '3', '4', '4', '4', '4'], $ids[0]);
+        self::assertSame($ids[0], $ids[1]);
+    }
+
     public function testTheLastIdOfMariaDbIsThatOfTheLastStatementAsWithPdo(): void
     {
         $ids = [];

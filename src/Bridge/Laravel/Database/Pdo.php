@@ -86,9 +86,8 @@ final class Pdo extends \PDO
      */
     public function run(string $sql, ?array $params): array
     {
-        $inserts = \preg_match('/^\s*(?:INSERT|REPLACE|WITH)\b/i', $sql) === 1;
         // PostgreSQL keeps the last value of a sequence in the session. A statement that returns the id itself needs no second one.
-        $keep = $inserts && $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false;
+        $keep = $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false && PlainSession::inserts($sql);
         try {
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {
@@ -98,7 +97,8 @@ final class Pdo extends \PDO
         if ($columns === [] && $this->driver() === Driver::Mysql) {
             // The server says it for each statement: 0 where it has made none, that of LAST_INSERT_ID(expression) also for an UPDATE.
             $this->lastId = $id ?? 0;
-        } elseif ($inserts && $columns === [] && $id !== null) {
+        } elseif ($id !== null) {
+            // Of SQLite, where a row was inserted.
             $this->lastId = $id;
         }
 
