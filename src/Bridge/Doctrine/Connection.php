@@ -63,7 +63,7 @@ final class Connection implements VersionedConnection
         try {
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
         // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE. SQLite says it where a row was inserted.
         if ($id !== null || ($columns === [] && $this->kind() === Kind::Mysql)) {
@@ -113,7 +113,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->begin();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -123,7 +123,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->commit();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -133,7 +133,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->rollBack();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -148,7 +148,7 @@ final class Connection implements VersionedConnection
                 Kind::Sqlite => 'SELECT sqlite_version()',
             })->value();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 

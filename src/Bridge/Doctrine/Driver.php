@@ -62,7 +62,7 @@ final class Driver implements VersionAware
         try {
             $database = $this->database ?? Databases::of($params + ['driver' => $this->name()]);
         } catch (SqlException | PoolException $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->database?->driver());
         }
         $this->platform ??= self::platform($database->driver());
 

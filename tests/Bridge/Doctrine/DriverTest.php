@@ -199,6 +199,23 @@ final class DriverTest extends TestCase
         }
     }
 
+    public function testTheStateOfAnErrorOfMysqlIsMysqls(): void
+    {
+        $connection = $this->connect($this->database('mariadb'));
+        $connection->executeStatement('CREATE TABLE items (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES items (id))');
+        $connection->insert('items', ['id' => 1]);
+        $states = [];
+        foreach (['INSERT INTO items (id) VALUES (1)', 'INSERT INTO items VALUES (2, 9)', 'SELECT nothing FROM items', 'SELECT 1 FROM nowhere', 'SELEC 1'] as $statement) {
+            try {
+                $connection->executeStatement($statement);
+            } catch (\Doctrine\DBAL\Exception\DriverException $failed) {
+                $states[] = [$failed->getSQLState(), $failed->getCode()];
+            }
+        }
+
+        self::assertSame([['23000', 1062], ['23000', 1452], ['42S22', 1054], ['42S02', 1146], ['42000', 1064]], $states);
+    }
+
     /** @dataProvider databases */
     #[DataProvider('databases')]
     public function testAnErrorInATransactionLeavesItAsTheServerLeavesIt(string $kind): void
