@@ -33,7 +33,8 @@ use Weft\UsageError;
  *
  * Parameters: `driver` (the kind of database: `pdo_pgsql`, `pgsql`, `pdo_mysql`, `mysqli`, `pdo_sqlite`, `sqlite3`), `host`, `port`,
  * `unix_socket`, `user`, `password`, `dbname`, `path`, `memory`, `sslmode`, `sslrootcert`, `ssl_ca` of `mysqli`, `application_name`; in
- * `driverOptions` PDO's options of MySQL for TLS and `INIT_COMMAND`, and either `database`, a {@see Database}, instead of all of them, or `pool`, a {@see \Weft\Pool\PoolOptions} or an array of its arguments.
+ * `driverOptions` PDO's options of MySQL for TLS and `INIT_COMMAND`, and either `database`, a {@see Database}, instead of all of them, or
+ * `pool`, a {@see \Weft\Pool\PoolOptions} or an array of its arguments.
  */
 final class Driver implements VersionAware
 {

@@ -658,7 +658,10 @@ final class DriverTest extends TestCase
         self::assertNotFalse($dsn, 'WEFT_MYSQL_TLS_DSN is not set: run `make services`');
         $url = (array) \parse_url($dsn);
         \parse_str((string) ($url['query'] ?? ''), $query);
-        $server = ['host' => $url['host'] ?? '', 'port' => $url['port'] ?? 0, 'user' => $url['user'] ?? '', 'password' => $url['pass'] ?? '', 'dbname' => \ltrim($url['path'] ?? '', '/')];
+        $server = [
+            'host' => $url['host'] ?? '', 'port' => $url['port'] ?? 0, 'user' => $url['user'] ?? '', 'password' => $url['pass'] ?? '',
+            'dbname' => \ltrim($url['path'] ?? '', '/'),
+        ];
         $authority = (string) $query['sslrootcert'];
         $cipher = static function (array $more) use ($server, $parameters): string {
             $connection = DriverManager::getConnection(\array_replace_recursive($parameters, $more) + $server + ['driverClass' => Driver::class]);
@@ -681,7 +684,8 @@ final class DriverTest extends TestCase
     {
         if (\defined('PDO::MYSQL_ATTR_SSL_CA')) {
             yield 'pdo_mysql' => [['driver' => 'pdo_mysql'], 'PDO::MYSQL_ATTR_SSL_CA'];
-            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql', 'driverOptions' => [\constant('PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT') => true]], 'PDO::MYSQL_ATTR_SSL_CA'];
+            $verified = ['driverOptions' => [\constant('PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT') => true]];
+            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql'] + $verified, 'PDO::MYSQL_ATTR_SSL_CA'];
         }
         yield 'mysqli' => [['driver' => 'mysqli'], 'ssl_ca'];
     }
@@ -716,7 +720,8 @@ final class DriverTest extends TestCase
     {
         foreach (['SSL_KEY', 'SSL_CERT', 'SSL_CAPATH', 'SSL_CIPHER'] as $name) {
             if (\defined("PDO::MYSQL_ATTR_$name")) {
-                yield $name => [['driver' => 'pdo_mysql', 'driverOptions' => [(int) \constant("PDO::MYSQL_ATTR_$name") => 'x']], "PDO's option MYSQL_ATTR_$name, which Weft does not support"];
+                $options = [(int) \constant("PDO::MYSQL_ATTR_$name") => 'x'];
+                yield $name => [['driver' => 'pdo_mysql', 'driverOptions' => $options], "PDO's option MYSQL_ATTR_$name, which Weft does not support"];
             }
             $name = \strtolower($name);
             yield $name => [['driver' => 'mysqli', $name => 'x'], "the parameter \"$name\", which Weft does not support"];

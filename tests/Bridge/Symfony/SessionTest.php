@@ -221,7 +221,9 @@ final class SessionTest extends TestCase
     {
         $settings = ['session.use_cookies=0', 'session.cache_limiter=', "session.serialize_handler=$format", 'session.save_path=' . \sys_get_temp_dir()];
         $command = [\PHP_BINARY, ...\array_merge(...\array_map(static fn(string $setting): array => ['-d', $setting], $settings))];
-        $process = \proc_open([...$command, '-r', "\$argv[1] = base64_decode(\$argv[1]); session_start(); ob_start(); $program echo PHP_EOL . base64_encode(ob_get_clean()); session_destroy();", '--', \base64_encode($argument)], [1 => ['pipe', 'w']], $pipes);
+        $begin = '$argv[1] = base64_decode($argv[1]); session_start(); ob_start();';
+        $end = 'echo PHP_EOL . base64_encode(ob_get_clean()); session_destroy();';
+        $process = \proc_open([...$command, '-r', "$begin $program $end", '--', \base64_encode($argument)], [1 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
         $printed = (string) \stream_get_contents($pipes[1]);
         \proc_close($process);

@@ -22,6 +22,8 @@ final class Databases
     /** Parameters that go into the DSN as they are. */
     private const COMMON = ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache'];
 
+    private const OF_MYSQL = [...self::COMMON, 'server_public_key', 'allow_unverified_server'];
+
     /** @param array<string, mixed> $params of {@see \Weft\Bridge\Doctrine\Driver} */
     public static function of(#[\SensitiveParameter] array $params): Database
     {
@@ -67,7 +69,7 @@ final class Databases
     {
         return match ($params['driver'] ?? null) {
             'pdo_pgsql', 'pgsql' => self::postgres($params),
-            'pdo_mysql', 'mysqli' => self::server('mysql', $params, $mysql + self::given($params, [...self::COMMON, 'server_public_key', 'allow_unverified_server'])),
+            'pdo_mysql', 'mysqli' => self::server('mysql', $params, $mysql + self::given($params, self::OF_MYSQL)),
             'pdo_sqlite', 'sqlite3' => isset($params['path']) ? self::file((string) $params['path']) : 'sqlite::memory:',
             default => throw new UsageError(\sprintf(
                 'The parameters of the connection name no database that Weft knows: "driver" is %s, it must be pdo_pgsql, pgsql, pdo_mysql, mysqli, pdo_sqlite or sqlite3',
@@ -81,7 +83,7 @@ final class Databases
     {
         foreach (['sslcert', 'sslkey', 'sslcrl'] as $unsupported) {
             isset($params[$unsupported]) && throw new UsageError(
-                "The connection has the parameter \"$unsupported\", which Weft does not support: client certificates and lists of revoked ones are not sent or read",
+                "The connection has the parameter \"$unsupported\", which Weft does not support: it has no client certificates and no lists of revoked ones",
             );
         }
 
@@ -96,7 +98,9 @@ final class Databases
      */
     private static function given(#[\SensitiveParameter] array $params, array $names): array
     {
-        return \array_map(static fn(mixed $value): mixed => \is_bool($value) ? ($value ? 'on' : 'off') : $value, \array_intersect_key($params, \array_flip($names)));
+        $given = \array_intersect_key($params, \array_flip($names));
+
+        return \array_map(static fn(mixed $value): mixed => \is_bool($value) ? ($value ? 'on' : 'off') : $value, $given);
     }
 
     /** In a DSN `%` begins a code, and `?` the options. */

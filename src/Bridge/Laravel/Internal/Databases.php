@@ -133,7 +133,8 @@ final class Databases
     {
         $options = (array) ($config['options'] ?? []);
         foreach (['SSL_CA', 'SSL_VERIFY_SERVER_CERT', 'SERVER_PUBLIC_KEY'] as $name) {
-            MysqlOptions::attribute($options, $name) === null || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$name: with the driver \"weft\" its \"dsn\" says that");
+            MysqlOptions::attribute($options, $name) === null
+                || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$name: with the driver \"weft\" its \"dsn\" says that");
         }
     }
 

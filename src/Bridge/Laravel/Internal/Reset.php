@@ -77,7 +77,11 @@ final class Reset
     /** The configuration of the request. */
     private ?Repository $config = null;
 
-    /** @var \WeakMap<Connection, array{string, bool, array<string, mixed>}> connections that the boot has opened: prefix of tables, whether queries are logged, properties */
+    /**
+     * Connections that the boot has opened: the prefix of their tables, whether their queries are logged, and {@see CONNECTION}.
+     *
+     * @var \WeakMap<Connection, array{string, bool, array<string, mixed>}>
+     */
     private readonly \WeakMap $connections;
 
     /** @var array{object, array<string, mixed>}|null the finder of views, and its properties after the boot */
@@ -151,7 +155,8 @@ final class Reset
         $application = $this->application;
         self::release($application);
         foreach (self::connections($application) as $connection) {
-            [$prefix, $isLogging, $properties] = $this->connections[$connection] ?? [(string) $connection->getConfig('prefix'), false, $this->propertiesOfNewConnection($connection)];
+            [$prefix, $isLogging, $properties] = $this->connections[$connection]
+                ?? [(string) $connection->getConfig('prefix'), false, $this->propertiesOfNewConnection($connection)];
             $connection->getTablePrefix() === $prefix || $connection->setTablePrefix($prefix);
             $isLogging ? $connection->enableQueryLog() : $connection->disableQueryLog();
             self::restore($connection, $properties);
@@ -224,11 +229,7 @@ final class Reset
     /** @param list<string>|null $names of the properties that are put back; null: all */
     private function remember(object $service, ?array $names = null): void
     {
-        $properties = self::properties($service);
-        $this->booted[] = [
-            $service,
-            $names === null ? $properties : \array_filter($properties, static fn(string $name): bool => \in_array(\explode('::', $name)[1], $names, true), \ARRAY_FILTER_USE_KEY),
-        ];
+        $this->booted[] = [$service, self::named(self::properties($service), $names)];
     }
 
     /** @return array<string, Connection> that are open */
@@ -257,7 +258,20 @@ final class Reset
     /** @return array<string, mixed> what a request may change, by class and name */
     private static function propertiesOfConnection(Connection $connection): array
     {
-        return \array_intersect_key(self::properties($connection), \array_flip(\array_map(static fn(string $name): string => Connection::class . "::$name", self::CONNECTION)));
+        return self::named(self::properties($connection), self::CONNECTION);
+    }
+
+    /**
+     * @param array<string, mixed> $properties by class and name
+     * @param list<string>|null $names null: all
+     *
+     * @return array<string, mixed>
+     */
+    private static function named(array $properties, ?array $names): array
+    {
+        $isNamed = static fn(string $name): bool => $names === null || \in_array(\explode('::', $name)[1], $names, true);
+
+        return \array_filter($properties, $isNamed, \ARRAY_FILTER_USE_KEY);
     }
 
     /** @return array<string, mixed> of one that a request has opened */

@@ -25,8 +25,11 @@ final class Dispatcher
     private const RETRIES = [SendFailedMessageForRetryListener::class, SendFailedMessageToFailureTransportListener::class];
 
     /** @param EventDispatcherInterface|null $events of the kernel; null: it has none */
-    public function __construct(private readonly MessageBusInterface $bus, private readonly Transports $transports, private readonly ?EventDispatcherInterface $events = null)
-    {
+    public function __construct(
+        private readonly MessageBusInterface $bus,
+        private readonly Transports $transports,
+        private readonly ?EventDispatcherInterface $events = null,
+    ) {
     }
 
     /**

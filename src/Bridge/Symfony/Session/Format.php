@@ -30,7 +30,9 @@ enum Format: string
         $name = (string) ($options['serialize_handler'] ?? (\ini_get('session.serialize_handler') ?: 'php'));
         $format = self::tryFrom($name);
         if ($format === null || ($format === self::Igbinary && !\function_exists('igbinary_serialize'))) {
-            throw new \RuntimeException("The setting session.serialize_handler is \"$name\": Weft's sessions take php, php_serialize, php_binary, and igbinary with its extension");
+            throw new \RuntimeException(
+                "The setting session.serialize_handler is \"$name\": Weft's sessions take php, php_serialize, php_binary, and igbinary with its extension",
+            );
         }
 
         return $format;
