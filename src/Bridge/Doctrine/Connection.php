@@ -19,8 +19,8 @@ use Weft\UsageError;
  * DBAL's connection. It borrows a connection of the pool for each statement, and keeps it from `beginTransaction()` to the end of
  * the transaction, and while the session has settings, temporary tables or locks in it.
  *
- * Several tasks may use it: they take turns. A transaction is then the transaction of them all, so give each request and each task a
- * connection of its own.
+ * Several tasks may use it: they take turns. A transaction belongs to the task that begins it, and others are refused until it ends, so give each
+ * request and each task a connection of its own.
  */
 final class Connection implements VersionedConnection
 {
@@ -58,15 +58,15 @@ final class Connection implements VersionedConnection
      */
     public function run(string $sql, ?array $params): Result
     {
-        $inserts = \preg_match('/^\s*(?:INSERT|REPLACE|WITH)\b/i', $sql) === 1;
+        // PostgreSQL keeps the last value of a sequence in the session.
+        $keep = $this->kind() === Kind::Postgres && PlainSession::inserts($sql);
         try {
-            // PostgreSQL keeps the last value of a sequence in the session.
-            [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $inserts && $this->kind() === Kind::Postgres);
+            [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
-        if ($columns === [] && ($inserts || $this->kind() === Kind::Mysql)) {
-            // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE.
+        // MySQL says it for each statement: that of LAST_INSERT_ID(expression) also for an UPDATE. SQLite says it where a row was inserted.
+        if ($id !== null || ($columns === [] && $this->kind() === Kind::Mysql)) {
             $this->lastId = $id;
         }
 
@@ -113,7 +113,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->begin();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -123,7 +123,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->commit();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -133,7 +133,7 @@ final class Connection implements VersionedConnection
         try {
             $this->session->rollBack();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 
@@ -148,7 +148,7 @@ final class Connection implements VersionedConnection
                 Kind::Sqlite => 'SELECT sqlite_version()',
             })->value();
         } catch (SqlException | PoolException | UsageError $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->kind());
         }
     }
 

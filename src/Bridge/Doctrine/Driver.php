@@ -32,8 +32,9 @@ use Weft\UsageError;
  * Where the parameters are given as a URL, or cannot be changed, use {@see Middleware}.
  *
  * Parameters: `driver` (the kind of database: `pdo_pgsql`, `pgsql`, `pdo_mysql`, `mysqli`, `pdo_sqlite`, `sqlite3`), `host`, `port`,
- * `unix_socket`, `user`, `password`, `dbname`, `path`, `memory`, `sslmode`, `sslrootcert`, `application_name`; in `driverOptions`
- * either `database`, a {@see Database}, instead of all of them, or `pool`, a {@see \Weft\Pool\PoolOptions} or an array of its arguments.
+ * `unix_socket`, `user`, `password`, `dbname`, `path`, `memory`, `sslmode`, `sslrootcert`, `ssl_ca` of `mysqli`, `application_name`; in
+ * `driverOptions` PDO's options of MySQL for TLS and `INIT_COMMAND`, and either `database`, a {@see Database}, instead of all of them, or
+ * `pool`, a {@see \Weft\Pool\PoolOptions} or an array of its arguments.
  */
 final class Driver implements VersionAware
 {
@@ -62,7 +63,7 @@ final class Driver implements VersionAware
         try {
             $database = $this->database ?? Databases::of($params + ['driver' => $this->name()]);
         } catch (SqlException | PoolException $failure) {
-            throw Exception::of($failure);
+            throw Exception::of($failure, $this->database?->driver());
         }
         $this->platform ??= self::platform($database->driver());
 
@@ -111,6 +112,7 @@ final class Driver implements VersionAware
     {
         return match (true) {
             $this->platform instanceof AbstractPostgreSQLDriver => 'pdo_pgsql',
+            $this->platform instanceof DbalDriver\Mysqli\Driver => 'mysqli',
             $this->platform instanceof AbstractMySQLDriver => 'pdo_mysql',
             $this->platform instanceof DbalDriver\AbstractSQLiteDriver => 'pdo_sqlite',
             default => null,

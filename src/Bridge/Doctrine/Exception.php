@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bridge\Doctrine;
 
 use Doctrine\DBAL\Driver\AbstractException;
+use Weft\Bridge\Internal\MysqlStates;
 use Weft\Pool\PoolException;
 use Weft\Sql;
+use Weft\Sql\Driver;
 use Weft\Sql\SqlException;
 use Weft\UsageError;
 
@@ -16,12 +18,17 @@ use Weft\UsageError;
  */
 final class Exception extends AbstractException
 {
-    /** @internal */
-    public static function of(SqlException|PoolException|UsageError $failure): self
+    /**
+     * @internal
+     *
+     * @param Driver|null $kind null: not known, the database could not be opened
+     */
+    public static function of(SqlException|PoolException|UsageError $failure, ?Driver $kind): self
     {
         $state = $failure instanceof SqlException ? $failure->sqlState : null;
         $code = (int) $failure->getCode();
         [$state, $code] = match (true) {
+            $kind === Driver::Mysql && $code !== 0 => [MysqlStates::of($code, $state), $code],
             $code !== 0 || $state !== null => [$state, $code],
             $failure instanceof Sql\AuthenticationException => ['08006', 1045],
             $failure instanceof Sql\DatabaseNotFoundException => ['3D000', 1049],

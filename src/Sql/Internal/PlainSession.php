@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlSession;
+use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
 use Weft\Sql\ConnectionLostException;
@@ -29,15 +30,37 @@ final class PlainSession
 {
     private bool $inTransaction = false;
 
+    /** The task that has begun the transaction, until its end is certain. Null: none was begun, or outside of tasks. */
+    private ?Coroutine $owner = null;
+
     public function __construct(private readonly SqlSession $native, private readonly ?HookRunner $hookRunner, public readonly Database $database)
     {
     }
 
-    /** Begins a transaction; `BEGIN` travels with the first statement. */
+    /**
+     * Begins a transaction; `BEGIN` travels with the first statement. It is that of the running task: until it ends, other tasks cannot use the session.
+     * Their statements would be part of it, and lost if it is rolled back.
+     *
+     * @throws UsageError another task has begun one
+     */
     public function begin(): void
     {
+        $this->refuseOtherTasks('begin one');
         $this->native->begin();
         $this->inTransaction = true;
+        $this->owner = Scheduler::$current?->running;
+    }
+
+    /** Makes the transaction, if there is one, that of the running task: the one that has begun it uses the session no more. */
+    public function adopt(): void
+    {
+        $this->owner = $this->owner === null ? null : Scheduler::$current?->running;
+    }
+
+    /** Whether a statement inserts rows, which may make ids: behind comments, too. */
+    public static function inserts(string $sql): bool
+    {
+        return \preg_match(self::START . '(?:INSERT|REPLACE|WITH)\b/is', $sql) === 1;
     }
 
     /** Whether a transaction was begun and has not ended, which it does also by an error. */
@@ -54,9 +77,11 @@ final class PlainSession
      * @return array{list<string>, list<list<scalar|null>>, int, ?int} columns, rows, affected rows, last id
      *
      * @throws SqlException
+     * @throws UsageError another task has begun a transaction that has not ended
      */
     public function execute(string $sql, ?array $params = null, bool $keep = false): array
     {
+        $this->refuseOtherTasks("run a statement in it [statement: $sql]");
         if ($this->database->driver() === Driver::Sqlite && $this->runBoundary($sql)) {
             return [[], [], 0, null];
         }
@@ -68,26 +93,61 @@ final class PlainSession
         return $this->run($sql, $params, $keep);
     }
 
-    /** @throws SqlException when the commit failed: nothing took effect */
+    /**
+     * @throws SqlException when the commit failed: nothing took effect
+     * @throws UsageError another task has begun the transaction
+     */
     #[WaitsFor('a commit')]
     public function commit(): void
     {
+        $this->refuseOtherTasks('commit it');
         $this->inTransaction = false;
-        HookRunner::through($this->hookRunner, $this->native->commit());
+        try {
+            HookRunner::through($this->hookRunner, $this->native->commit());
+        } finally {
+            $this->owner = null;
+        }
     }
 
-    /** Undoes the transaction, if there is one, also for a task that is cancelled. */
+    /**
+     * Undoes the transaction, if there is one, also for a task that is cancelled.
+     *
+     * @throws UsageError another task has begun it
+     */
     public function rollBack(): void
     {
+        $this->refuseOtherTasks('roll it back');
         $this->inTransaction = false;
-        shield($this->undo(...));
+        try {
+            shield($this->undo(...));
+        } finally {
+            $this->owner = null;
+        }
     }
 
     /** Gives the connection back; the pool undoes and cleans what is in it. */
     public function reset(): void
     {
         $this->inTransaction = false;
+        $this->owner = null;
         $this->native->reset();
+    }
+
+    /**
+     * @param string $wanted what the running task was about to do
+     *
+     * @throws UsageError another task, which is running, has begun a transaction that has not ended
+     */
+    public function refuseOtherTasks(string $wanted): void
+    {
+        $task = Scheduler::$current?->running;
+        if ($this->owner === null || $task === null || $task === $this->owner || $this->owner->isDone()) {
+            return;
+        }
+        throw new UsageError(
+            "Task #{$this->owner->id} has a transaction open in this connection, so task #{$task->id} cannot $wanted: "
+            . 'a transaction belongs to the task that begins it, give each task beside it a connection of its own',
+        );
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Doctrine;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\AbstractSQLiteDriver\Middleware\EnableForeignKeys;
 use Doctrine\DBAL\Driver\Exception as DriverException;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception\ConnectionException;
@@ -140,6 +141,31 @@ final class DriverTest extends TestCase
 
     /** @dataProvider databases */
     #[DataProvider('databases')]
+    public function testTheIdIsThatOfTheTaskAlsoAfterACommentBeforeTheInsert(string $kind): void
+    {
+        $database = $this->database($kind);
+        [$one, $other] = [$this->connect($database), $this->connect($database)];
+        $one->executeStatement('CREATE TABLE items (id ' . self::ID[$kind] . ', name VARCHAR(20))');
+        foreach (['/* app:shop */ ', "-- app\n"] as $number => $comment) {
+            $one->executeStatement("{$comment}INSERT INTO items (name) VALUES ('one')");
+            $other->executeStatement("{$comment}INSERT INTO items (name) VALUES ('other')");
+
+            self::assertSame([2 * $number + 1, 2 * $number + 2], [(int) $one->lastInsertId(), (int) $other->lastInsertId()], $comment);
+        }
+    }
+
+    public function testTheIdOfAnInsertThatReturnsColumnsIsKnownOnSqlite(): void
+    {
+        $connection = $this->connect($this->database('sqlite'));
+        $connection->executeStatement('CREATE TABLE items (id ' . self::ID['sqlite'] . ', name VARCHAR(20))');
+        $connection->insert('items', ['name' => 'first']);
+
+        self::assertSame('second', $connection->fetchOne("INSERT INTO items (name) VALUES ('second') RETURNING name"));
+        self::assertSame(2, (int) $connection->lastInsertId());
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
     public function testErrorsOfTheDatabaseAreTheExceptionsOfDbal(string $kind): void
     {
         $connection = $this->connect($this->database($kind));
@@ -171,6 +197,23 @@ final class DriverTest extends TestCase
                 self::assertInstanceOf($expected, $thrown, $thrown->getMessage());
             }
         }
+    }
+
+    public function testTheStateOfAnErrorOfMysqlIsMysqls(): void
+    {
+        $connection = $this->connect($this->database('mariadb'));
+        $connection->executeStatement('CREATE TABLE items (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES items (id))');
+        $connection->insert('items', ['id' => 1]);
+        $states = [];
+        foreach (['INSERT INTO items (id) VALUES (1)', 'INSERT INTO items VALUES (2, 9)', 'SELECT nothing FROM items', 'SELECT 1 FROM nowhere', 'SELEC 1'] as $statement) {
+            try {
+                $connection->executeStatement($statement);
+            } catch (\Doctrine\DBAL\Exception\DriverException $failed) {
+                $states[] = [$failed->getSQLState(), $failed->getCode()];
+            }
+        }
+
+        self::assertSame([['23000', 1062], ['23000', 1452], ['42S22', 1054], ['42S02', 1146], ['42000', 1064]], $states);
     }
 
     /** @dataProvider databases */
@@ -547,6 +590,39 @@ final class DriverTest extends TestCase
         }
     }
 
+    public function testAChangeOfATableOfSqliteKeepsTheRowsThatReferToIt(): void
+    {
+        $connection = DriverManager::getConnection($this->parameters('sqlite') + ['driverClass' => Driver::class]);
+        $connection->executeStatement('CREATE TABLE customers (id INTEGER PRIMARY KEY NOT NULL, name VARCHAR(80) NOT NULL)');
+        $connection->executeStatement('CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, customer INTEGER NOT NULL REFERENCES customers (id) ON DELETE CASCADE)');
+        $connection->insert('customers', ['id' => 1, 'name' => 'Zoë']);
+        $connection->insert('orders', ['id' => 7, 'customer' => 1]);
+
+        // DBAL makes the table anew: it drops the one that there is.
+        $schema = $connection->createSchemaManager();
+        $table = $schema->introspectTable('customers');
+        $longer = clone $table;
+        $longer->getColumn('name')->setLength(120);
+        foreach ($connection->getDatabasePlatform()->getAlterTableSQL($schema->createComparator()->compareTables($table, $longer)) as $statement) {
+            $connection->executeStatement($statement);
+        }
+
+        self::assertSame([7], $connection->fetchFirstColumn('SELECT id FROM orders'));
+        self::assertSame(120, $schema->introspectTable('customers')->getColumn('name')->getLength());
+    }
+
+    public function testForeignKeysOfSqliteAreCheckedWhereTheApplicationTurnsThemOn(): void
+    {
+        $configuration = new Configuration();
+        $configuration->setMiddlewares([new Middleware(), new EnableForeignKeys()]);
+        $connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true], $configuration);
+        $connection->executeStatement('CREATE TABLE customers (id INTEGER PRIMARY KEY NOT NULL)');
+        $connection->executeStatement('CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, customer INTEGER NOT NULL REFERENCES customers (id))');
+
+        $this->expectException(ForeignKeyConstraintViolationException::class);
+        $connection->insert('orders', ['id' => 7, 'customer' => 1]);
+    }
+
     public function testNumbersOfAPoolMayBeTextAndAnUnknownOptionIsNamed(): void
     {
         $connect = static fn(array $pool): mixed => DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true, 'driverClass' => Driver::class, 'driverOptions' => ['pool' => $pool]])
@@ -568,6 +644,91 @@ final class DriverTest extends TestCase
         $this->expectException(UsageError::class);
         $this->expectExceptionMessage('LATIN1');
         DriverManager::getConnection(['driver' => 'pdo_pgsql', 'driverClass' => Driver::class, 'charset' => 'LATIN1'])->fetchOne('SELECT 1');
+    }
+
+    /**
+     * @param array<string, mixed> $parameters
+     *
+     * @dataProvider tlsParameters
+     */
+    #[DataProvider('tlsParameters')]
+    public function testOptionsOfMysqlsExtensionsVerifyTheServer(array $parameters, string $parameter): void
+    {
+        $dsn = \getenv('WEFT_MYSQL_TLS_DSN');
+        self::assertNotFalse($dsn, 'WEFT_MYSQL_TLS_DSN is not set: run `make services`');
+        $url = (array) \parse_url($dsn);
+        \parse_str((string) ($url['query'] ?? ''), $query);
+        $server = [
+            'host' => $url['host'] ?? '', 'port' => $url['port'] ?? 0, 'user' => $url['user'] ?? '', 'password' => $url['pass'] ?? '',
+            'dbname' => \ltrim($url['path'] ?? '', '/'),
+        ];
+        $authority = (string) $query['sslrootcert'];
+        $cipher = static function (array $more) use ($server, $parameters): string {
+            $connection = DriverManager::getConnection(\array_replace_recursive($parameters, $more) + $server + ['driverClass' => Driver::class]);
+
+            return (string) $connection->fetchNumeric("SHOW STATUS LIKE 'Ssl_cipher'")[1];
+        };
+        $with = static fn(string $file): array => $parameter === 'ssl_ca' ? ['ssl_ca' => $file] : ['driverOptions' => [(int) \constant($parameter) => $file]];
+
+        self::assertNotSame('', $cipher($with($authority)));
+        try {
+            $cipher($with(__DIR__ . '/no-such-authority.pem'));
+            self::fail('the server was not verified');
+        } catch (UsageError | ConnectionException $refused) {
+            self::assertStringContainsString('no-such-authority.pem', $refused->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function tlsParameters(): iterable
+    {
+        if (\defined('PDO::MYSQL_ATTR_SSL_CA')) {
+            yield 'pdo_mysql' => [['driver' => 'pdo_mysql'], 'PDO::MYSQL_ATTR_SSL_CA'];
+            $verified = ['driverOptions' => [\constant('PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT') => true]];
+            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql'] + $verified, 'PDO::MYSQL_ATTR_SSL_CA'];
+        }
+        yield 'mysqli' => [['driver' => 'mysqli'], 'ssl_ca'];
+    }
+
+    public function testAStatementThatTheOptionsOfMysqlNameRunsInEachConnection(): void
+    {
+        $options = ['pdo_mysql' => 'PDO::MYSQL_ATTR_INIT_COMMAND', 'mysqli' => 'MYSQLI_INIT_COMMAND'];
+        foreach (\array_filter($options, \defined(...)) as $driver => $option) {
+            $connection = DriverManager::getConnection(
+                ['driver' => $driver, 'driverOptions' => [(int) \constant($option) => "SET time_zone = '+05:00'"], 'driverClass' => Driver::class] + $this->parameters('mariadb'),
+            );
+
+            self::assertSame('+05:00', $connection->fetchOne('SELECT @@time_zone'), $driver);
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $parameters
+     *
+     * @dataProvider unsupportedParameters
+     */
+    #[DataProvider('unsupportedParameters')]
+    public function testAParameterOfTlsThatWouldHaveNoEffectIsRefused(array $parameters, string $complaint): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage($complaint);
+        DriverManager::getConnection($parameters + ['driverClass' => Driver::class, 'host' => 'host.invalid'])->fetchOne('SELECT 1');
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function unsupportedParameters(): iterable
+    {
+        foreach (['SSL_KEY', 'SSL_CERT', 'SSL_CAPATH', 'SSL_CIPHER'] as $name) {
+            if (\defined("PDO::MYSQL_ATTR_$name")) {
+                $options = [(int) \constant("PDO::MYSQL_ATTR_$name") => 'x'];
+                yield $name => [['driver' => 'pdo_mysql', 'driverOptions' => $options], "PDO's option MYSQL_ATTR_$name, which Weft does not support"];
+            }
+            $name = \strtolower($name);
+            yield $name => [['driver' => 'mysqli', $name => 'x'], "the parameter \"$name\", which Weft does not support"];
+        }
+        foreach (['sslcert', 'sslkey', 'sslcrl'] as $name) {
+            yield $name => [['driver' => 'pdo_pgsql', $name => 'x'], "the parameter \"$name\", which Weft does not support"];
+        }
     }
 
     /** @dataProvider servers */

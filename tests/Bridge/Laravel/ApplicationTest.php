@@ -306,6 +306,8 @@ final class ApplicationTest extends TestCase
         yield 'concurrency' => ['--concurrency=many', '--concurrency is "many": it must be an integer of at least 1 and at most 1000000'];
         yield 'seconds with a unit' => ['--max-time=1h', '--max-time is "1h": it must be a number of seconds, at least 0 and at most 1000000000'];
         yield 'too many seconds' => ['--max-time=1000000001', '--max-time is "1000000001": it must be a number of seconds, at least 0 and at most 1000000000'];
+        yield 'several queues' => ['--queue=high,low', '--queue is "high,low": weft:work handles the jobs of one queue, start one weft:work for each queue'];
+        yield 'a name that no queue has' => ['--queue=emails/eu', 'The queue "emails/eu" must have a name of 1 to 150 letters'];
         yield 'negative' => ['--max-jobs=-1', '--max-jobs is "-1": it must be an integer of at least 0'];
     }
 

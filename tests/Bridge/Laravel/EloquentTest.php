@@ -364,6 +364,43 @@ final class EloquentTest extends TestCase
         self::assertSame([0, 1], $seen);
     }
 
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testATransactionIsThatOfTheTaskThatHasBegunIt(string $kind): void
+    {
+        $connection = $this->connection($kind, true);
+        $connection->getSchemaBuilder()->create('items', static fn(Blueprint $table) => $table->integer('id')->primary());
+        $attempts = [
+            'a transaction' => static fn() => $connection->transaction(static fn() => $connection->table('items')->insert(['id' => 2])),
+            'a statement' => static fn() => $connection->table('items')->insert(['id' => 3]),
+            'begin' => static fn() => $connection->getPdo()->beginTransaction(),
+            'commit' => static fn() => $connection->commit(),
+            'a rollback' => static fn() => $connection->rollBack(),
+        ];
+
+        run(static function () use ($connection, $attempts): void {
+            $connection->beginTransaction();
+            $connection->table('items')->insert(['id' => 1]);
+            foreach ($attempts as $name => $attempt) {
+                $refused = async(static function () use ($attempt): string {
+                    try {
+                        $attempt();
+                    } catch (\PDOException $refused) {
+                        return $refused->getMessage();
+                    }
+
+                    return 'nothing was refused';
+                })->await();
+                self::assertStringContainsString('give each task beside it a connection of its own', $refused, $name);
+            }
+            $connection->commit();
+            async(static fn() => $connection->table('items')->insert(['id' => 4]))->await();
+        });
+
+        self::assertSame([1, 4], $connection->table('items')->orderBy('id')->pluck('id')->map(\intval(...))->all());
+        self::assertSame(0, $connection->transactionLevel());
+    }
+
     /** @dataProvider servers */
     #[DataProvider('servers')]
     public function testAConnectionThatTheServerHasClosedIsReplacedUnlessATransactionWasOpen(string $kind): void
@@ -587,6 +624,28 @@ final class EloquentTest extends TestCase
             }
             $connection->disconnect();
         }
+    }
+
+    public function testTheLastIdOfSqliteIsThatOfTheLastRowAsWithPdo(): void
+    {
+        $statements = [
+            'insert into items (n) values (1)', '/* app:shop */ insert into items (n) values (2)', "-- app\ninsert into items (n) values (3)",
+            'insert into items (n) values (4) returning id', 'insert into items select 9, 9 where 0', 'update items set n = 5', 'select 1',
+        ];
+        $ids = [];
+        foreach ([new \PDO('sqlite::memory:'), $this->fresh(['driver' => 'sqlite', 'database' => ':memory:'])->getPdo()] as $pdo) {
+            $pdo->exec('create table items (id integer primary key, n int)');
+            $ids[] = \array_map(static function (string $statement) use ($pdo): string {
+                $made = $pdo->query($statement);
+                self::assertNotFalse($made);
+                $made->fetchAll();
+
+                return (string) $pdo->lastInsertId();
+            }, $statements);
+        }
+
+        self::assertSame(['1', '2', '3', '4', '4', '4', '4'], $ids[0]);
+        self::assertSame($ids[0], $ids[1]);
     }
 
     public function testTheLastIdOfMariaDbIsThatOfTheLastStatementAsWithPdo(): void

@@ -47,6 +47,7 @@ final class JobHandler
             'trust' => self::trust($job->number),
             'become' => self::become($job->number),
             'send and give up' => $this->sendAndGiveUp(),
+            'fail' => throw new \RuntimeException('on purpose'),
             'send' => $this->bus->dispatch(new Job('note', $job->number)),
             default => null,
         };

@@ -31,6 +31,7 @@ final class MessengerKernel extends Kernel
             $container->loadFromExtension('framework', [
                 'secret' => 'x',
                 'http_method_override' => false,
+                'cache' => ['app' => 'cache.adapter.array'],
                 'router' => ['utf8' => true, 'resource' => '.'],
                 'messenger' => (self::MAJOR_VERSION < 7 ? ['reset_on_message' => true] : []) + [
                     'transports' => ['jobs' => 'weft://jobs', 'letters' => ['dsn' => '%env(MESSENGER_TEST_LETTERS)%', 'serializer' => LetterSerializer::class]],
@@ -44,6 +45,8 @@ final class MessengerKernel extends Kernel
             $container->register(LetterHandler::class)->addTag('messenger.message_handler', ['from_transport' => 'letters']);
             // The logger of Symfony 7 writes to error_log(), which PHPUnit takes for output of the test.
             $container->register('logger', NullLogger::class);
+            $container->register(WorkerEvents::class)->addTag('kernel.event_subscriber');
+            $container->setAlias('test.restarts', 'cache.messenger.restart_workers_signal')->setPublic(true);
             $container->setAlias('test.bus', 'messenger.default_bus')->setPublic(true);
         });
     }

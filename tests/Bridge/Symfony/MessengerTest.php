@@ -6,6 +6,7 @@ namespace Weft\Tests\Bridge\Symfony;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Psr\Cache\CacheItemPoolInterface;
 use Symfony\Bundle\FrameworkBundle\Console\Application;
 use Symfony\Component\Console\Input\ArrayInput;
 use Symfony\Component\Console\Output\BufferedOutput;
@@ -26,7 +27,7 @@ final class MessengerTest extends TestCase
     {
         $this->directory = \sys_get_temp_dir() . '/weft-messenger-' . \bin2hex(\random_bytes(6));
         \mkdir($this->directory);
-        JobHandler::$handled = JobHandler::$instances = JobHandler::$trusted = JobHandler::$found = JobHandler::$seen = LetterHandler::$handled = [];
+        JobHandler::$handled = JobHandler::$instances = JobHandler::$trusted = JobHandler::$found = JobHandler::$seen = WorkerEvents::$seen = LetterHandler::$handled = [];
         JobHandler::$waiting = 0;
         // PHP keeps the container of the first test, so the path is not a part of it.
         $_ENV['MESSENGER_TEST_BUS'] = "sqlite:$this->directory/bus.db";
@@ -82,6 +83,39 @@ final class MessengerTest extends TestCase
 
         self::assertSame(['note 1'], JobHandler::$handled);
         self::assertSame(['no retry helps'], $this->deadLetters('jobs'));
+    }
+
+    public function testTheEventsOfMessengersWorkerComeInTheKernelOfTheMessage(): void
+    {
+        $this->messages()->dispatch(new Job('note', 1));
+        $this->messages()->dispatch(new Job('skip', 2));
+        $this->messages()->dispatch(new Job('send and give up'));
+        $this->consume('--concurrency=1', '--stop-when-empty');
+
+        self::assertSame(
+            ['received from jobs', 'handled from jobs', 'received from jobs', 'received from jobs', 'failed from jobs: no retry helps'],
+            WorkerEvents::$seen,
+        );
+        self::assertSame(['note 1'], JobHandler::$handled);
+    }
+
+    public function testAMessageThatHasFailedIsRetriedByTheBusAlone(): void
+    {
+        $this->messages()->dispatch(new Job('fail'));
+        $this->consume('--limit=1');
+
+        self::assertSame(['received from jobs', 'failed from jobs: on purpose'], \array_values(\array_unique(WorkerEvents::$seen)));
+    }
+
+    public function testTheWorkerEndsAfterMessengersSignalToRestart(): void
+    {
+        $restarts = $this->kernel->getContainer()->get('test.restarts');
+        self::assertInstanceOf(CacheItemPoolInterface::class, $restarts);
+        $restarts->save($restarts->getItem('workers.restart_requested_timestamp')->set(\microtime(true) + 3_600.0));
+
+        $this->consume();
+
+        self::assertSame([], JobHandler::$handled);
     }
 
     public function testServicesAreResetBetweenTheMessagesOfAKernel(): void

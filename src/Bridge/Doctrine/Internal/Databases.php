@@ -4,9 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Doctrine\Internal;
 
+use Weft\Bridge\Internal\MysqlOptions;
 use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Internal\SharedDatabases;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
+use Weft\Sql\Driver;
 use Weft\UsageError;
 
 /**
@@ -16,6 +19,11 @@ use Weft\UsageError;
  */
 final class Databases
 {
+    /** Parameters that go into the DSN as they are. */
+    private const COMMON = ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache'];
+
+    private const OF_MYSQL = [...self::COMMON, 'server_public_key', 'allow_unverified_server'];
+
     /** @param array<string, mixed> $params of {@see \Weft\Bridge\Doctrine\Driver} */
     public static function of(#[\SensitiveParameter] array $params): Database
     {
@@ -25,28 +33,74 @@ final class Databases
         if ($database instanceof Database) {
             return $database;
         }
-        $dsn = self::dsn($params);
+        $mysql = match ($params['driver'] ?? null) {
+            'pdo_mysql' => MysqlOptions::ofPdo($options),
+            'mysqli' => MysqlOptions::ofMysqli($params, $options),
+            default => null,
+        };
+        $dsn = self::dsn($params, $mysql?->dsn() ?? []);
+        $settings = $mysql?->initCommand === null ? [] : [$mysql->initCommand];
         $pool = Setting::pool('"pool" in the driverOptions of the connection', $options['pool'] ?? []);
         if ($dsn === 'sqlite::memory:') {
             // Each connection is a database of its own, as with PDO.
-            return Database::connect($dsn, $pool);
+            return self::open($dsn, $pool, $settings);
         }
 
-        return SharedDatabases::keep(\serialize([self::class, $dsn, $pool]), static fn(): Database => Database::connect($dsn, $pool));
+        return SharedDatabases::keep(\serialize([self::class, $dsn, $settings, $pool]), static fn(): Database => self::open($dsn, $pool, $settings));
     }
 
-    /** @param array<string, mixed> $params */
-    private static function dsn(#[\SensitiveParameter] array $params): string
+    /** @param list<string> $settings statements for each connection */
+    private static function open(#[\SensitiveParameter] string $dsn, PoolOptions $pool, array $settings): Database
+    {
+        $database = Database::connect($dsn, $pool, MysqlOptions::hooks($settings));
+        if ($database->driver() === Driver::Sqlite) {
+            // As in PDO's own SQLite; Weft's checks them. DBAL changes a table by dropping it, which deletes the rows that refer to it.
+            $database->execute('PRAGMA foreign_keys = OFF');
+        }
+
+        return $database;
+    }
+
+    /**
+     * @param array<string, mixed> $params
+     * @param array<string, string> $mysql options of the DSN
+     */
+    private static function dsn(#[\SensitiveParameter] array $params, array $mysql): string
     {
         return match ($params['driver'] ?? null) {
-            'pdo_pgsql', 'pgsql' => self::server('postgres', $params, ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache']),
-            'pdo_mysql', 'mysqli' => self::server('mysql', $params, ['sslmode', 'sslrootcert', 'application_name', 'connect_timeout', 'statement_cache']),
+            'pdo_pgsql', 'pgsql' => self::postgres($params),
+            'pdo_mysql', 'mysqli' => self::server('mysql', $params, $mysql + self::given($params, self::OF_MYSQL)),
             'pdo_sqlite', 'sqlite3' => isset($params['path']) ? self::file((string) $params['path']) : 'sqlite::memory:',
             default => throw new UsageError(\sprintf(
                 'The parameters of the connection name no database that Weft knows: "driver" is %s, it must be pdo_pgsql, pgsql, pdo_mysql, mysqli, pdo_sqlite or sqlite3',
                 isset($params['driver']) ? "\"{$params['driver']}\"" : 'missing',
             )),
         };
+    }
+
+    /** @param array<string, mixed> $params */
+    private static function postgres(#[\SensitiveParameter] array $params): string
+    {
+        foreach (['sslcert', 'sslkey', 'sslcrl'] as $unsupported) {
+            isset($params[$unsupported]) && throw new UsageError(
+                "The connection has the parameter \"$unsupported\", which Weft does not support: it has no client certificates and no lists of revoked ones",
+            );
+        }
+
+        return self::server('postgres', $params, self::given($params, self::COMMON));
+    }
+
+    /**
+     * @param array<string, mixed> $params
+     * @param list<string> $names
+     *
+     * @return array<string, mixed>
+     */
+    private static function given(#[\SensitiveParameter] array $params, array $names): array
+    {
+        $given = \array_intersect_key($params, \array_flip($names));
+
+        return \array_map(static fn(mixed $value): mixed => \is_bool($value) ? ($value ? 'on' : 'off') : $value, $given);
     }
 
     /** In a DSN `%` begins a code, and `?` the options. */
@@ -57,15 +111,14 @@ final class Databases
 
     /**
      * @param array<string, mixed> $params
-     * @param list<string> $options that go into the DSN as they are
+     * @param array<string, mixed> $query options of the DSN
      */
-    private static function server(string $scheme, #[\SensitiveParameter] array $params, array $options): string
+    private static function server(string $scheme, #[\SensitiveParameter] array $params, array $query): string
     {
         $charset = (string) ($params['charset'] ?? 'utf8');
         if (\preg_match('/^(?:utf-?8|utf8mb[34]|unicode)$/i', $charset) !== 1) {
             throw new UsageError("The parameter \"charset\" is \"$charset\": Weft's connections are UTF-8, leave it out or say utf8");
         }
-        $query = \array_intersect_key($params, \array_flip($options));
         $host = (string) ($params['host'] ?? 'localhost');
         if (isset($params['unix_socket'])) {
             [$host, $query['host']] = ['localhost', $params['unix_socket']];

@@ -30,7 +30,7 @@ final class WorkCommand extends Command
     /** @var string */
     protected $signature = 'weft:work
         {connection? : A connection with the driver weft [default: the default one]}
-        {--queue= : The queue [default: that of the connection]}
+        {--queue= : The queue, one [default: that of the connection]}
         {--concurrency=16 : Jobs at the same time}
         {--tries=1 : Attempts, unless the job says otherwise}
         {--backoff=0 : Seconds until a failed job is tried again, unless the job says otherwise}
@@ -57,15 +57,18 @@ final class WorkCommand extends Command
             $options = new WorkerOptions(backoff: $this->integer('backoff'), timeout: $this->integer('timeout'), maxTries: $this->integer('tries'));
             $limit = $this->integer('max-jobs');
             $seconds = Setting::seconds('--max-time', $this->option('max-time'), ConsumeOptions::MAX_STOP_AFTER);
+            $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
+            if (\str_contains($name, ',')) {
+                throw new UsageError("--queue is \"$name\": weft:work handles the jobs of one queue, start one weft:work for each queue");
+            }
+            $handler = QueueType::handler($name);
             $logger = StreamLogger::fromEnvironment();
             $applications = Applications::of($application, $concurrency, $logger);
-        } catch (UsageError $refused) {
+        } catch (UsageError | \ValueError $refused) {
             $this->error($refused->getMessage());
 
             return self::FAILURE;
         }
-        $name = $queue->name($this->option('queue') === null ? null : (string) $this->option('queue'));
-        $handler = QueueType::handler($name);
         $handled = run(function () use ($application, $applications, $queue, $connection, $name, $handler, $options, $concurrency, $limit, $seconds, $logger): int {
             $bus = $queue->buses()->bus(new $handler($applications->pool, $connection, $name, $options));
             $bus->queue($name)->declare();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Laravel\Database;
 
+use Weft\Bridge\Internal\MysqlStates;
 use Weft\Exception;
 use Weft\Internal\Documented;
 use Weft\Pool\PoolException;
@@ -19,16 +20,6 @@ use Weft\UsageError;
 final class DatabaseException extends \PDOException implements Exception
 {
     use Documented;
-
-    /** SQLSTATE of MySQL's errors where Weft has one that is more exact. */
-    private const MYSQL_STATES = [
-        1022 => '23000', 1048 => '23000', 1062 => '23000', 1169 => '23000', 1216 => '23000', 1217 => '23000', 1451 => '23000',
-        1452 => '23000', 1557 => '23000', 1586 => '23000', 1761 => '23000', 1762 => '23000', 4025 => '23000',
-        1044 => '42000', 1045 => '28000', 1064 => '42000', 1065 => '42000', 1142 => '42000', 1143 => '42000', 1149 => '42000',
-        1227 => '42000', 1370 => '42000', 1054 => '42S22', 1051 => '42S02', 1109 => '42S02', 1146 => '42S02', 1050 => '42S01',
-        1213 => '40001', 1264 => '22003', 1690 => '22003', 1265 => '01000', 1292 => '22007', 1365 => '22012', 1366 => '22007',
-        1406 => '22001', 1317 => '70100', 1969 => '70100', 1792 => '25006',
-    ];
 
     /** The names that PDO gives to classes of SQLSTATE, which Laravel looks for. */
     private const NAMES = [
@@ -73,7 +64,7 @@ final class DatabaseException extends \PDOException implements Exception
 
         return match (true) {
             $driver === Driver::Sqlite && $number !== 0 => self::made(($number & 0xff) === 19 ? '23000' : 'HY000', $number & 0xff, $text, $failure),
-            $driver === Driver::Mysql && $number !== 0 => self::made(self::MYSQL_STATES[$number] ?? self::standard($state), $number, $text, $failure),
+            $driver === Driver::Mysql && $number !== 0 => self::made(MysqlStates::of($number, $state), $number, $text, $failure),
             $state !== null && $driver === Driver::Postgres => self::made($state, 7, "ERROR:  $text", $failure),
             // Weft itself has refused it: PDO's drivers have no state for that.
             default => self::made('HY000', 1, $text, $failure),
@@ -106,11 +97,5 @@ final class DatabaseException extends \PDOException implements Exception
         $name = self::NAMES[$state] ?? null;
 
         return new self("SQLSTATE[$state]: " . ($name === null ? '' : "$name: ") . ($number === null ? '' : "$number ") . $text, $state, $number, $text, $failure);
-    }
-
-    /** A state of Weft's own, which PostgreSQL shares and MySQL does not. */
-    private static function standard(?string $state): string
-    {
-        return $state === null || \in_array($state, ['55P03', '40P01', '42P01', '23514', '23502'], true) ? 'HY000' : $state;
     }
 }

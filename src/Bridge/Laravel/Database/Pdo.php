@@ -86,9 +86,8 @@ final class Pdo extends \PDO
      */
     public function run(string $sql, ?array $params): array
     {
-        $inserts = \preg_match('/^\s*(?:INSERT|REPLACE|WITH)\b/i', $sql) === 1;
         // PostgreSQL keeps the last value of a sequence in the session. A statement that returns the id itself needs no second one.
-        $keep = $inserts && $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false;
+        $keep = $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false && PlainSession::inserts($sql);
         try {
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {
@@ -98,7 +97,8 @@ final class Pdo extends \PDO
         if ($columns === [] && $this->driver() === Driver::Mysql) {
             // The server says it for each statement: 0 where it has made none, that of LAST_INSERT_ID(expression) also for an UPDATE.
             $this->lastId = $id ?? 0;
-        } elseif ($inserts && $columns === [] && $id !== null) {
+        } elseif ($id !== null) {
+            // Of SQLite, where a row was inserted.
             $this->lastId = $id;
         }
 
@@ -123,10 +123,11 @@ final class Pdo extends \PDO
 
     public function beginTransaction(): bool
     {
-        if ($this->inTransaction()) {
-            throw new DatabaseException('There is already an active transaction', 'HY000', null);
-        }
         try {
+            $this->session->refuseOtherTasks('begin one');
+            if ($this->inTransaction()) {
+                throw new DatabaseException('There is already an active transaction', 'HY000', null);
+            }
             $this->session->begin();
         } catch (SqlException | PoolException | UsageError $failure) {
             throw $this->failed($failure);
@@ -152,7 +153,7 @@ final class Pdo extends \PDO
         $this->refuseWithoutTransaction();
         try {
             $this->session->rollBack();
-        } catch (SqlException | PoolException $failure) {
+        } catch (SqlException | PoolException | UsageError $failure) {
             throw $this->failed($failure);
         }
 
@@ -202,6 +203,12 @@ final class Pdo extends \PDO
     public function database(): Database
     {
         return $this->session->database;
+    }
+
+    /** Makes an open transaction that of the running task: the task of a request that has ended left it. */
+    public function adopt(): void
+    {
+        $this->session->adopt();
     }
 
     /** Undoes an open transaction and gives the connection back, with everything in its session: the next request must find nothing of it. */

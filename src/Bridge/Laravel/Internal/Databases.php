@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bridge\Laravel\Internal;
 
 use Illuminate\Database\SQLiteDatabaseDoesNotExistException;
+use Weft\Bridge\Internal\MysqlOptions;
 use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Internal\SharedDatabases;
 use Weft\Bridge\Laravel\Database\DatabaseException;
@@ -13,7 +14,6 @@ use Weft\Pool\PoolException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
-use Weft\Sql\Session;
 use Weft\Sql\SqlException;
 use Weft\UsageError;
 
@@ -34,7 +34,7 @@ final class Databases
     {
         [$driver, $dsn, $settings] = match ($config['driver'] ?? null) {
             'pgsql' => [Driver::Postgres, self::postgres($config), []],
-            'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config) + self::logIn($config)), self::mysqlSettings($config)],
+            'mysql', 'mariadb' => [Driver::Mysql, self::server('mysql', $config, self::tls($config)), self::mysqlSettings($config)],
             'sqlite' => [Driver::Sqlite, self::sqlite($config), []],
             'weft' => self::given($config),
             default => throw new UsageError(\sprintf('The driver of a connection is "%s": Weft knows pgsql, mysql, mariadb, sqlite and weft', (string) ($config['driver'] ?? ''))),
@@ -42,11 +42,7 @@ final class Databases
         $pool = isset($config['pool'])
             ? Setting::pool(isset($config['name']) ? "\"pool\" of the connection \"{$config['name']}\"" : '"pool" of the connection', $config['pool'])
             : Setting::pool('"pool" of "database" in config/weft.php', $pool, ['size' => 'WEFT_POOL_SIZE']);
-        $hooks = $settings === [] ? new Hooks() : new Hooks(created: static function (Session $session) use ($settings): void {
-            foreach ($settings as $statement) {
-                $session->execute($statement);
-            }
-        });
+        $hooks = MysqlOptions::hooks($settings);
         try {
             if ($dsn === 'sqlite::memory:') {
                 // Each connection is a database of its own, as with PDO.
@@ -135,10 +131,10 @@ final class Databases
      */
     private static function refuseTls(#[\SensitiveParameter] array $config): void
     {
-        /** @var array<int, mixed> $options */
-        $options = $config['options'] ?? [];
+        $options = (array) ($config['options'] ?? []);
         foreach (['SSL_CA', 'SSL_VERIFY_SERVER_CERT', 'SERVER_PUBLIC_KEY'] as $name) {
-            self::option($options, $name) === null || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$name: with the driver \"weft\" its \"dsn\" says that");
+            MysqlOptions::attribute($options, $name) === null
+                || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$name: with the driver \"weft\" its \"dsn\" says that");
         }
     }
 
@@ -197,51 +193,27 @@ final class Databases
     }
 
     /**
-     * @param array<string, mixed> $config
-     *
-     * @return array<string, mixed>
-     */
-    private static function tls(array $config): array
-    {
-        /** @var array<int, mixed> $options */
-        $options = $config['options'] ?? [];
-        $authority = self::option($options, 'SSL_CA');
-        if ($authority === null) {
-            return isset($config['sslmode']) ? ['sslmode' => $config['sslmode']] : [];
-        }
-
-        return ['sslmode' => self::option($options, 'SSL_VERIFY_SERVER_CERT') === false ? 'require' : 'verify-ca', 'sslrootcert' => $authority];
-    }
-
-    /**
-     * For servers that ask for the password without TLS: the two options that the error message of the refused log-in names.
+     * TLS, and for servers that ask for the password without it the two options that the error message of the refused log-in names.
      *
      * @param array<string, mixed> $config
      *
      * @return array<string, mixed>
      */
-    private static function logIn(array $config): array
+    private static function tls(#[\SensitiveParameter] array $config): array
     {
-        /** @var array<int, mixed> $options */
-        $options = $config['options'] ?? [];
         $unverified = $config['allow_unverified_server'] ?? null;
-
-        return \array_filter([
-            'server_public_key' => $config['server_public_key'] ?? self::option($options, 'SERVER_PUBLIC_KEY'),
+        $own = \array_filter([
+            'server_public_key' => $config['server_public_key'] ?? null,
             'allow_unverified_server' => \is_bool($unverified) ? ($unverified ? 'on' : 'off') : $unverified,
         ], static fn(mixed $value): bool => $value !== null && $value !== '');
+
+        return $own + self::pdoOptions($config)->dsn() + (isset($config['sslmode']) ? ['sslmode' => $config['sslmode']] : []);
     }
 
-    /** @param array<int, mixed> $options */
-    private static function option(array $options, string $name): mixed
+    /** @param array<string, mixed> $config */
+    private static function pdoOptions(#[\SensitiveParameter] array $config): MysqlOptions
     {
-        foreach (["Pdo\\Mysql::ATTR_$name", "PDO::MYSQL_ATTR_$name"] as $constant) {
-            if (\defined($constant)) {
-                return $options[(int) \constant($constant)] ?? null;
-            }
-        }
-
-        return null;
+        return MysqlOptions::ofPdo((array) ($config['options'] ?? []));
     }
 
     /**
@@ -253,11 +225,7 @@ final class Databases
      */
     private static function mysqlSettings(array $config): array
     {
-        /** @var array<int, mixed> $options */
-        $options = $config['options'] ?? [];
-        foreach (['SSL_KEY', 'SSL_CERT', 'SSL_CAPATH', 'SSL_CIPHER'] as $unknown) {
-            self::option($options, $unknown) === null || throw new UsageError("The connection has PDO's option MYSQL_ATTR_$unknown, which Weft does not support");
-        }
+        $command = self::pdoOptions($config)->initCommand;
         $settings = [];
         if (isset($config['isolation_level'])) {
             $settings[] = "SET SESSION TRANSACTION ISOLATION LEVEL {$config['isolation_level']}";
@@ -274,9 +242,8 @@ final class Databases
         } elseif (isset($config['strict'])) {
             $settings[] = "SET SESSION sql_mode = '" . ((bool) $config['strict'] ? self::STRICT : 'NO_ENGINE_SUBSTITUTION') . "'";
         }
-        $command = self::option($options, 'INIT_COMMAND');
 
-        return $command === null ? $settings : [...$settings, (string) $command];
+        return $command === null ? $settings : [...$settings, $command];
     }
 
     /** @param array<string, mixed> $config */

@@ -8,6 +8,7 @@ use Carbon\Carbon;
 use Illuminate\Auth\Access\Gate;
 use Illuminate\Config\Repository;
 use Illuminate\Broadcasting\BroadcastManager;
+use Illuminate\Cache\CacheManager;
 use Illuminate\Contracts\Auth\Access\Gate as GateContract;
 use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Contracts\Pipeline\Hub;
@@ -19,6 +20,7 @@ use Illuminate\Notifications\ChannelManager;
 use Illuminate\Pagination\PaginationState;
 use Illuminate\Routing\RouteUrlGenerator;
 use Illuminate\Support\Facades\Facade;
+use Illuminate\Support\Manager;
 use Illuminate\Support\Once;
 use Illuminate\Support\Str;
 use Illuminate\Translation\Translator;
@@ -39,6 +41,7 @@ final class Reset
         'cache' => ['setApplication'],
         'db' => ['setApplication'],
         'filesystem' => ['setApplication'],
+        'hash' => ['setContainer'],
         'log' => ['setApplication'],
         'queue' => ['setApplication'],
         'router' => ['setContainer'],
@@ -59,6 +62,9 @@ final class Reset
         'Inertia\ResponseFactory' => ['flushShared'],
     ];
 
+    /** Properties of a connection that a request may change for itself. */
+    private const CONNECTION = ['database', 'events', 'beforeExecutingCallbacks', 'beforeStartingTransaction', 'queryDurationHandlers'];
+
     /** @var list<array{object, array<string, mixed>}> services, and their properties after the application has booted */
     private array $booted = [];
 
@@ -71,8 +77,15 @@ final class Reset
     /** The configuration of the request. */
     private ?Repository $config = null;
 
-    /** @var \WeakMap<Connection, array{string, bool}> connections that the boot has opened: the prefix of their tables, and whether their queries are logged */
+    /**
+     * Connections that the boot has opened: the prefix of their tables, whether their queries are logged, and {@see CONNECTION}.
+     *
+     * @var \WeakMap<Connection, array{string, bool, array<string, mixed>}>
+     */
     private readonly \WeakMap $connections;
+
+    /** @var array{object, array<string, mixed>}|null the finder of views, and its properties after the boot */
+    private ?array $finder = null;
 
     public function __construct(private readonly Application $application)
     {
@@ -82,14 +95,25 @@ final class Reset
         $this->fallback = $translator instanceof Translator ? $translator->getFallback() : null;
         $this->connections = new \WeakMap();
         foreach (self::connections($application) as $connection) {
-            $this->connections[$connection] = [$connection->getTablePrefix(), $connection->logging()];
+            $this->connections[$connection] = [$connection->getTablePrefix(), $connection->logging(), self::propertiesOfConnection($connection)];
         }
         // Forced schemes and roots, default parameters, shared variables and composers, callbacks that were added.
         foreach (['url', 'redirect', 'view', 'cookie'] as $name) {
-            if ($application->resolved($name)) {
-                $service = $application->make($name);
-                $this->booted[] = [$service, self::properties($service)];
+            $application->resolved($name) && $this->remember($application->make($name));
+        }
+        if ($application->resolved('auth')) {
+            $this->remember($application->make('auth'), ['userResolver']);
+        }
+        if ($application->resolved('hash')) {
+            $hash = $application->make('hash');
+            $this->remember($hash, ['drivers']);
+            foreach ($hash instanceof Manager ? $hash->getDrivers() : [] as $hasher) {
+                $this->remember($hasher);
             }
+        }
+        if ($application->resolved('view')) {
+            $finder = $application->make('view')->getFinder();
+            $this->finder = [$finder, self::properties($finder)];
         }
     }
 
@@ -114,10 +138,7 @@ final class Reset
             foreach ($methods as $method) {
                 \method_exists($service, $method) && $service->{$method}(...(\str_starts_with($method, 'set') ? [$clone] : []));
             }
-        }
-        if ($clone->resolved('log') && ($log = $clone->make('log')) instanceof LogManager && !\method_exists($log, 'setApplication')) {
-            // Laravel 8 has no method for it: `Log::setDefaultDriver()` would change the configuration that all requests begin with.
-            (fn() => $this->app = $clone)->bindTo($log, LogManager::class)();
+            self::configure($service, $clone);
         }
         if ($clone->resolved('session')) {
             $store = $clone->make('session')->driver();
@@ -134,13 +155,16 @@ final class Reset
         $application = $this->application;
         self::release($application);
         foreach (self::connections($application) as $connection) {
-            [$prefix, $isLogging] = $this->connections[$connection] ?? [(string) $connection->getConfig('prefix'), false];
+            [$prefix, $isLogging, $properties] = $this->connections[$connection]
+                ?? [(string) $connection->getConfig('prefix'), false, $this->propertiesOfNewConnection($connection)];
             $connection->getTablePrefix() === $prefix || $connection->setTablePrefix($prefix);
             $isLogging ? $connection->enableQueryLog() : $connection->disableQueryLog();
+            self::restore($connection, $properties);
         }
         foreach ($this->booted as [$service, $properties]) {
             self::restore($service, $properties);
         }
+        $this->restoreFinder();
         $locale = $application->make('config')->get('app.locale');
         if (\is_string($locale) && $application->resolved('translator') && $application->make('translator')->getLocale() !== $locale) {
             $application->setLocale($locale);
@@ -188,6 +212,26 @@ final class Reset
         }
     }
 
+    /**
+     * Gives a service the configuration of the request: with the one that all requests begin with, `Session::setDefaultDriver()` of a request would
+     * hold for the later ones.
+     */
+    private static function configure(object $service, Application $clone): void
+    {
+        if ($service instanceof Manager) {
+            (fn() => $this->config = $clone->make('config'))->bindTo($service, Manager::class)();
+        } elseif (($service instanceof LogManager || $service instanceof CacheManager) && !\method_exists($service, 'setApplication')) {
+            // Laravel 8 has no method for it.
+            (fn() => $this->app = $clone)->bindTo($service, $service instanceof LogManager ? LogManager::class : CacheManager::class)();
+        }
+    }
+
+    /** @param list<string>|null $names of the properties that are put back; null: all */
+    private function remember(object $service, ?array $names = null): void
+    {
+        $this->booted[] = [$service, self::named(self::properties($service), $names)];
+    }
+
     /** @return array<string, Connection> that are open */
     private static function connections(Application $application): array
     {
@@ -197,7 +241,12 @@ final class Reset
     private static function releaseConnection(Connection $connection): void
     {
         // Not level by level: a session that has ended knows no savepoint.
-        $connection->transactionLevel() > 0 && $connection->rollBack(0);
+        if ($connection->transactionLevel() > 0) {
+            foreach (self::sessions($connection) as $pdo) {
+                $pdo->adopt();
+            }
+            $connection->rollBack(0);
+        }
         self::resetSessions($connection);
         $connection->flushQueryLog();
         $connection->forgetRecordModificationState();
@@ -206,13 +255,71 @@ final class Reset
         }
     }
 
+    /** @return array<string, mixed> what a request may change, by class and name */
+    private static function propertiesOfConnection(Connection $connection): array
+    {
+        return self::named(self::properties($connection), self::CONNECTION);
+    }
+
+    /**
+     * @param array<string, mixed> $properties by class and name
+     * @param list<string>|null $names null: all
+     *
+     * @return array<string, mixed>
+     */
+    private static function named(array $properties, ?array $names): array
+    {
+        $isNamed = static fn(string $name): bool => $names === null || \in_array(\explode('::', $name)[1], $names, true);
+
+        return \array_filter($properties, $isNamed, \ARRAY_FILTER_USE_KEY);
+    }
+
+    /** @return array<string, mixed> of one that a request has opened */
+    private function propertiesOfNewConnection(Connection $connection): array
+    {
+        $properties = [];
+        foreach (self::propertiesOfConnection($connection) as $name => $value) {
+            $properties[$name] = match (\explode('::', $name)[1]) {
+                'database' => (string) $connection->getConfig('database'),
+                'events' => $this->application->bound('events') ? $this->application->make('events') : null,
+                default => [],
+            };
+        }
+
+        return $properties;
+    }
+
+    /** The views that it has found stay found unless the request has changed where it looks for them. */
+    private function restoreFinder(): void
+    {
+        if ($this->finder === null) {
+            return;
+        }
+        [$finder, $properties] = $this->finder;
+        $isPlace = static fn(string $name): bool => !\str_ends_with($name, '::views');
+        if (\array_filter(self::properties($finder), $isPlace, \ARRAY_FILTER_USE_KEY) !== \array_filter($properties, $isPlace, \ARRAY_FILTER_USE_KEY)) {
+            self::restore($finder, $properties);
+        }
+    }
+
     private static function resetSessions(Connection $connection): void
     {
+        foreach (self::sessions($connection) as $pdo) {
+            $pdo->reset();
+        }
+    }
+
+    /** @return list<Pdo> that are open and Weft's */
+    private static function sessions(Connection $connection): array
+    {
+        $sessions = [];
         // Since Laravel 13 a connection may have one that passes by a pooler of the server.
         foreach (['getRawPdo', 'getRawReadPdo', 'getRawDirectPdo'] as $method) {
             $pdo = \method_exists($connection, $method) ? $connection->{$method}() : null;
-            $pdo instanceof Pdo && $pdo->reset();
+            $pdo instanceof Pdo && $sessions[] = $pdo;
         }
+
+        return $sessions;
     }
 
     /** Channels that were made while the request had another configuration of logs. */

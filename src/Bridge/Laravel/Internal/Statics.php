@@ -34,7 +34,7 @@ final class Statics
         'Illuminate\Database\Eloquent\Builder' => ['macros'],
         'Illuminate\Database\Eloquent\Factories\Factory' => ['factoryNameResolver', 'modelNameResolver'],
         'Illuminate\Database\Eloquent\Model' => [
-            'resolver', 'dispatcher', 'booting', 'booted', 'bootedCallbacks', 'globalScopes', 'traitInitializers', 'ignoreOnTouch', 'encrypter', 'relationResolvers',
+            'resolver', 'booting', 'booted', 'bootedCallbacks', 'globalScopes', 'traitInitializers', 'ignoreOnTouch', 'encrypter', 'relationResolvers',
             'ignoreTimestampsOn',
         ],
         'Illuminate\Database\Eloquent\Relations\Relation' => ['constraints', 'morphMap', 'requireMorphMap'],
@@ -64,10 +64,11 @@ final class Statics
         'Carbon\CarbonInterval' => ['cascadeFactors', 'flipCascadeFactors'],
         self::CLOCK => ['currentClock', 'currentInstance', 'defaultInstance'],
         'Illuminate\Database\Eloquent\Model' => [
-            'isBroadcasting', 'modelsShouldPreventLazyLoading', 'lazyLoadingViolationCallback', 'discardedAttributeViolationCallback',
+            'dispatcher', 'isBroadcasting', 'modelsShouldPreventLazyLoading', 'lazyLoadingViolationCallback', 'discardedAttributeViolationCallback',
             'missingAttributeViolationCallback', 'modelsShouldPreventSilentlyDiscardingAttributes', 'modelsShouldPreventAccessingMissingAttributes',
             'modelsShouldAutomaticallyEagerLoadRelationships', 'unguarded', 'snakeAttributes',
         ],
+        'Illuminate\Database\Schema\Builder' => ['defaultStringLength', 'defaultTimePrecision', 'defaultMorphKeyType'],
         'Illuminate\Foundation\Http\Middleware\ConvertEmptyStringsToNull' => ['skipCallbacks'],
         'Illuminate\Foundation\Http\Middleware\TrimStrings' => ['skipCallbacks'],
         'Illuminate\Http\Resources\Json\JsonResource' => ['wrap', 'forceWrapping'],

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bridge\Symfony\Command;
 
+use Psr\Cache\CacheItemPoolInterface;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
@@ -16,6 +17,7 @@ use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Contracts\Service\ResetInterface;
 use Weft\Bridge\Internal\Setting;
 use Weft\Bridge\Symfony\Internal\BusFactory;
+use Weft\Bridge\Symfony\Internal\RestartSignal;
 use Weft\Bridge\Symfony\Internal\RuntimeOptions;
 use Weft\Bridge\Symfony\Messenger\QueueType;
 use Weft\Bridge\Symfony\Messenger\Transports;
@@ -26,6 +28,7 @@ use Weft\Http\Recycling;
 use Weft\Log\StreamLogger;
 use Weft\UsageError;
 
+use function Weft\detach;
 use function Weft\run;
 
 /**
@@ -36,8 +39,14 @@ use function Weft\run;
 #[AsCommand(name: 'weft:messenger:consume', description: 'Handle messages of Messenger, many at once, each in a kernel of its own')]
 final class ConsumeMessagesCommand extends Command
 {
-    public function __construct(private readonly BusFactory $buses, private readonly KernelInterface $kernel, private readonly ?LoggerInterface $logger, private readonly Transports $transports)
-    {
+    /** @param CacheItemPoolInterface|null $restarts where `messenger:stop-workers` puts its signal; null: there is none */
+    public function __construct(
+        private readonly BusFactory $buses,
+        private readonly KernelInterface $kernel,
+        private readonly ?LoggerInterface $logger,
+        private readonly Transports $transports,
+        private readonly ?CacheItemPoolInterface $restarts = null,
+    ) {
         parent::__construct();
     }
 
@@ -75,7 +84,12 @@ final class ConsumeMessagesCommand extends Command
             $bus = $this->buses->create([new $handler($kernels, $queue)]);
             $bus->queue($queue)->declare();
 
-            return $bus->consume($queue, $concurrency, $options);
+            $signal = $this->restarts === null ? null : detach((new RestartSignal($this->restarts, $logger))->stopInTime(...), $bus);
+            try {
+                return $bus->consume($queue, $concurrency, $options);
+            } finally {
+                $signal?->cancel('the worker has ended');
+            }
         });
         $output->writeln("$handled messages handled", OutputInterface::VERBOSITY_VERBOSE);
 

@@ -7,6 +7,7 @@ namespace Weft\Bridge\Symfony\DependencyInjection;
 use Symfony\Component\DependencyInjection\Compiler\CompilerPassInterface;
 use Symfony\Component\DependencyInjection\Compiler\ServiceLocatorTagPass;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\DependencyInjection\Definition;
 use Symfony\Component\DependencyInjection\Reference;
 use Symfony\Component\Messenger\MessageBusInterface;
@@ -30,10 +31,13 @@ final class HandlersPass implements CompilerPassInterface
             return;
         }
         $container->setDefinition(Transports::class, (new Definition(Transports::class))->setArguments(self::transports($container)));
-        $container->getDefinition(ConsumeMessagesCommand::class)->addArgument(new Reference(Transports::class));
+        $container->getDefinition(ConsumeMessagesCommand::class)
+            ->addArgument(new Reference(Transports::class))
+            ->addArgument(new Reference('cache.messenger.restart_workers_signal', ContainerInterface::NULL_ON_INVALID_REFERENCE));
         $container->setDefinition(Dispatcher::class, (new Definition(Dispatcher::class))->setPublic(true)->setArguments([
             new Reference('messenger.routable_message_bus'),
             new Reference(Transports::class),
+            new Reference('event_dispatcher', ContainerInterface::NULL_ON_INVALID_REFERENCE),
         ]));
     }
 

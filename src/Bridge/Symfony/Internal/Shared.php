@@ -96,7 +96,7 @@ final class Shared
     public static function database(#[\SensitiveParameter] string $url, int $size): Database
     {
         // Doctrine's configuration has these in its URLs.
-        $url = (string) \preg_replace('/([?&])(?:serverVersion|charset)=[^&]*&?/', '$1', $url);
+        $url = (string) \preg_replace('/(?<=[?&])(?:serverVersion|charset)=[^&]*(?:&|$)/D', '', $url);
 
         return self::$databases["$size $url"] ??= Database::connect(\rtrim($url, '?&'), new PoolOptions(size: $size));
     }

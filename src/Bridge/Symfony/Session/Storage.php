@@ -26,13 +26,15 @@ final class Storage implements SessionStorageInterface
     /** @var array<string, SessionBagInterface> */
     private array $bags = [];
 
-    /** @var array<string, array<array-key, mixed>> of each bag, by its storage key */
+    /** @var array<array-key, mixed> of each bag, by its storage key, and what other code has in the session */
     private array $data = [];
 
     private MetadataBag $metadata;
 
+    private readonly Format $format;
+
     /**
-     * @param array<string, mixed> $options as of the session in the configuration of the framework: name, save_path
+     * @param array<string, mixed> $options as of the session in the configuration of the framework: name, save_path, serialize_handler
      * @param MetadataBag|null $metadata times of the session; null makes a new one
      * @param (\Closure(self): void)|null $onStart is called when the session has started
      */
@@ -43,6 +45,7 @@ final class Storage implements SessionStorageInterface
         private readonly ?\Closure $onStart = null,
     ) {
         $this->metadata = $metadata === null ? new MetadataBag() : clone $metadata;
+        $this->format = Format::configured($options);
         $this->name = (string) ($options['name'] ?? (\ini_get('session.name') ?: 'PHPSESSID'));
     }
 
@@ -58,13 +61,12 @@ final class Storage implements SessionStorageInterface
             $this->id = self::newId();
         }
         $stored = (string) $this->handler->read($this->id);
-        $data = $stored === '' ? [] : @\unserialize($stored);
-        if ($stored !== '' && !\is_array($data)) {
-            // Written by another program, or damaged: it must not be taken over.
-            $data = [];
+        $data = $stored === '' ? [] : $this->format->decode($stored);
+        if ($data === null) {
+            // Of another program, or damaged: it stays as it is, and the visitor has a new session.
+            $this->renew();
         }
-        /** @var array<string, array<array-key, mixed>> $data */
-        $this->load($data);
+        $this->load($data ?? []);
         $this->onStart === null || ($this->onStart)($this);
 
         return true;
@@ -112,10 +114,7 @@ final class Storage implements SessionStorageInterface
         } else {
             $this->write($this->data);
         }
-        $this->handler->close();
-        $this->id = self::newId();
-        $this->handler->open((string) ($this->options['save_path'] ?? ''), $this->name);
-        $this->handler->read($this->id);
+        $this->renew();
 
         return true;
     }
@@ -197,13 +196,24 @@ final class Storage implements SessionStorageInterface
         }
     }
 
-    /** @param array<string, array<array-key, mixed>> $data */
+    /** Leaves what is stored, and goes on under a new id. */
+    private function renew(): void
+    {
+        $this->handler->close();
+        $this->id = self::newId();
+        $this->handler->open((string) ($this->options['save_path'] ?? ''), $this->name);
+        $this->handler->read($this->id);
+    }
+
+    /** @param array<array-key, mixed> $data */
     private function load(array $data): void
     {
         $this->data = $data;
         foreach ([...\array_values($this->bags), $this->metadata] as $bag) {
             $key = $bag->getStorageKey();
-            $this->data[$key] ??= [];
+            if (!\is_array($this->data[$key] ?? null)) {
+                $this->data[$key] = [];
+            }
             // The bag keeps a reference.
             $bag->initialize($this->data[$key]);
         }
@@ -211,13 +221,13 @@ final class Storage implements SessionStorageInterface
     }
 
     /**
-     * @param array<string, array<array-key, mixed>> $data
+     * @param array<array-key, mixed> $data
      *
      * @throws \RuntimeException the handler could not write: what the request has changed would be lost without a sign
      */
     private function write(array $data): void
     {
-        if (!$this->handler->write($this->id, \serialize($data))) {
+        if (!$this->handler->write($this->id, $this->format->encode($data))) {
             throw new \RuntimeException('The session was not saved: ' . \get_debug_type($this->handler) . '::write() failed');
         }
     }
