@@ -48,9 +48,10 @@ final class Failures
             'sql.connect.tls' => new Sql\TlsException($message),
             'sql.connect.dns' => new Sql\HostNotFoundException($message),
             'sql.connect.protocol' => new Sql\ConnectionException($message),
-            'sql.connection_lost' => new Sql\ConnectionLostException($message),
+            'sql.connection_lost' => new Sql\ConnectionLostException($message, self::text($details, 'sqlState')),
             'sql.outcome_unknown' => new Sql\TransactionOutcomeUnknownException($message),
             'sql.server' => self::server($message, $details),
+            'sql.server.repeatable' => self::server($message, $details, Sql\TransactionAbortedException::class),
             'sql.parameter' => new Sql\InvalidParameterException($message, statement: self::text($details, 'statement'), item: self::item($details), givenAt: self::text($details, 'givenAt')),
             'sql.pool_slow' => new Sql\ConnectionNotReadyException($message),
             'sql.server_down' => new Sql\ServerDownException($message),
@@ -113,11 +114,14 @@ final class Failures
         return new Http\HttpException($status, $message, $headers);
     }
 
-    /** @param array<string, string|int|float|null> $details */
-    private static function server(string $message, array $details): Sql\SqlException
+    /**
+     * @param array<string, string|int|float|null> $details
+     * @param class-string<Sql\SqlException>|null $class the default is that of the SQLSTATE
+     */
+    private static function server(string $message, array $details, ?string $class = null): Sql\SqlException
     {
         $state = self::text($details, 'sqlState') ?? '';
-        $class = self::exact($state) ?? self::general($state);
+        $class ??= self::exact($state) ?? self::general($state);
 
         return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details), givenAt: self::text($details, 'givenAt'), code: (int) ($details['code'] ?? 0));
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
+use Weft\Native\SqlCopyIn;
+use Weft\Native\SqlCopyOut;
 use Weft\Native\SqlTransaction;
 use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
@@ -52,6 +54,9 @@ final class Transaction implements Connection
 
     private ?Rollbacks $rollbacks = null;
 
+    /** @var array<int, SqlCopyIn|SqlCopyOut> the running COPY of each task, by the number of the task */
+    private array $copies = [];
+
     /** Whether the user has committed or rolled back. */
     private bool $ended = false;
 
@@ -82,6 +87,7 @@ final class Transaction implements Connection
             // Otherwise an error of an earlier statement would be taken for one of an item.
             $this->flush();
         }
+        $this->refuseDuringCopy();
         /** @var list<list<int>> $affected */
         $affected = [];
         $first = $count = $done = 0;
@@ -111,17 +117,35 @@ final class Transaction implements Connection
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        return Copy::chunks($this->native->copyIn($sql), $chunks, $this->hookRunner);
+        $copy = $this->native->copyIn($sql);
+        $task = $this->beginCopy($copy);
+        try {
+            return Copy::chunks($copy, $chunks, $this->hookRunner);
+        } finally {
+            unset($this->copies[$task]);
+        }
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $table, $columns, $rows, $this->hookRunner);
+        $copy = $this->native->copyIn(Copy::statement($table, $columns));
+        $task = $this->beginCopy($copy);
+        try {
+            return Copy::rows($copy, $table, $columns, $rows, $this->hookRunner);
+        } finally {
+            unset($this->copies[$task]);
+        }
     }
 
+    /**
+     * Returns data by `COPY … TO STDOUT`, a chunk at a time. Other calls of the transaction wait for the end of the loop, and throw
+     * {@see UsageError} in it. A loop that is left early ends the statement; the transaction goes on.
+     *
+     * @return iterable<int, string>
+     */
     public function copyOut(string $sql): iterable
     {
-        return Copy::out($this->native->copyOut($sql), $this->hookRunner);
+        return $this->readCopy($this->native->copyOut($sql));
     }
 
     public function notify(string $channel, string $payload = ''): void
@@ -154,6 +178,7 @@ final class Transaction implements Connection
      */
     public function transaction(callable $work): mixed
     {
+        $this->refuseDuringCopy();
         $savepoint = 'weft_' . ($this->depth + 1);
         $this->native->push("SAVEPOINT {$savepoint}", []);
         $this->flush();
@@ -178,6 +203,7 @@ final class Transaction implements Connection
     #[WaitsFor('the results of statements')]
     public function flush(): void
     {
+        $this->refuseDuringCopy();
         Scheduler::waiter();
         $takesWriter = $this->takesWriter();
         $this->await($this->native->flush(), $takesWriter);
@@ -292,6 +318,7 @@ final class Transaction implements Connection
     #[WaitsFor('the results of statements')]
     private function flushItems(int $first, int $count, int $done): array
     {
+        $this->refuseDuringCopy();
         $takesWriter = $this->takesWriter();
 
         return $this->await($this->native->flushItems($first, $count, $done), $takesWriter);
@@ -301,6 +328,7 @@ final class Transaction implements Connection
     private function commitAll(): void
     {
         $this->refuseInside('commit');
+        $this->refuseDuringCopy();
         Scheduler::waiter();
         $this->takesWriter();
         try {
@@ -321,6 +349,7 @@ final class Transaction implements Connection
     {
         $this->refuseInside('rollback');
         $this->rollbacks?->undone(0);
+        $this->endCopy();
         if ($this->native->isOpen()) {
             $this->await($this->native->rollback());
         }
@@ -377,6 +406,7 @@ final class Transaction implements Connection
     {
         $this->cursors->undone($this->depth);
         $this->rollbacks?->undone($this->depth);
+        $this->endCopy();
         if (!$this->native->isOpen()) {
             return;
         }
@@ -387,6 +417,43 @@ final class Transaction implements Connection
             shield($this->flush(...));
         } catch (PoolException | SqlException) {
             // The transaction remains failed and throws at its next use; the exception that is being thrown is the cause.
+        }
+    }
+
+    /** @return int the task that runs the COPY */
+    private function beginCopy(SqlCopyIn|SqlCopyOut $copy): int
+    {
+        $this->refuseDuringCopy();
+        $task = Scheduler::$current?->running?->id ?? 0;
+        $this->copies[$task] = $copy;
+
+        return $task;
+    }
+
+    /** @return \Generator<int, string> */
+    private function readCopy(SqlCopyOut $copy): \Generator
+    {
+        $task = $this->beginCopy($copy);
+        try {
+            yield from Copy::out($copy, $this->hookRunner);
+        } finally {
+            unset($this->copies[$task]);
+        }
+    }
+
+    /** Ends a COPY of this task whose loop is not over, because an exception still holds it. */
+    private function endCopy(): void
+    {
+        if ($this->copies !== []) {
+            ($this->copies[Scheduler::$current?->running?->id ?? 0] ?? null)?->close();
+        }
+    }
+
+    /** A COPY uses the connection until its end, so that its own task would wait for itself. Other tasks wait their turn. */
+    private function refuseDuringCopy(): void
+    {
+        if ($this->copies !== [] && isset($this->copies[Scheduler::$current?->running?->id ?? 0])) {
+            throw new UsageError('A COPY of this transaction is running; finish its loop first');
         }
     }
 

@@ -342,6 +342,93 @@ final class CopyTest extends TestCase
         self::assertCount(4, $this->names());
     }
 
+    public function testACopyRefusesItsOwnTransactionWhileItRuns(): void
+    {
+        $large = 'COPY (SELECT generate_series(1, 300000)) TO STDOUT';
+        $uses = [
+            static fn (Transaction $tx) => $tx->execute('SELECT 1')->value(),
+            static fn (Transaction $tx) => $tx->executeMany('INSERT INTO items VALUES (?, ?, ?)', [[1, 'one', 1]]),
+            static fn (Transaction $tx) => $tx->transaction(static fn () => null),
+            static fn (Transaction $tx) => $tx->copyIn('COPY items FROM STDIN', ["1\tone\t1\n"]),
+            static fn (Transaction $tx) => \iterator_to_array($tx->copyOut('COPY items TO STDOUT')),
+            static fn (Transaction $tx) => $tx->commit(),
+        ];
+        $loops = [
+            'out' => static function (Transaction $tx, callable $use) use ($large): void {
+                foreach ($tx->copyOut($large) as $_) {
+                    $use($tx);
+                }
+            },
+            'in' => static fn (Transaction $tx, callable $use) => $tx->copyRows('items', self::COLUMNS, (static function () use ($tx, $use): iterable {
+                yield [1, 'one', 1];
+                $use($tx);
+            })()),
+        ];
+        foreach ($loops as $loop) {
+            foreach ($uses as $use) {
+                $tx = $this->db->begin();
+                $error = self::thrown(UsageError::class, static fn () => $loop($tx, $use));
+                self::assertSame('A COPY of this transaction is running; finish its loop first', $error->getMessage());
+                $tx->rollback();
+            }
+        }
+        self::assertSame([], $this->names());
+
+        $this->db->transaction(static function (Transaction $tx) use ($large, $uses): void {
+            foreach ($tx->copyOut($large) as $_) {
+                self::thrown(UsageError::class, static fn () => $uses[0]($tx));
+            }
+            self::assertSame(1, $uses[0]($tx));
+        });
+    }
+
+    public function testACopyInATransactionThatIsLeftEarlyKeepsTheTransaction(): void
+    {
+        $session = $this->session();
+        foreach (['generate_series(1, 10000000)', '1', "repeat('x', 100), pg_sleep(CASE n WHEN 2000 THEN 60 ELSE 0 END) FROM generate_series(1, 2000) AS n"] as $number => $data) {
+            $this->db->transaction(function (Transaction $tx) use ($data, $number): void {
+                $tx->execute('INSERT INTO items VALUES (?, ?, 1)', [$number, "before {$number}"]);
+                foreach ($tx->copyOut("COPY (SELECT {$data}) TO STDOUT") as $_) {
+                    break;
+                }
+                $tx->execute('INSERT INTO items VALUES (?, ?, 1)', [10 + $number, "then {$number}"]);
+                $tx->transaction(static fn (Transaction $inner) => \iterator_to_array($inner->copyOut('COPY items TO STDOUT')));
+            });
+        }
+        self::assertSame(['before 0', 'before 1', 'before 2', 'then 0', 'then 1', 'then 2'], $this->names());
+        self::assertSame($session, $this->session());
+    }
+
+    public function testACopyThatIsLeftByAnExceptionOrACancellationIsUndoneWithItsTransaction(): void
+    {
+        $session = $this->session();
+        $endless = 'COPY (SELECT generate_series(1, 100000000)) TO STDOUT';
+        self::thrown(\DomainException::class, fn () => $this->db->transaction(static function (Transaction $tx) use ($endless): void {
+            $tx->execute("INSERT INTO items VALUES (1, 'one', 1)");
+            // The frame of the exception holds the loop.
+            (static function (iterable $chunks): void {
+                foreach ($chunks as $_) {
+                    throw new \DomainException();
+                }
+            })($tx->copyOut($endless));
+        }));
+        run(fn () => self::thrown(TimeoutException::class, fn () => timeout(0.1, fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $tx->execute("INSERT INTO items VALUES (1, 'one', 1)");
+            foreach ($tx->copyOut("COPY (SELECT pg_sleep(60)) TO STDOUT") as $_) {
+            }
+        }))));
+        self::assertSame([], $this->names());
+        self::assertSame($session, $this->session());
+    }
+
+    public function testAChunkThatIsNoStringIsNamed(): void
+    {
+        $error = self::thrown(InvalidParameterException::class, fn () => $this->db->copyIn('COPY items FROM STDIN', ["1\tone\t1\n", 2]));
+
+        self::assertSame('chunk 2 of the data must be a string, got int', $error->getMessage());
+        self::assertSame([], $this->names());
+    }
+
     public function testAFailedCopyFailsItsTransaction(): void
     {
         $error = self::thrown(DataException::class, fn () => $this->db->transaction(function (Transaction $tx): void {

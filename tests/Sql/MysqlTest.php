@@ -631,16 +631,35 @@ class MysqlTest extends ServerConformance
     public function testAStatementThatWouldCommitItsTransactionIsNotRunEvenAsTheFirst(): void
     {
         $this->items();
-        foreach (['CREATE TABLE never (a INT)', 'ALTER TABLE items ADD never INT', 'TRUNCATE items', 'DROP TABLE items'] as $statement) {
+        foreach (['CREATE TABLE never (a INT)', 'ALTER TABLE items ADD never INT', 'TRUNCATE items', 'DROP TABLE items', 'LOCK TABLES items WRITE', 'ANALYZE TABLE items', 'FLUSH TABLES', "ALTER TABLE items ADD never INT COMMENT 'temporary'", '/*!50000 TRUNCATE items */', 'SET autocommit = 1'] as $statement) {
             $error = self::thrown(UsageError::class, fn () => $this->db->transaction(static function (Transaction $tx) use ($statement): void {
                 $tx->execute($statement);
                 $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
             }));
-            self::assertStringContainsString("would commit its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: $statement", $error->getMessage());
+            self::assertStringContainsString("would commit its transaction, as CREATE, ALTER, LOCK TABLES and similar statements do in MySQL; run it before or after the transaction [statement: $statement", $error->getMessage());
         }
 
         self::assertSame([], $this->names());
         self::assertSame(0, $this->db->execute("SELECT count(*) FROM information_schema.columns WHERE table_schema = database() AND 'never' IN (table_name, column_name)")->value());
+    }
+
+    public function testARefusedStatementCommitsNothingThatWasSentBefore(): void
+    {
+        $this->items();
+        $this->db->execute('CREATE TABLE temporary_imports (a INT)');
+        foreach (['LOCK TABLES items WRITE', 'TRUNCATE TABLE temporary_imports', 'CHECK TABLE items', "EXECUTE IMMEDIATE 'LOCK TABLES items WRITE'"] as $statement) {
+            self::thrown(UsageError::class, fn () => $this->db->transaction(static function (Transaction $tx) use ($statement): void {
+                $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')")->affected();
+                $tx->execute($statement);
+            }));
+            self::assertSame([], $this->names(), $statement);
+        }
+        $this->db->transaction(function (Transaction $tx): void {
+            $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            $tx->execute('CREATE TEMPORARY TABLE imports (a INT)');
+            $tx->execute('DROP TEMPORARY TABLE imports');
+        });
+        self::assertSame(['one'], $this->names());
     }
 
     public function testTheIsolationLevelIsSetByTheFirstStatement(): void
@@ -652,6 +671,31 @@ class MysqlTest extends ServerConformance
         $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
         self::assertSame(1, $tx->execute('SELECT count(*) FROM items')->value(), 'a committed row is seen');
         $tx->commit();
+    }
+
+    public function testADeadlockInANestedTransactionStaysTheFailureOfTheWhole(): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
+
+        run(function (): void {
+            $locked = new \ArrayObject();
+            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second, $locked): void {
+                $tx->execute('UPDATE items SET price = 1 WHERE id = ?', [$first])->affected();
+                $locked->append(true);
+                self::eventually(static fn (): bool => \count($locked) === 2, 'each has one of the locks');
+                try {
+                    $tx->transaction(static fn (Transaction $inner) => $inner->execute('UPDATE items SET price = 2 WHERE id = ?', [$second])->affected());
+                } catch (DeadlockException) {
+                    // As the code does that takes a failed savepoint for an undone step.
+                }
+                $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [100 + $first, "behind {$first}"]);
+            });
+            $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
+            self::assertContains(DeadlockException::class, $outcomes);
+            self::assertContains(null, $outcomes);
+        });
+        self::assertSame(3, $this->db->execute('SELECT count(*) FROM items')->value());
     }
 
     public function testADeadlockHasItsClassAndNothingSentBehindItTakesEffect(): void

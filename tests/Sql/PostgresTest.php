@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Pool\Timeouts;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
 use Weft\Sql\DeadlockException;
@@ -20,6 +21,7 @@ use Weft\Sql\SerializationFailureException;
 use Weft\Sql\StatementCancelledException;
 use Weft\Sql\TlsException;
 use Weft\Sql\Transaction;
+use Weft\Sql\TransactionAbortedException;
 use Weft\Sql\UniqueViolationException;
 use Weft\UsageError;
 use Weft\Tests\Sql\Support\Colour;
@@ -43,6 +45,117 @@ class PostgresTest extends ServerConformance
     protected function path(): string
     {
         return "/weft?options=-csearch_path%3D{$this->schema}&application_name={$this->schema}";
+    }
+
+    public function testADomainTakesAndReturnsTheValuesOfTheTypeUnderIt(): void
+    {
+        foreach (['document' => 'jsonb', 'picture' => 'bytea', 'amount' => 'int', 'price' => 'amount', 'words' => 'text[]', 'amounts' => 'amount[]', 'flag' => 'bool', 'moment' => 'timestamptz'] as $domain => $type) {
+            $this->db->execute("CREATE DOMAIN {$domain} AS {$type}");
+        }
+        $when = new \DateTimeImmutable('2024-02-29 12:00:00+00:00');
+        $values = [
+            'document' => ['a' => [1, 'x"']],
+            'picture' => new Bytes("\xff\0\\x41"),
+            'price' => 3.0,
+            'words' => ['x', null, 'y'],
+            'amounts' => [1, 2],
+            'flag' => true,
+            'moment' => $when,
+            'prices price[]' => [3, 4],
+            'documents document[]' => [['b' => 1]],
+        ];
+        $columns = \array_map(static fn (string $name): string => \str_contains($name, ' ') ? $name : "{$name} {$name}", \array_keys($values));
+        $this->db->execute('CREATE TABLE typed (' . \implode(', ', $columns) . ')');
+        $marks = \implode(', ', \array_fill(0, \count($values), '?'));
+
+        $stored = $this->db->execute("INSERT INTO typed VALUES ({$marks}) RETURNING *", \array_values($values))->first();
+
+        self::assertEquals(['document' => ['a' => [1, 'x"']], 'picture' => "\xff\0\\x41", 'price' => 3, 'words' => ['x', null, 'y'], 'amounts' => [1, 2], 'flag' => true, 'moment' => $when, 'prices' => [3, 4], 'documents' => [['b' => 1]]], $stored);
+        self::assertSame(3, $stored['price'] ?? null);
+        self::assertTrue($stored['flag'] ?? null);
+    }
+
+    public function testAStatementIsPreparedAgainAfterAColumnGotAnotherType(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $db->execute("CREATE TYPE old_mood AS ENUM ('a')");
+        $db->execute('CREATE TABLE altered (id INT, mood old_mood)');
+        [$insert, $select, $moody] = ['INSERT INTO altered (id) VALUES (?)', 'SELECT id FROM altered WHERE id = ?', 'INSERT INTO altered (mood) VALUES (?)'];
+        $db->execute($insert, [1]);
+        $db->execute($select, [1]);
+        \iterator_to_array($db->stream($select, [1]));
+        $db->execute($moody, ['a']);
+
+        $this->db->execute('ALTER TABLE altered ALTER id TYPE bigint');
+        self::assertSame(1, $db->execute($insert, [5_000_000_000])->affected());
+        self::assertSame([5_000_000_000], \array_column(\iterator_to_array($db->stream($select, [5_000_000_000])), 'id'));
+        self::assertSame(2, $db->transaction(static function (Transaction $tx) use ($insert, $select): int {
+            $tx->execute('SELECT 1')->value();
+            $tx->execute($insert, [5_000_000_000]);
+
+            return $tx->execute($select, [5_000_000_000])->count();
+        }));
+
+        $this->db->execute('ALTER TABLE altered ALTER id TYPE text');
+        self::assertSame(1, $db->execute($insert, ['abc'])->affected());
+        self::assertSame('abc', $db->execute($select, ['abc'])->value());
+        self::assertSame(['abc'], \array_column(\iterator_to_array($db->stream($select, ['abc'])), 'id'));
+
+        $this->db->execute("CREATE TYPE mood AS ENUM ('a', 'b')");
+        $this->db->execute('ALTER TABLE altered ALTER mood TYPE mood USING mood::text::mood');
+        $this->db->execute('DROP TYPE old_mood');
+        self::assertSame(1, $db->execute($moody, ['b'])->affected());
+        $db->close();
+    }
+
+    public function testAValueThatNeverFitsIsRefusedAsBefore(): void
+    {
+        $this->db->execute('CREATE TABLE narrow (id INT)');
+        $insert = 'INSERT INTO narrow VALUES (?)';
+        for ($attempt = 0; $attempt < 3; $attempt++) {
+            self::assertSame(1, $this->db->execute($insert, [1])->affected());
+            self::thrown(InvalidParameterException::class, fn () => $this->db->execute($insert, [5_000_000_000]));
+            $error = self::thrown(DataException::class, fn () => $this->db->execute($insert, ['abc']));
+            self::assertSame('22P02', $error->sqlState);
+        }
+        self::assertSame(3, $this->db->execute('SELECT count(*) FROM narrow')->value());
+    }
+
+    public function testATransactionThatMeetsAnAddedColumnCanBeRepeated(): void
+    {
+        $this->db->execute('CREATE TABLE growing (id INT)');
+        $db = $this->connect(new PoolOptions(size: 1));
+        $all = 'SELECT * FROM growing';
+        $db->execute($all);
+        $this->db->execute('ALTER TABLE growing ADD name TEXT');
+        $work = static fn () => $db->transaction(static function (Transaction $tx) use ($all): array {
+            $tx->execute('SELECT 1')->value();
+
+            return $tx->execute($all)->columns();
+        });
+
+        $error = self::thrown(TransactionAbortedException::class, $work);
+
+        self::assertSame('0A000', $error->sqlState);
+        self::assertStringContainsString('repeat the transaction', $error->getMessage());
+        self::assertSame(['id', 'name'], $work());
+        $db->close();
+    }
+
+    public function testALostConnectionHasTheStateThatTheServerGaveForIt(): void
+    {
+        run(function (): void {
+            $db = $this->connect(new PoolOptions(size: 1));
+            $session = $db->execute('SELECT pg_backend_pid()')->value();
+            $waiting = async(static fn () => $db->execute('SELECT pg_sleep(60)'));
+            self::eventually(fn (): bool => $this->db->execute("SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND query LIKE '%pg_sleep%'", [$session])->value() === 1, 'the statement runs');
+            $this->db->execute('SELECT pg_terminate_backend(?)', [$session]);
+
+            $error = self::thrown(ConnectionLostException::class, static fn () => $waiting->await());
+
+            self::assertSame('57P01', $error->sqlState);
+            $db->close();
+        });
     }
 
     public function testVectorsOfNumbersAreTheirText(): void

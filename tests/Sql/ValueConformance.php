@@ -259,6 +259,19 @@ trait ValueConformance
         self::assertSame($sql, $error->statement);
     }
 
+    public function testAListForInIsRefusedBeforeItMatchesEverythingOrNothing(): void
+    {
+        $this->db->execute('CREATE TABLE t (id INT)');
+        $this->db->execute('INSERT INTO t VALUES (1), (2)');
+
+        foreach (['DELETE FROM t WHERE id NOT IN (?)' => [[1, 2]], 'DELETE FROM t WHERE id not in( :ids )' => ['ids' => [1, 2]]] as $sql => $parameters) {
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute($sql, $parameters));
+            self::assertMatchesRegularExpression('/ANY\(\?\)|IN \(\?, \?, \?\)/', $error->getMessage());
+        }
+
+        self::assertSame([1, 2], $this->db->execute('SELECT id FROM t WHERE id IN (?, ?) ORDER BY id', [1, 2])->column());
+    }
+
     public function testParametersThatDoNotFitLeaveATransactionUsable(): void
     {
         $this->db->execute('CREATE TABLE t (a TEXT)');

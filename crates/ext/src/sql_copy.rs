@@ -107,13 +107,10 @@ impl SqlCopyOut {
 #[php_impl]
 impl SqlCopyOut {
     pub fn next(&self) -> PhpResult<i64> {
-        let next = self.copy.borrow().as_ref().map(CopyOut::next);
+        let copy = self.copy.borrow().clone();
+        let next = copy.ok_or_else(|| failure(closed()))?.next();
         start(async move {
-            let chunk = match next {
-                Some(next) => next.await.map_err(failure)?,
-                None => None,
-            };
-            Ok(match chunk {
+            Ok(match next.await.map_err(failure)? {
                 None => Payload::Null,
                 Some(chunk) => Payload::build(move || {
                     let mut zval = Zval::new();

@@ -1,6 +1,6 @@
 //! SQL errors on their way to PHP exceptions.
 
-use weft_core::sql::{ConnectFailure, Error};
+use weft_core::sql::{ConnectFailure, Error, ServerError};
 
 use crate::failure::{Detail, Failure};
 
@@ -20,9 +20,11 @@ pub fn failure(error: Error) -> Failure {
     match error {
         Error::Dsn { .. } => Failure::new("dsn", message),
         Error::Connect { failure, .. } => Failure::new(connect_kind(failure), message),
-        Error::ConnectionLost { .. } => Failure::new("sql.connection_lost", message),
+        Error::ConnectionLost { sqlstate, .. } => {
+            Failure::new("sql.connection_lost", message).with("sqlState", Detail::Text(sqlstate))
+        }
         Error::OutcomeUnknown { .. } => Failure::new("sql.outcome_unknown", message),
-        Error::Server(server) => Failure::new("sql.server", message)
+        Error::Server(server) => Failure::new(server_kind(&server), message)
             .with("sqlState", Detail::Text(Some(server.sqlstate)))
             .with("statement", Detail::Text(Some(server.statement)))
             .with("constraint", Detail::Text(server.constraint))
@@ -42,6 +44,13 @@ pub fn failure(error: Error) -> Failure {
             Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))
         }
         Error::Usage { .. } => Failure::new("usage", message),
+    }
+}
+
+fn server_kind(error: &ServerError) -> &'static str {
+    match error.is_repeatable {
+        true => "sql.server.repeatable",
+        false => "sql.server",
     }
 }
 

@@ -29,11 +29,12 @@ final class Exception extends AbstractException
         $code = (int) $failure->getCode();
         [$state, $code] = match (true) {
             $kind === Driver::Mysql && $code !== 0 => [MysqlStates::of($code, $state), $code],
+            // The server's own state, such as 57P01, is none by which DBAL knows it.
+            $code === 0 && $failure instanceof Sql\ConnectionLostException => ['08006', 2006],
             $code !== 0 || $state !== null => [$state, $code],
             $failure instanceof Sql\AuthenticationException => ['08006', 1045],
             $failure instanceof Sql\DatabaseNotFoundException => ['3D000', 1049],
             $failure instanceof Sql\HostNotFoundException => ['08006', 2005],
-            $failure instanceof Sql\ConnectionLostException => ['08006', 2006],
             $failure instanceof Sql\ConnectionException, $failure instanceof PoolException => ['08006', 2002],
             default => [null, 0],
         };

@@ -30,8 +30,11 @@ final class Copy
     #[WaitsFor('the rows of a COPY to be sent')]
     public static function chunks(SqlCopyIn $copy, iterable $chunks, ?HookRunner $hookRunner): int
     {
+        $number = 0;
         try {
             foreach ($chunks as $chunk) {
+                $number++;
+                self::requireString($chunk, $number);
                 if ($copy->write($chunk)) {
                     HookRunner::through($hookRunner, $copy->send());
                 }
@@ -41,6 +44,11 @@ final class Copy
         } finally {
             $copy->close();
         }
+    }
+
+    private static function requireString(mixed $chunk, int $number): void
+    {
+        \is_string($chunk) || throw new InvalidParameterException("chunk {$number} of the data must be a string, got " . \get_debug_type($chunk));
     }
 
     /**

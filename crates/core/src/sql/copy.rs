@@ -1,6 +1,6 @@
 //! `COPY` with streamed data: a task runs the statement, a bounded channel carries the data.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -37,7 +37,7 @@ pub struct CopyIn {
     work: Rc<Work>,
 }
 
-/// Reads data from a table; dropping the last clone ends the statement.
+/// Reads data from a table; dropping the last clone ends the statement, and dropping the future of [`next`](Self::next) also its transaction.
 #[derive(Clone)]
 pub struct CopyOut {
     chunks: Rc<Mutex<mpsc::Receiver<Bytes>>>,
@@ -49,7 +49,7 @@ impl CopyIn {
         let (chunks, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
             chunks,
-            work: Work::new(copy(CopyData::In(receiver))),
+            work: Work::new(copy(CopyData::In(receiver)), false),
         }
     }
 
@@ -86,11 +86,12 @@ impl CopyIn {
 }
 
 impl CopyOut {
-    pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>) -> Self {
+    /// `can_be_left`: the statement ends by itself when its data is no longer read.
+    pub(super) fn new(copy: impl FnOnce(CopyData) -> Pending<u64>, can_be_left: bool) -> Self {
         let (sender, chunks) = mpsc::channel(CHANNEL_CAPACITY);
         Self {
             chunks: Rc::new(Mutex::new(chunks)),
-            work: Work::new(copy(CopyData::Out(sender))),
+            work: Work::new(copy(CopyData::Out(sender)), can_be_left),
         }
     }
 
@@ -102,10 +103,13 @@ impl CopyOut {
         let copy = self.clone();
         Box::pin(async move {
             copy.work.begin();
-            match copy.chunks.lock().await.recv().await {
+            copy.work.is_awaited.set(true);
+            let next = match copy.chunks.lock().await.recv().await {
                 Some(chunk) => Ok(Some(chunk)),
                 None => copy.work.outcome().await.map(|_| None),
-            }
+            };
+            copy.work.is_awaited.set(false);
+            next
         })
     }
 }
@@ -113,22 +117,31 @@ impl CopyOut {
 /// The task that runs the statement. Aborting it ends the statement; the pool cleans the connection.
 struct Work {
     unstarted: RefCell<Option<Pending<u64>>>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<JoinHandle<Result<u64, Error>>>>,
+    /// The task ends by itself when its data is no longer read.
+    can_be_left: bool,
+    /// A wait for data has not ended. It stays true when the future of the wait is dropped.
+    is_awaited: Cell<bool>,
 }
 
-struct Running(JoinHandle<Result<u64, Error>>);
-
-impl Drop for Running {
+impl Drop for Work {
     fn drop(&mut self) {
-        self.0.abort();
+        let is_left = self.can_be_left && !self.is_awaited.get();
+        if let Some(task) = self.running.get_mut().take()
+            && !is_left
+        {
+            task.abort();
+        }
     }
 }
 
 impl Work {
-    fn new(copy: Pending<u64>) -> Rc<Self> {
+    fn new(copy: Pending<u64>, can_be_left: bool) -> Rc<Self> {
         Rc::new(Self {
             unstarted: RefCell::new(Some(copy)),
             running: Mutex::default(),
+            can_be_left,
+            is_awaited: Cell::default(),
         })
     }
 
@@ -138,7 +151,7 @@ impl Work {
         };
         // A task that has not begun has no waiter.
         if let Ok(mut running) = self.running.try_lock() {
-            *running = Some(Running(tokio::task::spawn_local(copy)));
+            *running = Some(tokio::task::spawn_local(copy));
         }
     }
 
@@ -147,7 +160,7 @@ impl Work {
         let Some(task) = running.as_mut() else {
             return Err(over());
         };
-        let outcome = (&mut task.0).await;
+        let outcome = task.await;
         *running = None;
         outcome.unwrap_or_else(|_| Err(over()))
     }

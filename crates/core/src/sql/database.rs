@@ -164,7 +164,7 @@ impl Database {
 
     /// Returns data by `COPY … TO STDOUT`.
     pub fn copy_out(&self, statement: Statement) -> CopyOut {
-        CopyOut::new(|data| self.copy(statement, data))
+        CopyOut::new(|data| self.copy(statement, data), false)
     }
 
     fn copy(&self, statement: Statement, data: CopyData) -> Pending<u64> {
@@ -372,9 +372,10 @@ impl Transaction {
         CopyIn::new(|data| self.copy(statement, data))
     }
 
-    /// Sends the pending statements, then returns data by `COPY … TO STDOUT`.
+    /// Sends the pending statements, then returns data by `COPY … TO STDOUT`. The transaction can be used again after the last chunk, or when
+    /// the data is dropped earlier.
     pub fn copy_out(&self, statement: Statement) -> CopyOut {
-        CopyOut::new(|data| self.copy(statement, data))
+        CopyOut::new(|data| self.copy(statement, data), true)
     }
 
     fn copy(&self, statement: Statement, data: CopyData) -> Pending<u64> {

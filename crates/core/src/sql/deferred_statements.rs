@@ -21,6 +21,8 @@ pub(super) struct DeferredStatements {
     failure: Option<Error>,
     /// Index of the statement that failed; `None` if the commit or the connection failed.
     failed: Option<usize>,
+    /// The failure that the batch sent last began to undo with `ROLLBACK TO`, and the index of its statement.
+    undone: Option<(Error, Option<usize>)>,
     pub(super) ended: bool,
 }
 
@@ -189,7 +191,8 @@ impl DeferredStatements {
             self.refuse_pending(&error);
             return Err(error);
         }
-        (self.failure, self.failed) = (None, None);
+        let failed = self.failed.take();
+        self.undone = self.failure.take().map(|failure| (failure, failed));
         let statements = std::mem::take(&mut self.pending);
         self.batch = self.flushed();
         let answers_to_come = statements.iter().map(|_| Slot::Underway);
@@ -215,14 +218,19 @@ impl DeferredStatements {
         for (at, result) in results.into_iter().enumerate() {
             self.note_result(first + at, Ok(result));
         }
+        let undone = self.undone.take();
         let Some(error) = failure else {
             return Ok(());
+        };
+        // A failure that makes the server roll back the whole transaction, such as a deadlock, removes the savepoints: it stays the failure.
+        let (error, failed) = match undone {
+            Some(undone) if done == 0 && error.is_missing_savepoint() => undone,
+            _ => (error, (done < sent).then_some(first + done)),
         };
         for at in done..sent {
             self.note_result(first + at, Err(error.clone()));
         }
-        self.failure = Some(error.clone());
-        self.failed = (done < sent).then_some(first + done);
+        (self.failure, self.failed) = (Some(error.clone()), failed);
         Err(error)
     }
 
@@ -283,6 +291,7 @@ pub(super) fn ended_by_statement() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::ServerError;
 
     fn statement(sql: &str) -> Statement {
         Statement::new(sql, Vec::new())
@@ -352,6 +361,50 @@ mod tests {
                 .unwrap_err()
                 .contains("b is wrong")
         );
+    }
+
+    fn server_error(code: i32, message: &str) -> Error {
+        Error::Server(Box::new(ServerError {
+            sqlstate: "42000".to_owned(),
+            message: message.to_owned(),
+            detail: None,
+            hint: None,
+            constraint: None,
+            code: Some(code),
+            is_repeatable: false,
+            statement: String::new(),
+        }))
+    }
+
+    #[test]
+    fn a_failure_that_has_removed_the_savepoints_stays_until_the_end() {
+        let mut deferred = DeferredStatements::default();
+        let failed = push(&mut deferred, "a");
+        deferred.depart().unwrap();
+        let deadlock = server_error(1213, "Deadlock found");
+        deferred.settle(1, vec![], Some(deadlock)).unwrap_err();
+        for _ in 0..2 {
+            let undo = push(&mut deferred, "ROLLBACK TO SAVEPOINT b");
+            deferred.depart().unwrap();
+            let missing = server_error(1305, "SAVEPOINT b does not exist");
+            let error = deferred.settle(1, vec![], Some(missing)).unwrap_err();
+
+            assert!(error.to_string().contains("Deadlock"), "{error}");
+            assert_eq!(deferred.failed(), Some(failed));
+            assert!(taken(&mut deferred, undo).unwrap_err().contains("Deadlock"));
+        }
+        push(&mut deferred, "c");
+        assert!(deferred.is_idle().is_err());
+    }
+
+    #[test]
+    fn a_savepoint_that_never_was_is_the_failure_itself() {
+        let mut deferred = DeferredStatements::default();
+        push(&mut deferred, "ROLLBACK TO SAVEPOINT b");
+        deferred.depart().unwrap();
+        let missing = server_error(1305, "SAVEPOINT b does not exist");
+        let error = deferred.settle(1, vec![], Some(missing)).unwrap_err();
+        assert!(error.to_string().contains("does not exist"), "{error}");
     }
 
     #[test]

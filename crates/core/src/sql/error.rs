@@ -21,7 +21,12 @@ pub enum Error {
 
     /// The connection was lost after the statement was sent. Whether it took effect is unknown.
     #[error("connection to {target} lost: {message}")]
-    ConnectionLost { target: String, message: String },
+    ConnectionLost {
+        target: String,
+        message: String,
+        /// The SQLSTATE with which the server announced that it closes the connection.
+        sqlstate: Option<String>,
+    },
 
     /// The commit was sent and not answered, because the connection was lost or the wait was cancelled.
     #[error(
@@ -80,9 +85,16 @@ impl Error {
     /// The error of a transaction whose connection was lost after the commit was sent.
     pub(crate) fn of_commit(self) -> Self {
         match self {
-            Self::ConnectionLost { target, message } => Self::OutcomeUnknown { target, message },
+            Self::ConnectionLost {
+                target, message, ..
+            } => Self::OutcomeUnknown { target, message },
             other => other,
         }
+    }
+
+    /// `ER_SP_DOES_NOT_EXIST` of MySQL, which has another meaning for other statements than `ROLLBACK TO`.
+    pub(crate) fn is_missing_savepoint(&self) -> bool {
+        matches!(self, Self::Server(error) if error.code == Some(1305))
     }
 
     /// Whether the server is unavailable.
@@ -185,6 +197,8 @@ pub struct ServerError {
     pub constraint: Option<String>,
     /// MySQL's error number, SQLite's extended result code; PostgreSQL has none.
     pub code: Option<i32>,
+    /// The transaction may succeed when it is repeated, although the SQLSTATE does not say so.
+    pub is_repeatable: bool,
     /// The statement's text, cut to 1,000 characters.
     pub statement: String,
 }

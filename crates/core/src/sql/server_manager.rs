@@ -36,7 +36,7 @@ impl<S: Server> ServerManager<S> {
     }
 
     /// Reads the rest of the answers, and cancels a statement that takes long.
-    async fn settle(&self, connection: &mut S::Connection) -> Result<(), Error> {
+    pub(super) async fn settle(&self, connection: &mut S::Connection) -> Result<(), Error> {
         if !connection.is_busy() {
             return Ok(());
         }

@@ -181,7 +181,7 @@ fn together(statements: &[Statement]) -> usize {
 fn ends_transaction(effect: &str, statement: &Statement) -> Error {
     let text = excerpt(&statement.source);
     let message = format!(
-        "the statement {effect} its transaction, as CREATE, ALTER and similar statements do in MySQL [statement: {text}]"
+        "the statement {effect} its transaction, as CREATE, ALTER, LOCK TABLES and similar statements do in MySQL; run it before or after the transaction [statement: {text}]"
     );
     Error::Usage { message }
 }

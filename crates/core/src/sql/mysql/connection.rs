@@ -358,7 +358,7 @@ impl Connection {
                     return Ok(true);
                 }
                 Step::Complete(Answer::Failed(failure)) if failure.is_fatal() => {
-                    return Err(self.lost(&failure.summary()));
+                    return Err(self.closed_by(failure));
                 }
                 Step::Complete(Answer::Failed(failure)) if matches!(command, Command::Silent) => {
                     return Err(self.lost(&failure.summary()));
@@ -413,6 +413,16 @@ impl Connection {
         Error::ConnectionLost {
             target: self.target.to_string(),
             message: message.to_owned(),
+            sqlstate: None,
+        }
+    }
+
+    /// The same after the server has said why.
+    fn closed_by(&self, failure: ServerFailure) -> Error {
+        Error::ConnectionLost {
+            target: self.target.to_string(),
+            message: failure.summary(),
+            sqlstate: Some(failure.sqlstate),
         }
     }
 

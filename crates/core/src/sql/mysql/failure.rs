@@ -7,7 +7,7 @@ use crate::sql::{ConnectFailure, Error, ServerError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerFailure {
     pub(super) code: u16,
-    sqlstate: String,
+    pub(super) sqlstate: String,
     message: String,
 }
 
@@ -68,6 +68,7 @@ impl ServerFailure {
             hint: LOCAL_INFILE.contains(&self.code).then(|| HINT.to_owned()),
             constraint,
             code: Some(self.code.into()),
+            is_repeatable: false,
             statement: excerpt(statement),
         }))
     }

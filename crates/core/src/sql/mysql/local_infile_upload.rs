@@ -122,6 +122,7 @@ fn refusal(message: String, sql: &str) -> Error {
         hint: Some(HINT.to_owned()),
         constraint: None,
         code: None,
+        is_repeatable: false,
         statement: excerpt(sql),
     }))
 }

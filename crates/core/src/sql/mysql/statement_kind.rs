@@ -42,9 +42,39 @@ const BATCHABLE: [&str; 7] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES",
 ];
 
-/// First words of statements that commit an open transaction before they do anything else, unless they are for a temporary table.
-const COMMITS: [&str; 9] = [
-    "CREATE", "DROP", "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "OPTIMIZE", "REPAIR",
+/// First words of statements that commit an open transaction before they do anything else (MySQL Reference Manual, "Statements That Cause an
+/// Implicit Commit"; MariaDB Knowledge Base, "SQL statements That Cause an Implicit Commit"). `CREATE` and `DROP` do unless the table is temporary.
+const COMMITS: [&str; 19] = [
+    "ALTER",
+    "TRUNCATE",
+    "RENAME",
+    "GRANT",
+    "REVOKE",
+    "OPTIMIZE",
+    "REPAIR",
+    "CHECK",
+    "FLUSH",
+    "CACHE",
+    "INSTALL",
+    "UNINSTALL",
+    "IMPORT",
+    "BACKUP",
+    "RESET",
+    "START",
+    "STOP",
+    "CHANGE",
+    "SHUTDOWN",
+];
+
+/// The same for statements whose second word tells them from others: `ANALYZE SELECT`, `LOCK INSTANCE` and `LOAD DATA` do not commit.
+const COMMITS_WITH: [(&str, &[&str]); 4] = [
+    (
+        "ANALYZE",
+        &["TABLE", "TABLES", "NO_WRITE_TO_BINLOG", "LOCAL"],
+    ),
+    ("LOCK", &["TABLE", "TABLES"]),
+    ("LOAD", &["INDEX"]),
+    ("SET", &["PASSWORD"]),
 ];
 
 /// The properties of a statement, by its text.
@@ -66,14 +96,14 @@ impl StatementKind {
     pub(super) fn of(sql: &str) -> Self {
         let first = first_word(sql);
         let is = |word: &str| first.eq_ignore_ascii_case(word);
-        let rest = || &sql[first.as_ptr() as usize - sql.as_ptr() as usize + first.len()..];
+        let rest = || after(sql, first);
         let is_savepoint =
             is("SAVEPOINT") || is("RELEASE") || (is("ROLLBACK") && has_word(rest(), "TO"));
         Self {
             changes_session: !KEEPS_SESSION.into_iter().any(is) || mentions_session(sql),
             is_batchable: is_savepoint || BATCHABLE.into_iter().any(is),
             is_savepoint,
-            commits: COMMITS.into_iter().any(is) && !has_word(sql, "TEMPORARY"),
+            commits: commits(first, rest()),
             controls_transaction: is("BEGIN") && !has_word(rest(), "NOT")
                 || ["COMMIT", "END", "ABORT"].into_iter().any(is)
                 || is("XA")
@@ -81,6 +111,94 @@ impl StatementKind {
                 || (is("ROLLBACK") && !is_savepoint),
         }
     }
+}
+
+/// Whether a statement commits an open transaction, by its first word and the text after that.
+fn commits(first: &str, rest: &str) -> bool {
+    let is = |word: &str| first.eq_ignore_ascii_case(word);
+    let mut words = Words(rest);
+    let second = words.next().unwrap_or_default();
+    let follows = |word: &str| second.eq_ignore_ascii_case(word);
+    if is("CREATE") || is("DROP") {
+        // `CREATE OR REPLACE TEMPORARY TABLE` is MariaDB's.
+        let kind = match follows("OR") {
+            true => words.nth(1).unwrap_or_default(),
+            false => second,
+        };
+        return !kind.eq_ignore_ascii_case("TEMPORARY");
+    }
+    if is("RESET") {
+        return !follows("PERSIST");
+    }
+    if is("SET") && turns_autocommit_on(rest) {
+        return true;
+    }
+    if is("EXECUTE") && follows("IMMEDIATE") {
+        return literal(words.0).is_some_and(|text| {
+            let first = first_word(text);
+            commits(first, after(text, first))
+        });
+    }
+    COMMITS.into_iter().any(is)
+        || COMMITS_WITH
+            .into_iter()
+            .any(|(word, seconds)| is(word) && seconds.iter().copied().any(follows))
+}
+
+/// Whether `SET` gives `autocommit` another value than off. A user variable of that name begins with `@`.
+fn turns_autocommit_on(assignments: &str) -> bool {
+    const NAME: &str = "autocommit";
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+    let bytes = assignments.as_bytes();
+    let names = (0..bytes.len()).filter(|&at| {
+        let before = &bytes[..at];
+        let name = bytes.get(at..at + NAME.len());
+        name.is_some_and(|name| name.eq_ignore_ascii_case(NAME.as_bytes()))
+            && !before.last().is_some_and(|&byte| is_name(byte))
+            && (before.ends_with(b"@@") || !before.ends_with(b"@"))
+    });
+    names
+        .filter_map(|at| {
+            let rest = assignments.get(at + NAME.len()..)?;
+            let rest = rest.trim_start_matches('`').trim_start();
+            let value = rest.strip_prefix(":=").or_else(|| rest.strip_prefix('='))?;
+            Some(value.trim_start())
+        })
+        .any(|value| {
+            let end = value.bytes().take_while(|&byte| is_name(byte)).count();
+            !["0", "OFF", "FALSE"]
+                .into_iter()
+                .any(|off| value[..end].eq_ignore_ascii_case(off))
+        })
+}
+
+/// The contents of a string literal at the beginning of a text.
+fn literal(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let quote = text
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '\'' | '"'))?;
+    let (contents, _) = text[1..].split_once(quote)?;
+    Some(contents)
+}
+
+/// The leading words of a text.
+struct Words<'a>(&'a str);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let word = first_word(self.0);
+        self.0 = after(self.0, word);
+        Some(word).filter(|word| !word.is_empty())
+    }
+}
+
+/// What follows a word in its text.
+fn after<'a>(text: &'a str, word: &'a str) -> &'a str {
+    &text[word.as_ptr() as usize - text.as_ptr() as usize + word.len()..]
 }
 
 /// Finds user variables, named locks and temporary tables. A match inside a string only costs an unnecessary reset.
@@ -97,17 +215,26 @@ fn has_word(sql: &str, word: &str) -> bool {
         .any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Skips white space, opening parentheses and comments.
+/// Skips white space, opening parentheses and comments. The server runs the contents of `/*! … */` and `/*M! … */`, which may begin with a version.
 fn first_word(sql: &str) -> &str {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(');
+        let end = &rest[rest.len()..];
         rest = if let Some(comment) = rest.strip_prefix('#').or_else(|| rest.strip_prefix("--")) {
-            comment.split_once('\n').map_or("", |(_, after)| after)
+            comment.split_once('\n').map_or(end, |(_, after)| after)
+        } else if let Some(code) = rest
+            .strip_prefix("/*!")
+            .or_else(|| rest.strip_prefix("/*M!"))
+        {
+            code.trim_start_matches(|c: char| c.is_ascii_digit())
         } else if let Some(comment) = rest.strip_prefix("/*") {
-            comment.split_once("*/").map_or("", |(_, after)| after)
+            comment.split_once("*/").map_or(end, |(_, after)| after)
+        } else if let Some(after) = rest.strip_prefix("*/") {
+            after
         } else {
-            let end = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+            let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+            let end = rest.bytes().take_while(is_letter).count();
             return &rest[..end];
         };
     }
@@ -152,14 +279,60 @@ mod tests {
             "CREATE TABLE t (a INT)",
             "/* x */ alter table t add b INT",
             "truncate t",
+            "TRUNCATE TABLE temporary_imports",
+            "CREATE TABLE t (a INT) COMMENT 'temporary'",
+            "DROP TABLE temporary",
+            "ALTER TABLE temporary_imports ADD a INT",
+            "CREATE USER 'temporary'@'localhost'",
+            "CREATE OR REPLACE TABLE temporary_imports (a INT)",
+            "/*!50000 ALTER TABLE t COMMENT 'x' */",
+            "/*M! TRUNCATE t */",
+            "/*!50000 */ TRUNCATE t",
+            "LOCK TABLES t WRITE",
+            "lock table t read",
+            "ANALYZE TABLE t",
+            "ANALYZE LOCAL TABLE t",
+            "ANALYZE NO_WRITE_TO_BINLOG TABLE t",
+            "CHECK TABLE t",
+            "FLUSH TABLES",
+            "CACHE INDEX t IN c",
+            "LOAD INDEX INTO CACHE t",
+            "INSTALL PLUGIN p SONAME 's'",
+            "UNINSTALL PLUGIN p",
+            "SET PASSWORD = 'x'",
+            "SET PASSWORD FOR u = 'x'",
+            "RESET MASTER",
+            "STOP SLAVE",
+            "CHANGE MASTER TO MASTER_HOST = 'h'",
+            "BACKUP STAGE START",
+            "EXECUTE IMMEDIATE 'LOCK TABLES t WRITE'",
+            "SET autocommit = 1",
+            "set @@session.autocommit=ON",
+            "SET SESSION autocommit := DEFAULT",
+            "SET @a = 1, `autocommit` = TRUE",
         ] {
             assert!(StatementKind::of(sql).commits, "{sql}");
         }
         for sql in [
             "INSERT INTO t VALUES ('CREATE')",
             "CREATE TEMPORARY TABLE t (a INT)",
+            "CREATE /* x */ temporary TABLE t (a INT)",
+            "CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
             "DROP TEMPORARY TABLE t",
             "SELECT 1",
+            "ANALYZE SELECT 1",
+            "ANALYZE FORMAT=JSON SELECT 1",
+            "LOCK INSTANCE FOR BACKUP",
+            "UNLOCK TABLES",
+            "LOAD DATA INFILE 'f' INTO TABLE t",
+            "RESET PERSIST",
+            "SET @password = 1",
+            "SET autocommit = 0",
+            "SET @autocommit = 1",
+            "SET @was = @@autocommit",
+            "EXECUTE IMMEDIATE 'SELECT 1'",
+            "EXECUTE IMMEDIATE @sql",
+            "EXECUTE s",
         ] {
             assert!(!StatementKind::of(sql).commits, "{sql}");
         }

@@ -26,6 +26,9 @@ pub struct ParsedSql {
     pub(super) placeholders: Placeholders,
     /// For dialects without numbered parameters: the index of the name at each place.
     places: Vec<usize>,
+    /// Indexes of the parameters that are the only value of an `IN (…)` and must not be lists there.
+    alone_in: Vec<usize>,
+    dialect: Dialect,
 }
 
 impl ParsedSql {
@@ -49,6 +52,8 @@ impl ParsedSql {
             source,
             placeholders: rewriter.placeholders,
             places: rewriter.places,
+            alone_in: rewriter.alone_in,
+            dialect,
         })
     }
 
@@ -60,23 +65,40 @@ impl ParsedSql {
     /// Orders the parameters as in the rewritten text. A list remains one parameter.
     ///
     /// # Errors
-    /// [`Error::Parameter`] that names missing, unknown, repeated or surplus parameters.
+    /// [`Error::Parameter`] that names missing, unknown, repeated or surplus parameters, and a list for `IN (?)` where the database has no arrays.
     pub fn bind(&self, params: Params) -> Result<Vec<Value>, Error> {
         match (&self.placeholders, params) {
-            (Placeholders::Named(names), Params::Named(values)) => {
-                bind_named(names, values).map(|values| self.place(values))
-            }
+            (Placeholders::Named(names), Params::Named(values)) => bind_named(names, values)
+                .and_then(|values| self.without_lists_in(values))
+                .map(|values| self.place(values)),
             (Placeholders::Named(names), Params::Positional(values)) => Err(format!(
                 "the statement has named placeholders ({}), but {} positional {} given",
                 list(names),
                 values.len(),
                 parameters_were(values.len())
             )),
-            (_, Params::Positional(values)) => self.bind_positional(values),
+            (_, Params::Positional(values)) => self
+                .bind_positional(values)
+                .and_then(|values| self.without_lists_in(values)),
             (_, Params::Named(values)) if values.is_empty() => self.bind_positional(Vec::new()),
             (_, Params::Named(values)) => Err(self.unexpected_names(&values)),
         }
         .map_err(|message| Error::parameter(&self.source, message))
+    }
+
+    /// A list is one value, JSON text, which nothing equals: `NOT IN (?)` would be true of every row.
+    fn without_lists_in(&self, values: Vec<Value>) -> Result<Vec<Value>, String> {
+        let is_list = |at: &&usize| matches!(values.get(**at), Some(Value::List(_)));
+        let Some(at) = self.alone_in.iter().find(is_list) else {
+            return Ok(values);
+        };
+        let name = match &self.placeholders {
+            Placeholders::Named(names) => format!(":{}", names[*at]),
+            _ => (at + 1).to_string(),
+        };
+        Err(format!(
+            "parameter {name} is a list, which IN would compare as one value; write a placeholder for each value, as in IN (?, ?, ?)"
+        ))
     }
 
     /// Repeats the value of a name that is used several times.
@@ -95,13 +117,17 @@ impl ParsedSql {
                 parameters_were(given)
             )),
             (expected, given) => Err(format!(
-                "the statement has {expected} ? {}, but {given} {} given",
+                "the statement has {expected} ? {}, but {given} {} given{}",
                 if expected == 1 {
                     "placeholder"
                 } else {
                     "placeholders"
                 },
-                parameters_were(given)
+                parameters_were(given),
+                match self.dialect {
+                    Dialect::Postgres if given == 0 => "; write ?? for the operator ?",
+                    _ => "",
+                }
             )),
         }
     }

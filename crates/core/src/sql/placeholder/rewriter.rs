@@ -18,6 +18,8 @@ pub(super) struct Rewriter<'a> {
     has_native_placeholder: bool,
     pub(super) placeholders: Placeholders,
     pub(super) places: Vec<usize>,
+    /// Indexes of the parameters that are the only value of an `IN (…)`, for dialects in which a list cannot be one.
+    pub(super) alone_in: Vec<usize>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -33,6 +35,7 @@ impl<'a> Rewriter<'a> {
             has_native_placeholder: false,
             placeholders: Placeholders::None,
             places: Vec::new(),
+            alone_in: Vec::new(),
         }
     }
 
@@ -221,6 +224,21 @@ impl<'a> Rewriter<'a> {
             && before.is_some_and(|byte| is_word(byte) || matches!(byte, b')' | b']' | b'"'))
     }
 
+    /// Whether the placeholder is the only value of an `IN (…)`.
+    fn is_alone_in(&self, length: usize) -> bool {
+        let before = self.sql[..self.at].trim_ascii_end().strip_suffix('(');
+        let before = before.map(|before| before.trim_ascii_end().as_bytes());
+        let is_in = before
+            .and_then(|before| before.split_last_chunk::<2>())
+            .is_some_and(|(rest, word)| {
+                word.eq_ignore_ascii_case(b"in") && !rest.last().is_some_and(|byte| is_word(*byte))
+            });
+        is_in
+            && self.sql[self.at + length..]
+                .trim_ascii_start()
+                .starts_with(')')
+    }
+
     fn next_positional(&mut self) -> Result<usize, String> {
         let count = match &mut self.placeholders {
             Placeholders::Named(names) => return Err(mixed(names)),
@@ -262,6 +280,9 @@ impl<'a> Rewriter<'a> {
         };
         if count > limit {
             return Err(format!("the statement has more than {limit} parameters"));
+        }
+        if self.dialect != Dialect::Postgres && self.is_alone_in(length) {
+            self.alone_in.push(number - 1);
         }
         self.output.push_str(&self.sql[self.copied..self.at]);
         self.output.push(sign);

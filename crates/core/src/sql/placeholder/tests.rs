@@ -70,6 +70,54 @@ fn a_name_used_twice_is_bound_twice_where_parameters_have_no_numbers() {
 }
 
 #[test]
+fn a_list_is_refused_where_in_would_compare_it_as_one_value() {
+    let list = || Value::List(vec![Value::Int(1), Value::Int(2)]);
+    for dialect in [Dialect::Mysql, Dialect::Sqlite] {
+        for sql in [
+            "DELETE FROM t WHERE id NOT IN (?)",
+            "SELECT 1 in(?)",
+            "SELECT 1 IN\n( ? )",
+        ] {
+            let parsed = ParsedSql::parse(dialect, sql).unwrap();
+            let error = message(parsed.bind(Params::Positional(vec![list()])));
+            assert!(error.starts_with("parameter 1 is a list"), "{error}");
+            assert!(error.contains("IN (?, ?, ?)"), "{error}");
+            assert!(parsed.bind(Params::Positional(vec![Value::Int(1)])).is_ok());
+        }
+        let named = ParsedSql::parse(dialect, "SELECT :a, :b IN (:ids)").unwrap();
+        let values = [("a", list()), ("b", list()), ("ids", list())];
+        let values = values.map(|(name, value)| (name.to_owned(), value)).into();
+        let error = message(named.bind(Params::Named(values)));
+        assert!(error.starts_with("parameter :ids is a list"), "{error}");
+        for sql in [
+            "SELECT 1 IN (SELECT value FROM json_each(?))",
+            "INSERT INTO t VALUES (?)",
+            "SELECT builtin(?)",
+            "SELECT 'in (' || ?",
+        ] {
+            let parsed = ParsedSql::parse(dialect, sql).unwrap();
+            assert!(
+                parsed.bind(Params::Positional(vec![list()])).is_ok(),
+                "{sql}"
+            );
+        }
+    }
+    // `tags IN (?)` compares an array with a list.
+    let parsed = ParsedSql::parse(Dialect::Postgres, "SELECT tags IN (?)").unwrap();
+    assert!(parsed.bind(Params::Positional(vec![list()])).is_ok());
+}
+
+#[test]
+fn a_question_mark_without_a_parameter_may_be_an_operator_of_postgres() {
+    let missing = |dialect| {
+        let parsed = ParsedSql::parse(dialect, "SELECT a ? 'b'").unwrap();
+        message(parsed.bind(Params::Positional(vec![])))
+    };
+    assert!(missing(Dialect::Postgres).contains("write ?? for the operator ?"));
+    assert!(!missing(Dialect::Sqlite).contains("??"));
+}
+
+#[test]
 fn text_without_placeholders_is_shared_not_copied() {
     let parsed = ParsedSql::parse(Dialect::Postgres, "SELECT 1").unwrap();
     assert!(Arc::ptr_eq(&parsed.sql, &parsed.source));

@@ -36,8 +36,21 @@ pub struct Failure {
     /// Index of the statement; the number of statements when the commit failed.
     pub at: usize,
     pub error: Error,
-    /// The prepared statement is outdated; preparing it again may help.
-    pub(super) stale: bool,
+    /// The prepared statement may be outdated; preparing it again may help.
+    pub(super) outdated: Option<Outdated>,
+}
+
+/// The reason why a prepared statement may be outdated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outdated {
+    /// The server no longer has it.
+    Gone,
+    /// It would return other columns.
+    Columns,
+    /// The server refused what follows from the types of its parameters, which may have changed since it was prepared.
+    Types,
+    /// A parameter does not fit the type it had when the statement was prepared. The statement was not sent.
+    Parameter,
 }
 
 impl<'a> Batch<'a> {
@@ -48,6 +61,29 @@ impl<'a> Batch<'a> {
             statements,
             end: End::Open,
         }
+    }
+}
+
+impl Outcome {
+    /// Index of the statement that was not sent because a parameter does not fit its type of an earlier preparation.
+    pub(super) fn misfit(&self) -> Option<usize> {
+        let failure = self.failure.as_ref()?;
+        (failure.outdated == Some(Outdated::Parameter)).then_some(failure.at)
+    }
+
+    /// The outcome for a transaction that was begun earlier: all of it is to be repeated.
+    pub(super) fn of_transaction(mut self, outdated: Outdated) -> Self {
+        if outdated == Outdated::Columns
+            && let Some(failure) = &mut self.failure
+            && let Error::Server(error) = &mut failure.error
+        {
+            error.is_repeatable = true;
+            error.hint = Some(
+                "a table has changed since the statement was prepared, so repeat the transaction"
+                    .to_owned(),
+            );
+        }
+        self
     }
 }
 

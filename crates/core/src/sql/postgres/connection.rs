@@ -289,7 +289,7 @@ impl Connection {
         let outcome = match tag {
             tag::ERROR_RESPONSE_TAG => match ServerFailure::read(body) {
                 Ok(failure) if failure.is_fatal() && !replies.is_log_in() => {
-                    return Err(self.lost(&failure.summary()));
+                    return Err(self.closed_by(failure));
                 }
                 Ok(failure) => {
                     self.copying = false;
@@ -365,6 +365,16 @@ impl Connection {
         Error::ConnectionLost {
             target: self.target.to_string(),
             message: message.to_owned(),
+            sqlstate: None,
+        }
+    }
+
+    /// The same after the server has said why.
+    fn closed_by(&self, failure: ServerFailure) -> Error {
+        Error::ConnectionLost {
+            target: self.target.to_string(),
+            message: failure.summary(),
+            sqlstate: Some(failure.sqlstate),
         }
     }
 

@@ -126,7 +126,11 @@ impl Connection {
     ) -> Result<Result<(), Error>, Error> {
         self.push_sync();
         loop {
-            self.exchange(answer).await?;
+            tokio::select! {
+                biased;
+                () = chunks.closed() => return Ok(Err(abandoned())),
+                exchanged = self.exchange(answer) => exchanged?,
+            }
             let chunk = answer.data.split().freeze();
             if !chunk.is_empty() && chunks.send(chunk).await.is_err() {
                 return Ok(Err(abandoned()));

@@ -4,7 +4,7 @@ use postgres_protocol::message::frontend;
 
 use super::connection::Connection;
 use super::decode::RowShape;
-use super::extended_query::{Plan, Step, write_step};
+use super::extended_query::{Plan, write_step};
 use super::replies::Chunk;
 use crate::sql::{Error, Statement};
 
@@ -16,23 +16,32 @@ impl Connection {
         size: u32,
         named: bool,
     ) -> Result<Chunk, Error> {
-        let mut steps = vec![self.step(&statement.sql, &statement.params, 0, false)];
-        if !named {
-            steps.iter_mut().for_each(|step| step.plan = Plan::Inline);
-        }
-        if let Some((_, failure)) = self.prepare_unknown(&mut steps).await? {
-            return Err(failure.into_error(&statement.sql));
-        }
-        self.close_evicted();
-        let start = self.link.out.len();
-        for step in &steps {
-            if let Err(error) = write_step(step, row_limit(size), &mut self.link.out) {
-                self.link.out.truncate(start);
-                return Err(error);
+        let shape = loop {
+            let mut steps = [self.step(&statement.sql, &statement.params, 0, false)];
+            if !named {
+                steps[0].plan = Plan::Inline;
             }
-            self.session_state.add(step.session_state());
-        }
-        let shape = steps.first().map(Step::shape).unwrap_or_default();
+            if let Some((_, failure)) = self.prepare_unknown(&mut steps).await? {
+                return Err(failure.into_error(&statement.sql));
+            }
+            self.close_evicted();
+            let start = self.link.out.len();
+            let [step] = steps;
+            match write_step(&step, row_limit(size), &mut self.link.out) {
+                Ok(()) => {
+                    self.session_state.add(step.session_state());
+                    break step.shape();
+                }
+                Err(error) => {
+                    self.link.out.truncate(start);
+                    if !named || !step.is_cached {
+                        return Err(error);
+                    }
+                    // A column may have got another type since the statement was prepared.
+                    self.forget(&statement.sql);
+                }
+            }
+        };
         self.cache.trim();
         self.read_chunk(Chunk::first(shape, size as usize)).await
     }

@@ -293,7 +293,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Json(_) => "JSON",
         Value::Date(_) => "a date",
         Value::Timestamp(_) => "a timestamp",
-        Value::List(_) => "a list",
+        Value::List(_) => "a list (for a comparison with its values write = ANY(?), not IN (?))",
     }
 }
 
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(encoded(&list, 1009), Ok(br#"{1,"a\"b",NULL,{}}"#.to_vec()));
         assert_eq!(
             encoded(&list, types::TEXT),
-            Err("expects text, got a list".into())
+            Err("expects text, got a list (for a comparison with its values write = ANY(?), not IN (?))".into())
         );
     }
 

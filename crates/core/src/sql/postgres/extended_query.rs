@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 
-use super::batch::{Batch, End, Failure, Outcome, is_plain};
-use super::cache::Prepared;
+use super::batch::{Batch, End, Failure, Outcome, Outdated, is_plain};
+use super::cache::{Prepared, StatementCache};
 use super::connection::{Connection, TransactionStatus};
 use super::decode::RowShape;
 use super::encode::{self, Encoded, TypeMismatch};
@@ -27,18 +27,100 @@ impl Connection {
     /// [`Error::ConnectionLost`]; a statement's failure is in [`Outcome::failure`].
     pub async fn run(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
         let fresh = self.status() == TransactionStatus::Idle;
-        let mut outcome = self.run_once(batch, true).await?;
-        // In a transaction of the caller nothing can be repeated, but its next attempt is to prepare the statement anew.
-        let is_stale = self.forget_stale(&batch, &outcome);
-        if fresh && is_stale {
-            if self.status() != TransactionStatus::Idle {
-                self.rollback().await?;
-            }
-            // Behind a pooler other sessions may still have outdated statements: only one without a name is always new.
-            outcome = self.run_once(batch, false).await?;
+        let mut outcome = self.run_fitting(batch).await?;
+        let outdated = outcome
+            .failure
+            .as_ref()
+            .and_then(|failure| failure.outdated);
+        if let Some(outdated) = outdated {
+            outcome = match fresh {
+                true => self.run_anew(batch, outcome, outdated).await?,
+                false => {
+                    // Nothing of the caller's transaction can be repeated here, but its next attempt prepares the statement anew.
+                    self.forget_all(&batch);
+                    outcome.of_transaction(outdated)
+                }
+            };
         }
         self.cache.trim();
         Ok(outcome)
+    }
+
+    /// Runs a batch once. If a parameter does not fit a statement that was prepared for an earlier use, the statement is prepared again,
+    /// because a column may have got another type; what was before it in the batch does not run again.
+    async fn run_fitting(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
+        let mut outcome = self.run_once(batch, true).await?;
+        while let Some(at) = outcome.misfit()
+            && self.status() != TransactionStatus::Failed
+            && let Some(statement) = batch.statements.get(at)
+        {
+            self.cache.remove(&statement.sql);
+            let done = outcome.results.len();
+            let is_begun = self.status() != TransactionStatus::Idle;
+            let rest = Batch {
+                begin: batch.begin.filter(|_| !is_begun),
+                statements: &batch.statements[done..],
+                end: batch.end,
+            };
+            let next = self.run_once(rest, true).await?;
+            outcome.results.extend(next.results);
+            outcome.failure = next.failure.map(|failure| Failure {
+                at: failure.at + done,
+                ..failure
+            });
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a batch again that has failed without effect because of an outdated statement.
+    async fn run_anew(
+        &mut self,
+        batch: Batch<'_>,
+        outcome: Outcome,
+        outdated: Outdated,
+    ) -> Result<Outcome, Error> {
+        let is_implicit = self.status() == TransactionStatus::Idle;
+        if !is_implicit {
+            self.rollback().await?;
+        }
+        match outdated {
+            Outdated::Gone | Outdated::Columns => {
+                self.forget_all(&batch);
+                // Behind a pooler other sessions may still have outdated statements: only one without a name is always new.
+                self.run_once(batch, false).await
+            }
+            // The savepoints of a transaction that was rolled back here are there again only after another run.
+            Outdated::Types if self.renew(&batch).await? || !is_implicit => {
+                self.run_fitting(batch).await
+            }
+            Outdated::Types | Outdated::Parameter => Ok(outcome),
+        }
+    }
+
+    /// Prepares the statements of a batch again. Returns whether the types of their parameters have changed.
+    async fn renew(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        let known = |cache: &StatementCache| -> Vec<_> {
+            let statements = batch.statements.iter();
+            statements
+                .map(|statement| cache.get(&statement.sql))
+                .collect()
+        };
+        let before = known(&self.cache);
+        self.forget_all(batch);
+        let mut steps: Vec<_> = batch
+            .statements
+            .iter()
+            .map(|statement| self.step(&statement.sql, &statement.params, 0, false))
+            .collect();
+        if self.prepare_unknown(&mut steps).await?.is_some() {
+            return Ok(false);
+        }
+        let after = known(&self.cache);
+        let mut pairs = before.into_iter().zip(after);
+        Ok(pairs.any(|pair| match pair {
+            (Some(before), Some(after)) => before.parameters != after.parameters,
+            _ => false,
+        }))
     }
 
     /// Ends the transaction, if there is one.
@@ -74,24 +156,15 @@ impl Connection {
         Ok(outcome)
     }
 
-    /// Forgets prepared statements that the server refuses because tables have changed. Returns whether there were any: where the batch has had no
-    /// effect, it can run again with newly prepared ones.
-    fn forget_stale(&mut self, batch: &Batch<'_>, outcome: &Outcome) -> bool {
-        let stale = outcome.failure.as_ref().filter(|failure| failure.stale);
-        match stale.and_then(|failure| batch.statements.get(failure.at)) {
-            // The server may have lost all of them (`DEALLOCATE ALL`).
-            Some(_) => {
-                for statement in batch.statements {
-                    self.cache.remove(&statement.sql);
-                }
-                if let Some(begin) = batch.begin {
-                    self.cache.remove(begin);
-                }
-                self.cache.remove("COMMIT");
-                true
-            }
-            None => false,
+    /// Forgets the prepared statements of a batch. The server may have lost all of them (`DEALLOCATE ALL`).
+    fn forget_all(&mut self, batch: &Batch<'_>) {
+        for statement in batch.statements {
+            self.cache.remove(&statement.sql);
         }
+        if let Some(begin) = batch.begin {
+            self.cache.remove(begin);
+        }
+        self.cache.remove("COMMIT");
     }
 
     async fn run_segment(
@@ -165,7 +238,7 @@ impl Connection {
 fn rejected(step: &Step<'_>, failure: ServerFailure) -> Failure {
     Failure {
         at: step.at,
-        stale: failure.is_stale_statement(),
+        outdated: failure.outdated(step.is_cached),
         error: failure.into_error(step.sql),
     }
 }
@@ -173,7 +246,7 @@ fn rejected(step: &Step<'_>, failure: ServerFailure) -> Failure {
 fn uncommitted(batch: &Batch<'_>, failure: ServerFailure) -> Failure {
     Failure {
         at: batch.statements.len(),
-        stale: false,
+        outdated: None,
         error: match batch.statements {
             [only] => failure.into_error(&only.source),
             _ => failure.into_error("COMMIT"),
@@ -184,7 +257,7 @@ fn uncommitted(batch: &Batch<'_>, failure: ServerFailure) -> Failure {
 fn undone(batch: &Batch<'_>) -> Failure {
     Failure {
         at: batch.statements.len(),
-        stale: false,
+        outdated: None,
         error: Error::Usage {
             message:
                 "the transaction had failed before, so the server answered COMMIT with ROLLBACK"
@@ -198,6 +271,8 @@ pub(super) struct Step<'a> {
     pub(super) sql: &'a Arc<str>,
     pub(super) params: &'a [Value],
     pub(super) plan: Plan,
+    /// The statement was prepared for an earlier use.
+    pub(super) is_cached: bool,
     /// Index in the batch, for failures.
     pub(super) at: usize,
     /// Whether to return a result; `BEGIN` and `COMMIT` have none.
@@ -236,10 +311,12 @@ impl Connection {
         at: usize,
         is_control: bool,
     ) -> Step<'a> {
+        let plan = self.plan(sql, params, is_control);
         Step {
             sql,
             params,
-            plan: self.plan(sql, params, is_control),
+            is_cached: matches!(plan, Plan::Prepared(_)),
+            plan,
             at,
             is_control,
         }
@@ -277,7 +354,7 @@ impl Connection {
                 return Some(Failure {
                     at,
                     error,
-                    stale: false,
+                    outdated: None,
                 });
             }
             self.session_state.add(steps[index].session_state());

@@ -1,3 +1,4 @@
+use super::batch::Outdated;
 use super::text::Malformed;
 use super::wire::Reader;
 use crate::sql::{ConnectFailure, Error, ServerError};
@@ -14,6 +15,8 @@ pub(super) struct ServerFailure {
     detail: Option<String>,
     hint: Option<String>,
     constraint: Option<String>,
+    /// The function of the server that reported it, which is never translated.
+    routine: String,
     /// The line of a `COPY`.
     place: Option<String>,
 }
@@ -32,6 +35,7 @@ impl ServerFailure {
                 b'D' => failure.detail = Some(reader.text()?),
                 b'H' => failure.hint = Some(reader.text()?),
                 b'W' => failure.place = place_in_copy(&reader.text()?),
+                b'R' => failure.routine = reader.text()?,
                 b'n' => failure.constraint = Some(reader.text()?),
                 _ => drop(reader.text()?),
             }
@@ -43,12 +47,35 @@ impl ServerFailure {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// Whether the prepared statement is outdated: removed (`DEALLOCATE`, a pooler) or with another row type than before.
-    pub(super) fn is_stale_statement(&self) -> bool {
-        self.sqlstate == "26000"
-            || (self.sqlstate == "0A000" && self.message.contains("cached plan"))
+    /// Whether and how the prepared statement may be outdated. `cached`: it was prepared for an earlier use.
+    pub(super) fn outdated(&self, cached: bool) -> Option<Outdated> {
+        match self.sqlstate.as_str() {
+            // `DEALLOCATE`, a pooler.
+            "26000" => Some(Outdated::Gone),
             // Behind a pooler another session may have the statement with other columns than were described.
-            || (self.sqlstate == "08P01" && self.message.contains("result formats"))
+            "08P01" if self.message.contains("result formats") => Some(Outdated::Gone),
+            _ if self.changes_columns() => Some(Outdated::Columns),
+            _ if cached && self.may_come_from_types() => Some(Outdated::Types),
+            _ => None,
+        }
+    }
+
+    /// `cached plan must not change result type`.
+    fn changes_columns(&self) -> bool {
+        self.sqlstate == "0A000"
+            && (self.routine == "RevalidateCachedQuery" || self.message.contains("cached plan"))
+    }
+
+    /// Whether outdated types of parameters may be the cause: a prepared statement keeps those of its preparation, also when a column gets
+    /// another type.
+    fn may_come_from_types(&self) -> bool {
+        match self.sqlstate.as_str() {
+            // No such operator, a column of another type; a value that the type of its parameter cannot hold.
+            "42883" | "42804" | "22P02" | "22003" | "22007" | "22008" => true,
+            // The type was dropped. The server does not translate this message.
+            "XX000" => self.message.starts_with("cache lookup failed"),
+            _ => false,
+        }
     }
 
     pub(super) fn summary(&self) -> String {
@@ -74,6 +101,7 @@ impl ServerFailure {
             hint: self.hint,
             constraint: self.constraint,
             code: None,
+            is_repeatable: false,
             statement: shorten(statement),
         }))
     }
@@ -174,6 +202,35 @@ mod tests {
             place_in_copy("COPY t, line 2").as_deref(),
             Some("COPY t, line 2")
         );
+    }
+
+    #[test]
+    fn an_outdated_statement_is_known_by_its_failure() {
+        let outdated = |sqlstate, message, cached| failure(sqlstate, message).outdated(cached);
+        let missing = "prepared statement \"w1_1\" does not exist";
+        assert_eq!(outdated("26000", missing, false), Some(Outdated::Gone));
+        let columns = "cached plan must not change result type";
+        assert_eq!(outdated("0A000", columns, false), Some(Outdated::Columns));
+        assert_eq!(outdated("0A000", "not supported", true), None);
+        let translated = ServerFailure {
+            routine: "RevalidateCachedQuery".to_owned(),
+            ..failure("0A000", "übersetzt")
+        };
+        assert_eq!(translated.outdated(true), Some(Outdated::Columns));
+        for (sqlstate, message) in [
+            ("42883", "operator does not exist: text = bigint"),
+            (
+                "42804",
+                "column \"m\" is of type b but expression is of type a",
+            ),
+            ("22P02", "invalid input syntax for type bigint: \"a\""),
+            ("XX000", "cache lookup failed for type 4711"),
+        ] {
+            assert_eq!(outdated(sqlstate, message, true), Some(Outdated::Types));
+            assert_eq!(outdated(sqlstate, message, false), None, "{sqlstate}");
+        }
+        assert_eq!(outdated("XX000", "another internal error", true), None);
+        assert_eq!(outdated("23505", "duplicate key", true), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Prepares statements and looks up their types.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -15,6 +16,68 @@ use super::replies::{Description, Descriptions, Results};
 use super::session_state::SessionState;
 use super::types::{Oid, Type};
 use crate::sql::{Error, ResultSet, Statement, Value};
+
+/// The types, and those that they are made of. Arrays of boxes, which have another delimiter, stay text.
+const TYPES: &str = "WITH RECURSIVE made_of AS (\
+     SELECT oid, typname, typbasetype, CASE WHEN typtype <> 'd' AND typcategory = 'A' AND typdelim = ',' THEN typelem ELSE 0::oid END AS element \
+     FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[]) \
+     UNION \
+     SELECT t.oid, t.typname, t.typbasetype, CASE WHEN t.typtype <> 'd' AND t.typcategory = 'A' AND t.typdelim = ',' THEN t.typelem ELSE 0::oid END \
+     FROM made_of JOIN pg_catalog.pg_type t ON t.oid IN (made_of.typbasetype, made_of.element)\
+     ) SELECT oid, typname, typbasetype, element FROM made_of";
+
+/// A row of `pg_type`.
+struct Found {
+    name: String,
+    /// The type under a domain; 0 for other types.
+    base: Oid,
+    /// The type of an array's elements; 0 for other types.
+    element: Oid,
+}
+
+impl Found {
+    fn read(row: Vec<Value>) -> Option<(Oid, Self)> {
+        let [
+            Value::Int(oid),
+            Value::Text(name),
+            Value::Int(base),
+            Value::Int(element),
+        ] = <[Value; 4]>::try_from(row).ok()?
+        else {
+            return None;
+        };
+        let (base, element) = (base as Oid, element as Oid);
+        Some((
+            oid as Oid,
+            Self {
+                name,
+                base,
+                element,
+            },
+        ))
+    }
+
+    /// A type by its own name, with the representation of the type under it.
+    fn resolve(found: &HashMap<Oid, Self>, oid: Oid) -> Option<Type> {
+        let name = found.get(&oid)?.name.clone();
+        let base = Self::under(found, oid);
+        Some(match found.get(&base)?.element {
+            0 => Type::scalar(base, &name),
+            element => Type::array(base, name, Self::under(found, element)),
+        })
+    }
+
+    /// The type under a domain, which may be of another domain.
+    fn under(found: &HashMap<Oid, Self>, mut oid: Oid) -> Oid {
+        while let Some(Self {
+            base: base @ 1.., ..
+        }) = found.get(&oid)
+        {
+            oid = *base;
+        }
+        oid
+    }
+}
 
 impl Connection {
     /// Prepares all statements that are new to this connection in one round trip. Returns the first step that failed.
@@ -116,7 +179,7 @@ impl Connection {
         encode::is_known(oid) || self.types.borrow().contains_key(&oid)
     }
 
-    /// Looks up user-defined types: enums, domains, types of extensions, and arrays of them.
+    /// Looks up user-defined types: enums, domains, types of extensions, and arrays of them. A domain stands for its base type.
     async fn learn_types(&mut self, descriptions: &[Description]) -> Result<(), Error> {
         let mut unknown: Vec<Oid> = descriptions
             .iter()
@@ -129,21 +192,12 @@ impl Connection {
             return Ok(());
         }
         let list = unknown.iter().map(|&oid| Value::Int(oid.into())).collect();
-        let lookup = Statement::new(
-            // Arrays of boxes, which have another delimiter, stay text.
-            "SELECT oid, typname, CASE WHEN typcategory = 'A' AND typdelim = ',' THEN typelem ELSE 0::oid END \
-             FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])",
-            vec![Value::List(list)],
-        );
+        let lookup = Statement::new(TYPES, vec![Value::List(list)]);
         let answer = self.run_inline(&lookup).await?;
+        let found: HashMap<Oid, Found> = answer.rows.into_iter().filter_map(Found::read).collect();
         let mut types = self.types.borrow_mut();
-        for row in answer.rows {
-            if let [Value::Int(oid), Value::Text(name), Value::Int(element)] = row.as_slice() {
-                let (oid, element) = (*oid as Oid, *element as Oid);
-                let kind = match element {
-                    0 => Type::scalar(oid, name),
-                    _ => Type::array(oid, name.clone(), element),
-                };
+        for oid in unknown {
+            if let Some(kind) = Found::resolve(&found, oid) {
                 types.insert(oid, kind);
             }
         }
@@ -155,6 +209,7 @@ impl Connection {
             sql: &statement.sql,
             params: &statement.params,
             plan: Plan::Inline,
+            is_cached: false,
             at: 0,
             is_control: false,
         }];

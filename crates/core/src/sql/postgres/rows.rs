@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::batch::Outdated;
 use super::decode::RowShape;
 use super::replies::Chunk;
 use super::startup::Postgres;
@@ -80,15 +81,14 @@ impl RowStream {
     async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
         let mut lease = self.pool.borrow().await?;
         lease.set_statement(&self.statement.source);
+        let is_cached = lease.cache.get(&self.statement.sql).is_some();
         let mut chunk = self.portal(&mut lease, true).await?;
-        if chunk
-            .failure
-            .as_ref()
-            .is_some_and(|f| f.is_stale_statement())
-        {
+        let failure = chunk.failure.as_ref();
+        if let Some(outdated) = failure.and_then(|failure| failure.outdated(is_cached)) {
             lease.drain().await?;
             lease.forget(&self.statement.sql);
-            chunk = self.portal(&mut lease, false).await?;
+            let named = outdated == Outdated::Types;
+            chunk = self.portal(&mut lease, named).await?;
         }
         Ok((lease, chunk))
     }

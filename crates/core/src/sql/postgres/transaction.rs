@@ -2,7 +2,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use bytes::Bytes;
+use tokio::sync::{Mutex, mpsc};
 
 use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
@@ -14,6 +15,9 @@ use crate::sql::{Error, ResultSet, Statement};
 
 /// Timeout of a rollback, after which the connection is discarded.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for a `COPY` that is left early to end, after which the connection is discarded.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options of `BEGIN`. The default leaves all to the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -183,8 +187,8 @@ impl Transaction {
             .settle(statements.len(), outcome.results, failure)
     }
 
-    /// Sends the pending statements, then runs a `COPY` whose data comes from or goes to the client. Dropping the future ends the
-    /// transaction.
+    /// Sends the pending statements, then runs a `COPY` whose data comes from or goes to the client. When the receiver of the data is dropped
+    /// early, the transaction goes on. Dropping the future ends it.
     pub(in crate::sql) async fn copy(
         &self,
         statement: Statement,
@@ -198,10 +202,52 @@ impl Transaction {
         };
         lease.set_statement(&statement.source);
         let guard = CancelGuard::new(&self.deferred);
-        let outcome = guard.finish(lease.copy(&statement, data).await);
+        let outcome = guard.finish(match data {
+            CopyData::In(_) => lease.copy(&statement, data).await,
+            CopyData::Out(chunks) => self.copy_out(&mut lease, &statement, chunks).await,
+        });
         let copied = outcome.inspect_err(|error| self.deferred.borrow_mut().fail(error))?;
         session.lease = Some(lease);
         copied.inspect_err(|error| self.deferred.borrow_mut().fail(error))
+    }
+
+    /// The `COPY` runs in a savepoint, because the server answers the cancellation of one that is left early with an error.
+    async fn copy_out(
+        &self,
+        lease: &mut Lease<Postgres>,
+        statement: &Statement,
+        chunks: mpsc::Sender<Bytes>,
+    ) -> Result<Result<u64, Error>, Error> {
+        if let Err(error) = control(lease, &["SAVEPOINT weft_copy"]).await? {
+            return Ok(Err(error));
+        }
+        let outcome = lease.copy(statement, CopyData::Out(chunks.clone())).await?;
+        let is_left = outcome.is_err() && chunks.is_closed();
+        if is_left {
+            let settled = self.pool.manager().settle(lease);
+            let Ok(settled) = tokio::time::timeout(LEAVE_TIMEOUT, settled).await else {
+                return Err(lease.give_up("a COPY that was left early did not end"));
+            };
+            settled?;
+        }
+        let ended = match lease.status() {
+            TransactionStatus::Failed if !is_left => return Ok(outcome),
+            TransactionStatus::Failed => {
+                control(
+                    lease,
+                    &[
+                        "ROLLBACK TO SAVEPOINT weft_copy",
+                        "RELEASE SAVEPOINT weft_copy",
+                    ],
+                )
+                .await?
+            }
+            _ => control(lease, &["RELEASE SAVEPOINT weft_copy"]).await?,
+        };
+        Ok(match is_left {
+            true => ended.map(|()| 0),
+            false => outcome.and_then(|rows| ended.map(|()| rows)),
+        })
     }
 
     /// Rolls back and discards the pending statements. Has no effect after the end of the transaction. A flush that another
@@ -274,6 +320,16 @@ impl Transaction {
             self.beginning(statements, End::Commit)
         }
     }
+}
+
+/// Runs statements without results. The outer error is the connection's, the inner one a statement's.
+async fn control(lease: &mut Lease<Postgres>, texts: &[&str]) -> Result<Result<(), Error>, Error> {
+    let statements: Vec<_> = texts
+        .iter()
+        .map(|sql| Statement::new(*sql, Vec::new()))
+        .collect();
+    let outcome = lease.run(Batch::of(&statements)).await?;
+    Ok(outcome.failure.map_or(Ok(()), |failure| Err(failure.error)))
 }
 
 impl TransactionOptions {

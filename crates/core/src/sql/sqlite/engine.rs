@@ -515,6 +515,7 @@ impl Engine {
         Error::ConnectionLost {
             target: self.target.clone(),
             message: format!("internal error in the writing thread: {message}"),
+            sqlstate: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> E
         detail: None,
         hint: None,
         code: None,
+        is_repeatable: false,
         statement: excerpt(sql),
     }))
 }

@@ -157,6 +157,7 @@ impl Drop for Reply {
             let error = Error::ConnectionLost {
                 target: "SQLite".into(),
                 message: "its thread ended before it answered; whether the statement took effect is unknown".into(),
+                sqlstate: None,
             };
             queue.deliver([(self.id, self.kind.failure(error))]);
         }

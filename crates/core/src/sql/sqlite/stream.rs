@@ -120,6 +120,7 @@ impl Shared {
         Error::ConnectionLost {
             target: self.client.engine.target.clone(),
             message: "it was closed while rows were streamed".into(),
+            sqlstate: None,
         }
     }
 
