@@ -147,13 +147,11 @@ class PostgresTest extends ServerConformance
         run(function (): void {
             $db = $this->connect(new PoolOptions(size: 1));
             $session = $db->execute('SELECT pg_backend_pid()')->value();
-            $waiting = async(static fn () => $db->execute('SELECT pg_sleep(60)'));
+            $waiting = async(static fn () => self::thrown(ConnectionLostException::class, static fn () => $db->execute('SELECT pg_sleep(60)')));
             self::eventually(fn (): bool => $this->db->execute("SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND query LIKE '%pg_sleep%'", [$session])->value() === 1, 'the statement runs');
             $this->db->execute('SELECT pg_terminate_backend(?)', [$session]);
 
-            $error = self::thrown(ConnectionLostException::class, static fn () => $waiting->await());
-
-            self::assertSame('57P01', $error->sqlState);
+            self::assertSame('57P01', $waiting->await()->sqlState);
             $db->close();
         });
     }

@@ -349,13 +349,14 @@ impl Connection {
             let start = self.link.out.len();
             if let Err(error) = write_step(&steps[index], 0, &mut self.link.out) {
                 self.link.out.truncate(start);
-                let at = steps[index].at;
-                steps.truncate(index);
-                return Some(Failure {
-                    at,
+                let step = &steps[index];
+                let failure = Failure {
+                    at: step.at,
                     error,
-                    outdated: None,
-                });
+                    outdated: step.is_cached.then_some(Outdated::Parameter),
+                };
+                steps.truncate(index);
+                return Some(failure);
             }
             self.session_state.add(steps[index].session_state());
         }
