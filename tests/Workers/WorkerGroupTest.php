@@ -46,6 +46,22 @@ final class WorkerGroupTest extends TestCase
         self::assertFalse($group->hasGivenUp());
     }
 
+    public function testAReloadOfWorkersThatHaveEndedFinishesWhenTheNextOnesAreReady(): void
+    {
+        $group = new WorkerGroup(new RunOptions(['/bin/sleep', '60'], workers: 3), new Native\Supervisor(3), new NullLogger());
+        try {
+            $group->reload('a test', 2.0);
+            $group->tick(2.0);
+            foreach ($group->slots as $slot) {
+                $group->markReady($slot->current, 2.1);
+            }
+
+            self::assertNull($group->reloadSince);
+        } finally {
+            $group->kill('the test ends');
+        }
+    }
+
     private static function group(): WorkerGroup
     {
         return new WorkerGroup(new RunOptions(['/nonexistent/program']), new Native\Supervisor(1), new NullLogger());

@@ -457,16 +457,17 @@ final class WorkerGroup
 
     private function replaceNext(float $now): void
     {
-        if ($this->toReplace === [] || $this->isReplacing()) {
-            return;
+        while ($this->toReplace !== [] && !$this->isReplacing()) {
+            $slot = \array_shift($this->toReplace);
+            $current = $slot->current;
+            if ($current !== null && $this->reloadSince !== null && $current->startedAt < $this->reloadSince) {
+                $this->replace($slot, $this->reloadReason, $now);
+
+                return;
+            }
+            // The process was started after the reload began: it runs the new code, and may be ready already.
+            $this->finishReload($now);
         }
-        $slot = \array_shift($this->toReplace);
-        $current = $slot->current;
-        if ($current === null || $this->reloadSince === null || $current->startedAt >= $this->reloadSince) {
-            // This process was started after the reload began: it runs the new code.
-            return;
-        }
-        $this->replace($slot, $this->reloadReason, $now);
     }
 
     private function isReplacing(): bool
