@@ -59,7 +59,7 @@ final class Connection implements VersionedConnection
     public function run(string $sql, ?array $params): Result
     {
         // PostgreSQL keeps the last value of a sequence in the session.
-        $keep = $this->kind() === Kind::Postgres && PlainSession::inserts($sql);
+        $keep = $this->kind() === Kind::Postgres && $this->session->inserts($sql);
         try {
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {

@@ -58,9 +58,9 @@ final class PlainSession
     }
 
     /** Whether a statement inserts rows, which may make ids: behind comments, too. */
-    public static function inserts(string $sql): bool
+    public function inserts(string $sql): bool
     {
-        return \preg_match(self::START . '(?:INSERT|REPLACE|WITH)\b/is', $sql) === 1;
+        return \preg_match($this->start() . '(?:INSERT|REPLACE|WITH)\b/is', $sql) === 1;
     }
 
     /** Whether a transaction was begun and has not ended, which it does also by an error. */

@@ -87,7 +87,7 @@ final class Pdo extends \PDO
     public function run(string $sql, ?array $params): array
     {
         // PostgreSQL keeps the last value of a sequence in the session. A statement that returns the id itself needs no second one.
-        $keep = $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false && PlainSession::inserts($sql);
+        $keep = $this->driver() === Driver::Postgres && \stripos($sql, 'returning') === false && $this->session->inserts($sql);
         try {
             [$columns, $rows, $affected, $id] = $this->session->execute($sql, $params, $keep);
         } catch (SqlException | PoolException | UsageError $failure) {

@@ -50,7 +50,7 @@ final class RestartSignal
 
             return $item->isHit() && $this->started < $item->get();
         } catch (\Throwable $thrown) {
-            $this->isBlind || $this->logger->error("The signal of messenger:stop-workers cannot be read: {$thrown->getMessage()}", ['exception' => $thrown]);
+            $this->isBlind || $this->logger->error('The signal of messenger:stop-workers cannot be read: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             $this->isBlind = true;
 
             return false;
