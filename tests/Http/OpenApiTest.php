@@ -351,7 +351,8 @@ final class Chosen
         public readonly array $tags,
         #[Assert\Choice(choices: [Board::Half], multiple: true)]
         public readonly array $boards,
-        #[Assert\Count(max: 2), Assert\NotBlank]
+        #[Assert\Count(max: 2)]
+        #[Assert\NotBlank]
         public readonly array $rates,
         #[Assert\Choice([Board::None])]
         public readonly ?Board $board,
