@@ -37,7 +37,7 @@ final class ReadmeTest extends TestCase
         $page = self::page();
         self::assertStringContainsString("\nbin/weft new ../hello && cd ../hello ", $page);
         self::assertStringContainsString("\n../weft/bin/weft run app.php --watch ", $page);
-        \preg_match_all('/^(curl localhost:8080.*?) +# (.+)$/m', $page, $calls, \PREG_SET_ORDER);
+        \preg_match_all('/^(curl .*localhost:8080.*?) +# (.+)$/m', $page, $calls, \PREG_SET_ORDER);
         self::assertCount(3, $calls);
 
         self::assertSame(0, Weft::run(['new', "{$this->directory}/hello"])->exitCode);
@@ -45,7 +45,7 @@ final class ReadmeTest extends TestCase
         $application = new Supervised("{$this->directory}/hello/app.php", ['--watch'], ['LISTEN' => $address, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
         $application->wait('is ready');
         foreach ($calls as [, $command, $answer]) {
-            $call = \str_replace(['curl localhost:8080', '\n'], ["curl -s --max-time 60 http://{$address}", ''], $command);
+            $call = \str_replace(['curl ', 'localhost:8080', '\n'], ['curl -s --max-time 60 ', "http://{$address}", ''], $command);
             // A reader types more slowly than a message is handled.
             Timing::until(static fn(): bool => \strtr((string) \shell_exec($call), ["\n" => '']) === $answer, "{$command} to answer {$answer}");
         }
