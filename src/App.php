@@ -23,7 +23,6 @@ use Weft\Internal\Number;
 use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\GuardedLogger;
 use Weft\Native\MetricsEndpoint;
-use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\ExitHandler;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
@@ -73,7 +72,7 @@ final class App
     private readonly HealthChecks $checks;
     /** When the grace period ends, in seconds of the monotonic clock; null while the application runs. */
     private ?float $until = null;
-    /** The first of a server, a consumer or a background task. */
+    /** Why the application ends: the first failure of a server, a consumer or a background task. */
     private ?\Throwable $failure = null;
 
     /**
@@ -364,9 +363,8 @@ final class App
         return async(function () use ($name, $work, $signals): void {
             try {
                 $work();
-            } catch (CancelledException $cancelled) {
-                throw $cancelled;
             } catch (\Throwable $failure) {
+                !Scheduler::isCancelledBy($failure) || throw $failure;
                 $isFirst = $this->failure === null;
                 $this->failure ??= $failure;
                 $this->logger->error($isFirst && $this->until === null ? 'The {task} failed, and the application stops: {error}' : 'The {task} failed while the application stops: {error}', [

@@ -183,8 +183,9 @@ final class WorkerGroup
             $old = $slot->current;
             $slot->current = $process;
             $slot->next = null;
+            // Before the sockets of the old worker are closed, also of one that has left.
+            $this->native->startListening($process->pid);
             if ($old !== null) {
-                $this->native->startListening($process->pid);
                 $this->drain($old, $slot->replaceReason, $now);
             }
         }

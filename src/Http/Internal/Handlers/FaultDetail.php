@@ -13,7 +13,7 @@ use Weft\Internal\Codec\Sequence;
 use Weft\Internal\Codec\Type;
 
 /**
- * What a client reads about a value that does not match its type: without the names of classes and enums, which are no business of its.
+ * What a client reads about a value that does not match its type: without the names of classes and enums, which are internal.
  *
  * @internal
  */
