@@ -243,6 +243,42 @@ final class WebSocketTest extends HttpTestCase
         yield 'middleware that answers exceptions' => ['$routes->use(new Weft\Http\Cors(["*"]));'];
     }
 
+    /** @dataProvider senders */
+    #[DataProvider('senders')]
+    public function testAHandlerThatSendsToAClientThatHasLeftIsNotLogged(string $handler): void
+    {
+        $server = $this->serve("\$routes->websocket('/', static function (WebSocket \$socket): void { \$push = static function () use (\$socket): void { try { while (true) { \$socket->send(str_repeat('x', 65536)); delay(0.001); } } finally { fprintf(STDERR, 'over'); } }; $handler });", ', cancelOnDisconnect: false');
+        $client = WebSocketClient::open($server);
+        $client->read();
+
+        $client->disconnect();
+
+        self::assertTrue($server->awaitLog('over'), $server->log());
+        self::assertStatus(404, $server->get('/other'));
+        self::assertSame('over', $server->log());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function senders(): iterable
+    {
+        yield 'itself' => ['$push();'];
+        yield 'in a task' => ['async($push); delay(60);'];
+    }
+
+    public function testAHandlerThatFailsOnTheWebSocketOfAnotherClientIsLogged(): void
+    {
+        $server = $this->serve('$first = null; $routes->websocket("/", static function (WebSocket $socket) use (&$first): void { if ($first === null) { $first = $socket; foreach ($socket as $message); fprintf(STDERR, "left;"); } else { $socket->receive(); $first->send("hello"); } });');
+        $first = WebSocketClient::open($server);
+        $second = WebSocketClient::open($server);
+        $first->disconnect();
+        self::assertTrue($server->awaitLog('left;'), $server->log());
+
+        $second->text('go');
+
+        self::assertSame(1011, $second->closeCode());
+        self::assertTrue($server->awaitLog('threw Weft\Http\ClientDisconnectedException'), $server->log());
+    }
+
     public function testAHandlerThatFailsWithTheEndOfAnotherTaskClosesWith1011(): void
     {
         $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $task = async(static fn() => delay(9)); $task->cancel("no connection"); $task->await(); });');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
+use Weft\Http\ClientDisconnectedException;
 use Weft\Http\HttpException;
 use Weft\Http\Internal\Handlers\Argument;
 use Weft\Http\Internal\Handlers\FaultsException;
@@ -81,27 +82,37 @@ final class WebSocketRoute
      */
     private function handle(WebSocket $socket, array $arguments, ?WebSocketWatch $watch): void
     {
-        scope(function (Scope $scope) use ($socket, $arguments, $watch): void {
-            $isLeft = false;
-            $watch?->add($socket, $this->options->grace, static function () use ($scope, &$isLeft): void {
-                $isLeft = true;
-                $scope->cancel('its WebSocket is closed');
-            });
-            try {
-                Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
-                $socket->close();
-            } catch (\Throwable $error) {
-                $isCancelled = Scheduler::isCancelledBy($error);
-                $socket->close(...$isCancelled ? [1001, 'cancelled'] : [1011, 'the handler failed']);
-                // For the middleware this WebSocket has closed like any other.
-                if (!$isCancelled || !$isLeft) {
-                    throw $error;
+        $isOver = false;
+        try {
+            scope(function (Scope $scope) use ($socket, $arguments, $watch, &$isOver): void {
+                $isLeft = false;
+                $watch?->add($socket, $this->options->grace, static function () use ($scope, &$isLeft): void {
+                    $isLeft = true;
+                    $scope->cancel('its WebSocket is closed');
+                });
+                try {
+                    Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
+                    $isOver = true;
+                    $socket->close();
+                } catch (\Throwable $error) {
+                    $isOver = $socket->closeCode() !== null;
+                    $isCancelled = Scheduler::isCancelledBy($error);
+                    $socket->close(...$isCancelled ? [1001, 'cancelled'] : [1011, 'the handler failed']);
+                    // For the middleware this WebSocket has closed like any other.
+                    if (!$isCancelled || !$isLeft) {
+                        throw $error;
+                    }
+                } finally {
+                    $watch?->remove($socket);
+                    $scope->cancel('its WebSocket is closed');
                 }
-            } finally {
-                $watch?->remove($socket);
-                $scope->cancel('its WebSocket is closed');
+            });
+        } catch (ClientDisconnectedException $disconnected) {
+            // Of the handler or one of its tasks, which sent to a client that had left: an ordinary end.
+            if (!$isOver) {
+                throw $disconnected;
             }
-        });
+        }
     }
 
     private function isAllowed(string $origin, Request $request): bool
