@@ -151,9 +151,15 @@ final class Router
      */
     public function route(array $methods, string $path, mixed $handler, mixed ...$middleware): self
     {
-        $this->add($methods, $path, $handler, \array_values($middleware));
+        $pattern = PathPattern::of($this->prefix() . $path);
+        $plan = HandlerCompiler::compile(Callback::of($handler, "The handler of \"$pattern->path\""), $pattern->path, $pattern->names);
+        $methods = \array_values(\array_unique(\array_map(\strtoupper(...), $methods)));
+        if ($methods === []) {
+            throw new InvalidRouteError("The route \"$path\" has no methods");
+        }
+        self::checkBody($methods, $pattern, $plan);
 
-        return $this;
+        return $this->add(new Route($methods, $pattern, $plan, self::middleware($pattern, $middleware), $this));
     }
 
     /**
@@ -199,13 +205,11 @@ final class Router
         $headers = ['cache-control' => $options->cacheControl(), 'x-content-type-options' => 'nosniff'];
         $files = new StaticDirectory(HttpStaticDir::open($directory, $options->hidden), $options->index, $headers);
         $path = \rtrim($path, '/');
-        $middleware = \array_values($middleware);
         if ($this->prefix() . $path !== '') {
-            $this->add(['GET'], $path, StaticDirectory::toDirectory(...), $middleware, isDocumented: false);
+            $this->addOwn($path, StaticDirectory::toDirectory(...), "files of $directory", $middleware);
         }
-        $this->add(['GET'], "$path/{" . StaticDirectory::PATH . ':.*}', $files->answer(...), $middleware, isDocumented: false);
 
-        return $this;
+        return $this->addOwn("$path/{" . StaticDirectory::PATH . ':.*}', $files->answer(...), "files of $directory", $middleware);
     }
 
     /**
@@ -223,13 +227,10 @@ final class Router
      */
     public function websocket(string $path, mixed $handler, WebSocketOptions $options = new WebSocketOptions(), mixed ...$middleware): self
     {
-        $closure = Callback::of($handler, "The handler of \"{$this->prefix()}$path\"");
         $pattern = PathPattern::of($this->prefix() . $path);
-        $arguments = HandlerCompiler::ofWebSocket($closure, $pattern->path, $pattern->names);
-        $route = new WebSocketRoute($closure, $arguments, $options);
-        $this->add(['GET'], $path, $route->open(...), \array_values($middleware), isDocumented: false);
+        $plan = HandlerCompiler::ofWebSocket(Callback::of($handler, "The handler of \"$pattern->path\""), $pattern->path, $pattern->names);
 
-        return $this;
+        return $this->add(new Route(['GET'], $pattern, $plan, self::middleware($pattern, $middleware), $this, isDocumented: false, webSocket: $options));
     }
 
     /**
@@ -242,11 +243,10 @@ final class Router
     {
         $this->info = $info;
         $json = null;
-        $this->add(['GET'], $path, function () use (&$json): Response {
-            return new Response(200, ['content-type' => 'application/json'], $json ??= $this->openApiDocument());
-        }, [], isDocumented: false);
 
-        return $this;
+        return $this->addOwn($path, function () use (&$json): Response {
+            return new Response(200, ['content-type' => 'application/json'], $json ??= $this->openApiDocument());
+        }, 'the OpenAPI document', []);
     }
 
     /** @internal */
@@ -368,7 +368,10 @@ final class Router
     private function handlersOf(Route $route): array
     {
         $middleware = [...$route->owner->middlewareWithin($this), ...$route->middleware];
-        $handler = $route->plan->closure($route->owner->validatorOf(), $middleware === [] && $this->middleware === []);
+        $validator = $route->owner->validatorOf();
+        $handler = $route->webSocket === null
+            ? $route->plan->closure($validator, $middleware === [] && $this->middleware === [])
+            : (new WebSocketRoute($route->plan, $route->webSocket, $validator))->open(...);
         if ($middleware !== [] && $route->plan->isTyped) {
             // Before the middleware, whose failures become problem details as well.
             \array_unshift($middleware, static function (Request $request, \Closure $next): mixed {
@@ -382,20 +385,33 @@ final class Router
     }
 
     /**
-     * @param array<string> $methods
-     * @param list<mixed> $middleware
+     * A route whose handler is Weft's.
+     *
+     * @param array<mixed> $middleware
      */
-    private function add(array $methods, string $path, mixed $handler, array $middleware, bool $isDocumented = true): void
+    private function addOwn(string $path, \Closure $handler, string $label, array $middleware): self
     {
         $pattern = PathPattern::of($this->prefix() . $path);
-        $plan = HandlerCompiler::compile(Callback::of($handler, "The handler of \"$pattern->path\""), $pattern->path, $pattern->names);
-        $middleware = \array_map(static fn(mixed $one): \Closure => Callback::of($one, "The middleware of \"$pattern->path\""), $middleware);
-        $methods = \array_values(\array_unique(\array_map(\strtoupper(...), $methods)));
-        if ($methods === []) {
-            throw new InvalidRouteError("The route \"$path\" has no methods");
-        }
-        self::checkBody($methods, $pattern, $plan);
-        $this->last = $this->list()->add(new Route($methods, $pattern, $plan, $middleware, $this, $isDocumented));
+        $plan = HandlerCompiler::compile($handler, $pattern->path, $pattern->names, $label);
+
+        return $this->add(new Route(['GET'], $pattern, $plan, self::middleware($pattern, $middleware), $this, isDocumented: false));
+    }
+
+    private function add(Route $route): self
+    {
+        $this->last = $this->list()->add($route);
+
+        return $this;
+    }
+
+    /**
+     * @param array<mixed> $middleware
+     *
+     * @return list<\Closure>
+     */
+    private static function middleware(PathPattern $pattern, array $middleware): array
+    {
+        return \array_map(static fn(mixed $one): \Closure => Callback::of($one, "The middleware of \"$pattern->path\""), \array_values($middleware));
     }
 
     /** @param list<string> $methods */

@@ -39,6 +39,25 @@ final class RoutesTest extends TestCase
         self::assertSame("GET   /             home  Closure {$file}:7\nPOST  /shop/orders  -     Shop::place() {$file}:4\n", $weft->output);
     }
 
+    public function testWhatIsNoHandlerOfTheApplicationIsListedByWhatItIs(): void
+    {
+        $file = $this->program(<<<'PHP'
+            $app = new Weft\App();
+            $app->http('127.0.0.1:1')
+                ->websocket('/chat', static fn(Weft\Http\WebSocket $socket) => null)
+                ->static('/assets', __DIR__)
+                ->openApi('/openapi.json', new Weft\Http\OpenApi('Shop'));
+            $app->run();
+            PHP);
+
+        $lines = explode("\n", Weft::run(['routes', $file])->output);
+
+        self::assertSame("GET  /chat              -  Closure {$file}:6", $lines[0]);
+        self::assertStringEndsWith("-  files of {$this->directory->path}", $lines[1]);
+        self::assertStringEndsWith("-  files of {$this->directory->path}", $lines[2]);
+        self::assertStringEndsWith('-  the OpenAPI document', $lines[3]);
+    }
+
     public function testARouterThatAFileReturnsWillDoAndAnAddressSelectsOneOfSeveral(): void
     {
         $router = $this->program("return (new Weft\\Http\\Router())->get('/a', static fn() => null);");

@@ -22,6 +22,8 @@ use Weft\Validation\Validate;
 /** Handlers whose signature describes the request and the response. */
 final class TypedHandlerTest extends HttpTestCase
 {
+    private const HANDSHAKE = ['-H', 'connection: upgrade', '-H', 'upgrade: websocket', '-H', 'sec-websocket-version: 13', '-H', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=='];
+
     private const CLASSES = <<<'PHP'
         enum Currency: string { case Euro = 'eur'; case Dollar = 'usd'; }
         final class Item { public function __construct(public readonly string $sku, public readonly int $count, public readonly float $price = 1.0) {} }
@@ -239,6 +241,15 @@ final class TypedHandlerTest extends HttpTestCase
         $this->expectExceptionMessage('returned an invalid DateTimeImmutable: expected a year from 0000 to 9999 and an offset of whole minutes');
 
         JsonValue::of(['at' => new \DateTimeImmutable('1890-06-01', new \DateTimeZone('Europe/Berlin'))]);
+    }
+
+    public function testAnArrayThatIsDeclaredAListAndIsNoneIsNotSentAsAnObject(): void
+    {
+        $server = $this->serve('$routes->get("/", /** @return list<int> */ static fn(): array => array_filter([1, 2, 3], static fn(int $n): bool => $n !== 2));');
+
+        self::problem(500, $server->get('/'));
+
+        self::assertTrue($server->awaitLog('returned an array with the key 2 where its type is a list, whose keys are 0, 1, 2, …; return array_values() of it'), $server->log());
     }
 
     public function testAnObjectIsMadeOfQueryParameters(): void
@@ -495,7 +506,21 @@ final class TypedHandlerTest extends HttpTestCase
     {
         $server = $this->serve('$routes->websocket("/chat/{room}", static fn(WebSocket $socket, string $room, #[Weft\Http\Query] int $since) => $socket->send("$room $since"));');
 
-        self::problem(400, $server->get('/chat/a?since=x', '-H', 'connection: upgrade', '-H', 'upgrade: websocket', '-H', 'sec-websocket-version: 13', '-H', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=='));
+        self::problem(400, $server->get('/chat/a?since=x', ...self::HANDSHAKE));
+    }
+
+    public function testTheQueryOfAWebSocketIsValidatedBeforeItsHandshake(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            use Symfony\Component\Validator\Constraints as Assert;
+            final class Feed { public function __construct(#[Assert\Positive] public readonly int $since, #[Assert\Choice(["eu", "us"])] public readonly string $region = "eu") {} }
+            $routes->websocket("/feed", #[Weft\Validation\Validate] static fn(WebSocket $socket, #[Weft\Http\Query] Feed $feed) => $socket->send("$feed->since"));
+            PHP);
+
+        $names = array_column(self::problem(422, $server->get('/feed?since=-1&region=asia', ...self::HANDSHAKE))['errors'], 'name');
+
+        self::assertSame(['since', 'region'], $names);
+        self::assertSame([1, '7'], WebSocketClient::open($server, '/feed?since=7')->read());
     }
 
     /** @dataProvider badSignatures */

@@ -222,6 +222,7 @@ class PostgresTest extends ServerConformance
         yield 'jsonb object' => ['jsonb', ['b' => [1, 2.5, null], 'a' => 'é'], ['a' => 'é', 'b' => [1, 2.5, null]]];
         yield 'jsonb list' => ['jsonb', ['x', 'y']];
         yield 'jsonb large number' => ['jsonb', '[123456789012345678901234567890]', ['123456789012345678901234567890']];
+        yield 'a time in jsonb' => ['jsonb', new \DateTimeImmutable('2024-07-01T12:00:00.5Z'), '2024-07-01T12:00:00.500000+00:00'];
         yield 'uuid' => ['uuid', '0190a5b0-7c4d-7abc-8def-0123456789ab'];
         yield 'uuid in capitals' => ['uuid', '0190A5B0-7C4D-7ABC-8DEF-0123456789AB', '0190a5b0-7c4d-7abc-8def-0123456789ab'];
         yield 'time' => ['time', '23:59:59.5'];

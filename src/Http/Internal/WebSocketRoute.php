@@ -7,8 +7,9 @@ namespace Weft\Http\Internal;
 use Weft\Http\ClientDisconnectedException;
 use Weft\Http\HttpException;
 use Weft\Http\Internal\Handlers\Argument;
-use Weft\Http\Internal\Handlers\FaultsException;
-use Weft\Http\InvalidRequestException;
+use Weft\Http\Internal\Handlers\HandlerPlan;
+use Weft\Http\Internal\Handlers\WebSocketArgument;
+use Weft\Http\InvalidRouteError;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Http\WebSocket;
@@ -17,6 +18,7 @@ use Weft\Internal\Generators;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Scope;
 use Weft\UsageError;
+use Weft\Validation\Validator;
 
 use function Weft\scope;
 
@@ -27,12 +29,16 @@ use function Weft\scope;
  */
 final class WebSocketRoute
 {
-    /** @param list<Argument|null> $arguments of the handler; null for the WebSocket */
-    public function __construct(
-        private readonly \Closure $handler,
-        private readonly array $arguments,
-        private readonly WebSocketOptions $options,
-    ) {
+    private readonly ?Validator $validator;
+
+    /**
+     * @param Validator|null $validator of the router
+     *
+     * @throws InvalidRouteError the handler has #[Validate], but no validator is available
+     */
+    public function __construct(private readonly HandlerPlan $plan, private readonly WebSocketOptions $options, ?Validator $validator)
+    {
+        $this->validator = $plan->validator($validator);
     }
 
     /** Returns when the WebSocket is closed; the response to the handshake has been sent by then. */
@@ -42,13 +48,14 @@ final class WebSocketRoute
         if ($origin !== null && !$this->isAllowed($origin, $request)) {
             throw new HttpException(403, 'Pages of this origin may not connect');
         }
-        $values = $this->values($request);
+        // Before the handshake, so that a fault becomes a response.
+        $values = $this->plan->values($request, $this->validator);
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
         $native = $request->acceptWebSocket($subprotocol, $this->options->messageBytes, $this->options->pingInterval, $this->options->compress);
         if ($native !== null) {
             $socket = new WebSocket($native, $subprotocol);
-            $valueOf = static fn(mixed $value, ?Argument $argument): mixed => $argument === null ? $socket : $value;
-            $arguments = \array_map($valueOf, $values, $this->arguments);
+            $valueOf = static fn(mixed $value, Argument $argument): mixed => $argument instanceof WebSocketArgument ? $socket : $value;
+            $arguments = \array_map($valueOf, $values, $this->plan->arguments);
             try {
                 $this->handle($socket, $arguments, $request->webSocketWatch);
             } catch (HttpException $error) {
@@ -60,20 +67,6 @@ final class WebSocketRoute
         }
 
         return new Response(101);
-    }
-
-    /**
-     * Before the handshake, so that a fault becomes a response.
-     *
-     * @return list<mixed>
-     */
-    private function values(Request $request): array
-    {
-        try {
-            return \array_map(static fn(?Argument $argument): mixed => $argument?->value($request), $this->arguments);
-        } catch (FaultsException $found) {
-            throw new InvalidRequestException($found->status, $found->faults);
-        }
     }
 
     /**
@@ -91,7 +84,7 @@ final class WebSocketRoute
                     $scope->cancel('its WebSocket is closed');
                 });
                 try {
-                    Generators::refuseResult(($this->handler)(...$arguments), $this->handler, 'The WebSocket handler');
+                    Generators::refuseResult(($this->plan->handler)(...$arguments), $this->plan->handler, 'The WebSocket handler');
                     $isOver = true;
                     $socket->close();
                 } catch (\Throwable $error) {

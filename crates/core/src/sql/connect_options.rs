@@ -180,7 +180,11 @@ impl ConnectOptions {
     }
 
     fn finish(self, parts: Parts, kind: &Kind) -> Result<Self, String> {
-        let user = parts.user.ok_or("it names no user")?;
+        let names_no = |part| {
+            let scheme = kind.schemes[0];
+            format!("it names no {part}, as {scheme}://user:password@host/database does")
+        };
+        let user = parts.user.ok_or_else(|| names_no("user"))?;
         let texts = [
             Some(&user),
             parts.password.as_ref(),
@@ -191,7 +195,7 @@ impl ConnectOptions {
         }
         let port = parts.port.unwrap_or(kind.port);
         let endpoint = match parts.host {
-            host if host.is_empty() => return Err("it names no host".to_owned()),
+            host if host.is_empty() => return Err(names_no("host")),
             host if host.starts_with('/') => Endpoint::Unix {
                 socket: (kind.socket)(&host, port),
             },

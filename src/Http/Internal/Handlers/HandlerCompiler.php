@@ -44,10 +44,22 @@ final class HandlerCompiler
         private readonly \ReflectionFunction $function,
         private readonly string $path,
         private readonly array $names,
+        private readonly ?string $label = null,
     ) {
         $class = $function->getClosureThis() === null || $function->isAnonymous() ? null : $function->getClosureScopeClass();
         $name = \str_contains($function->name, '{closure') ? 'Closure' : $function->name . '()';
-        $this->name = $class === null ? $name : "{$class->name}::$name";
+        $this->name = $label ?? ($class === null ? $name : "{$class->name}::$name");
+    }
+
+    /**
+     * @param list<string> $names of the path's parameters
+     * @param string|null $label what Weft itself answers with, instead of the name and place of the handler
+     *
+     * @throws InvalidRouteError
+     */
+    public static function compile(\Closure $handler, string $path, array $names, ?string $label = null): HandlerPlan
+    {
+        return (new self(new \ReflectionFunction($handler), $path, $names, $label))->plan($handler);
     }
 
     /**
@@ -55,31 +67,24 @@ final class HandlerCompiler
      *
      * @throws InvalidRouteError
      */
-    public static function compile(\Closure $handler, string $path, array $names): HandlerPlan
+    public static function ofWebSocket(\Closure $handler, string $path, array $names): HandlerPlan
     {
-        return (new self(new \ReflectionFunction($handler), $path, $names))->plan($handler);
+        return (new self(new \ReflectionFunction($handler), $path, $names))->webSocketPlan($handler);
     }
 
-    /**
-     * @param list<string> $names
-     *
-     * @return list<Argument|null> null for the WebSocket
-     *
-     * @throws InvalidRouteError
-     */
-    public static function ofWebSocket(\Closure $handler, string $path, array $names): array
+    private function webSocketPlan(\Closure $handler): HandlerPlan
     {
-        $compiler = new self(new \ReflectionFunction($handler), $path, $names);
-        $compiler->function->isGenerator() && throw $compiler->invalid('is a generator, which would return before its body runs');
-        $compiler->refuseWrongAttributes();
+        $this->function->isGenerator() && throw $this->invalid('is a generator, which would return before its body runs');
+        $this->refuseWrongAttributes();
+        $parameters = $this->function->getParameters();
         $arguments = [];
-        foreach ($compiler->function->getParameters() as $parameter) {
+        foreach ($parameters as $parameter) {
             $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
-            $argument = $isSocket ? null : $compiler->argument($parameter);
-            $arguments[] = self::isBody($argument) ? throw $compiler->invalid("has the parameter \${$parameter->name} with #[Body], but the request of a WebSocket has no body") : $argument;
+            $argument = $isSocket ? new WebSocketArgument() : $this->argument($parameter);
+            $arguments[] = self::isBody($argument) ? throw $this->invalid("has the parameter \${$parameter->name} with #[Body], but the request of a WebSocket has no body") : $argument;
         }
 
-        return $arguments;
+        return $this->planWith($handler, $parameters, $arguments, new ReturnValue(101, isNothing: true));
     }
 
     private function plan(\Closure $handler): HandlerPlan
@@ -91,7 +96,16 @@ final class HandlerCompiler
         if (\count($bodies) > 1) {
             throw $this->invalid('has two parameters with #[Body]; a request has one body');
         }
-        $result = $this->result();
+
+        return $this->planWith($handler, $parameters, $arguments, $this->result());
+    }
+
+    /**
+     * @param list<\ReflectionParameter> $parameters
+     * @param list<Argument> $arguments
+     */
+    private function planWith(\Closure $handler, array $parameters, array $arguments, ReturnValue $result): HandlerPlan
+    {
         $marked = \array_filter($parameters, static fn(\ReflectionParameter $parameter): bool => self::mark($parameter) !== null);
         $isTyped = $marked !== [] || $result->isData || $result->isNothing;
 
@@ -191,7 +205,7 @@ final class HandlerCompiler
             || $type === null && $parameter->getPosition() === 0 && $parameter->getName() === 'request';
     }
 
-    public static function isBody(?Argument $argument): bool
+    public static function isBody(Argument $argument): bool
     {
         return $argument instanceof BodyArgument || $argument instanceof CloudEventArgument;
     }
@@ -389,6 +403,6 @@ final class HandlerCompiler
     {
         $file = $this->function->getFileName();
 
-        return $file === false ? $this->name : "{$this->name} {$file}:{$this->function->getStartLine()}";
+        return $file === false || $this->label !== null ? $this->name : "{$this->name} {$file}:{$this->function->getStartLine()}";
     }
 }

@@ -50,7 +50,7 @@ final class HandlerPlan
     {
         $arguments = $this->arguments;
         if ($this->isTyped || $this->validations !== []) {
-            return $this->typed($this->validations === [] ? null : $this->validator($validator));
+            return $this->typed($this->validator($validator));
         }
         $takesRequest = \count($arguments) === 1 && $arguments[0] instanceof RequestArgument;
         if ($isRaw && ($takesRequest || $arguments === [])) {
@@ -75,28 +75,41 @@ final class HandlerPlan
     /** @return \Closure(Request): Response */
     private function typed(?Validator $validator): \Closure
     {
-        [$handler, $arguments, $result, $rules, $refuse, $failure] = [$this->handler(), $this->arguments, $this->result, $this->validations, $this->refuse(...), $this->failure(...)];
+        $handler = $this->handler();
 
-        return static function (Request $request) use ($handler, $arguments, $result, $rules, $refuse, $failure, $validator): Response {
+        return function (Request $request) use ($handler, $validator): Response {
             $request->answersProblems = true;
-            $values = [];
+            $returned = $handler(...$this->values($request, $validator));
             try {
-                foreach ($arguments as $argument) {
-                    $values[] = $argument->value($request);
-                }
-            } catch (FaultsException $first) {
-                throw $refuse($request, $first);
-            }
-            if ($validator !== null && ($faults = ValidationRule::check($rules, $validator, $values)) !== []) {
-                throw new InvalidRequestException(422, $faults);
-            }
-            $returned = $handler(...$values);
-            try {
-                return $returned instanceof Response ? $returned : $result->response($returned);
+                return $returned instanceof Response ? $returned : $this->result->response($returned);
             } catch (UnusableResultException $unusable) {
-                throw $failure($unusable);
+                throw $this->failure($unusable);
             }
         };
+    }
+
+    /**
+     * @param Validator|null $validator null for a handler without #[Validate]
+     *
+     * @return list<mixed> of all arguments
+     *
+     * @throws InvalidRequestException
+     */
+    public function values(Request $request, ?Validator $validator): array
+    {
+        $values = [];
+        try {
+            foreach ($this->arguments as $argument) {
+                $values[] = $argument->value($request);
+            }
+        } catch (FaultsException $first) {
+            throw $this->refuse($request, $first);
+        }
+        if ($validator !== null && ($faults = ValidationRule::check($this->validations, $validator, $values)) !== []) {
+            throw new InvalidRequestException(422, $faults);
+        }
+
+        return $values;
     }
 
     /** The handler. One of CloudEvents decodes their data itself, and its faults are those of the request. */
@@ -159,8 +172,19 @@ final class HandlerPlan
         return new InvalidRequestException($status, $reported);
     }
 
-    private function validator(?Validator $validator): Validator
+    /**
+     * @param Validator|null $validator of the router
+     *
+     * @return Validator|null null if there is nothing to validate
+     *
+     * @throws InvalidRouteError none is available
+     */
+    public function validator(?Validator $validator): ?Validator
     {
+        if ($this->validations === []) {
+            return null;
+        }
+
         return $validator ?? (SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidRouteError(
             "The handler {$this->source} has #[Validate], but no validator is available: install symfony/validator, or pass a Validator to Router::validator()",
         ));

@@ -57,6 +57,9 @@ final class JsonValue
             $type = $type instanceof Optional ? $type->inner : $type;
             $itemType = $type instanceof Map || $type instanceof Sequence ? $type->item : null;
             $depth < self::MAX_DEPTH || throw new UnusableResultException('returned arrays nested more than ' . self::MAX_DEPTH . ' deep');
+            if ($type instanceof Sequence && !\array_is_list($value)) {
+                throw new UnusableResultException('returned an array with the key ' . self::keyOutsideOfAList($value) . ' where its type is a list, whose keys are 0, 1, 2, …; return array_values() of it');
+            }
             // Not in place: an element may be a reference, and writing to it would change the handler's array.
             $encoded = [];
             foreach ($value as $key => $item) {
@@ -74,6 +77,15 @@ final class JsonValue
             $value instanceof \DateTimeImmutable => self::time($value),
             default => self::object($value, $depth),
         };
+    }
+
+    /** @param array<mixed> $value */
+    private static function keyOutsideOfAList(array $value): string
+    {
+        $keys = \array_keys($value);
+        $first = \array_values(\array_diff_assoc($keys, \array_keys($keys)))[0];
+
+        return \is_int($first) ? (string) $first : '"' . Printable::cut($first, self::SHOWN_BYTES) . '"';
     }
 
     private static function time(\DateTimeImmutable $value): mixed

@@ -6,6 +6,7 @@ namespace Weft\Http\Internal\Routing;
 
 use Weft\Http\Internal\Handlers\HandlerPlan;
 use Weft\Http\Router;
+use Weft\Http\WebSocketOptions;
 
 /**
  * A registered route.
@@ -21,6 +22,7 @@ final class Route
      * @param list<\Closure> $middleware of this route alone
      * @param Router $owner the router or group it was added to, whose middleware is around it
      * @param bool $isDocumented whether it is part of the OpenAPI document
+     * @param WebSocketOptions|null $webSocket null for a route that speaks HTTP
      */
     public function __construct(
         public readonly array $methods,
@@ -29,6 +31,7 @@ final class Route
         public readonly array $middleware,
         public readonly Router $owner,
         public readonly bool $isDocumented = true,
+        public readonly ?WebSocketOptions $webSocket = null,
     ) {
     }
 

@@ -123,7 +123,8 @@ fn encode_bytea<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, T
 }
 
 fn encode_json<'a>(value: &'a Value, parameter: &Type) -> Result<Encoded<'a>, TypeMismatch> {
-    if let Some(text) = text_of(value) {
+    // A text is a document that the application has encoded; a time is a value of a document.
+    if let Value::Text(text) | Value::Json(text) = value {
         return without_nul(text);
     }
     let mut out = String::new();
