@@ -13,6 +13,7 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\Redis;
 use Weft\Tests\InTask;
+use Weft\Tests\PdoMysql;
 use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\async;
@@ -79,7 +80,7 @@ final class CancellationTest extends TestCase
         }];
         yield 'PDO mysql, an unbuffered result' => ['pdo_mysql', static function (): array {
             $pdo = self::pdo('WEFT_MYSQL_DSN', 'mysql');
-            $pdo->setAttribute(@\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, false);
+            $pdo->setAttribute(PdoMysql::attribute('USE_BUFFERED_QUERY'), false);
 
             return [static function () use ($pdo): void {
                 $rows = $pdo->query("SELECT 6, REPEAT('x', 100000) UNION ALL SELECT 6, SLEEP(120)");

@@ -14,6 +14,7 @@ use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\SuspendingStream;
 use Weft\Tests\InTask;
+use Weft\Tests\PdoMysql;
 
 use function Weft\async;
 use function Weft\delay;
@@ -652,7 +653,7 @@ final class HandleInUseTest extends TestCase
         yield 'PDOStatement' => [static function (string $query): array {
             self::needs('pdo_mysql');
             $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
-            $pdo = new \PDO("mysql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass'], [\PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => false]);
+            $pdo = new \PDO("mysql:host=$url[host];port=$url[port];dbname=weft", $url['user'], $url['pass'], [PdoMysql::attribute('USE_BUFFERED_QUERY') => false]);
             $result = $pdo->query($query);
 
             return [$result, static fn(): mixed => $result->fetch(), static fn(): mixed => $pdo->query('SELECT 1')];

@@ -73,13 +73,14 @@ final class IncludedFilesTest extends TestCase
     public function testAFileThatDeclaresAndDoesMoreIsNamedInTheLog(): void
     {
         $this->serve([
-            'index.php' => 'require_once __DIR__ . "/pure.php"; require_once __DIR__ . "/mixed.php"; echo pure(), mixed();',
+            'index.php' => 'require_once __DIR__ . "/pure.php"; require_once __DIR__ . "/mixed.php"; echo pure(), mixed(), " ", get_class(require __DIR__ . "/container.php");',
+            'container.php' => 'class_exists("Container", false) || class_alias(More\More::class, "Container"); return new Container();',
             'pure.php' => 'defined("PURE") || define("PURE", 1); require_once __DIR__ . "/more.php"; function pure(): string { return "pure "; }',
             'more.php' => 'namespace More; \defined("MORE") || define("MORE", 1); final class More {}',
             'mixed.php' => 'function mixed(): string { return "mixed"; } $user = strtolower($_GET["user"] ?? "");',
         ]);
-        self::assertSame('pure mixed', (string) $this->get('/')->body);
-        self::assertSame('pure mixed', (string) $this->get('/')->body);
+        self::assertSame('pure mixed More\\More', (string) $this->get('/')->body);
+        self::assertSame('pure mixed More\\More', (string) $this->get('/')->body);
         $this->server->signal(\SIGTERM);
         $this->server->end();
 

@@ -99,6 +99,16 @@ static void warn(const zend_string *file)
 	efree(message);
 }
 
+/* Others, such as the container that Symfony writes, run again in each realm in any case. */
+static bool is_included_once(void)
+{
+	const zend_execute_data *caller = EG(current_execute_data);
+	if (caller == NULL || caller->func == NULL || !ZEND_USER_CODE(caller->func->type) || caller->opline->opcode != ZEND_INCLUDE_OR_EVAL) {
+		return false;
+	}
+	return caller->opline->extended_value == ZEND_INCLUDE_ONCE || caller->opline->extended_value == ZEND_REQUIRE_ONCE;
+}
+
 static zend_op_array *compile(zend_file_handle *file, int type)
 {
 	if (!realms.are_files_known) {
@@ -112,7 +122,7 @@ static zend_op_array *compile(zend_file_handle *file, int type)
 	}
 	bool has_declared = zend_hash_num_elements(EG(function_table)) != functions || zend_hash_num_elements(EG(class_table)) != classes;
 	if ((has_declared || declares(code)) && zend_hash_add_empty_element(&realms.declaring, code->filename) != NULL) {
-		if (weft_realm_here() != NULL && does_more(code)) {
+		if (weft_realm_here() != NULL && is_included_once() && does_more(code)) {
 			warn(code->filename);
 		}
 	}

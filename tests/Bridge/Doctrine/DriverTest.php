@@ -28,6 +28,7 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Tests\PdoMysql;
 use Weft\Tests\Sql\Support\Databases;
 use Weft\UsageError;
 
@@ -652,7 +653,7 @@ final class DriverTest extends TestCase
      * @dataProvider tlsParameters
      */
     #[DataProvider('tlsParameters')]
-    public function testOptionsOfMysqlsExtensionsVerifyTheServer(array $parameters, string $parameter): void
+    public function testOptionsOfMysqlsExtensionsVerifyTheServer(array $parameters, int|string $parameter): void
     {
         $dsn = \getenv('WEFT_MYSQL_TLS_DSN');
         self::assertNotFalse($dsn, 'WEFT_MYSQL_TLS_DSN is not set: run `make services`');
@@ -668,7 +669,7 @@ final class DriverTest extends TestCase
 
             return (string) $connection->fetchNumeric("SHOW STATUS LIKE 'Ssl_cipher'")[1];
         };
-        $with = static fn(string $file): array => $parameter === 'ssl_ca' ? ['ssl_ca' => $file] : ['driverOptions' => [(int) \constant($parameter) => $file]];
+        $with = static fn(string $file): array => $parameter === 'ssl_ca' ? ['ssl_ca' => $file] : ['driverOptions' => [$parameter => $file]];
 
         self::assertNotSame('', $cipher($with($authority)));
         try {
@@ -679,23 +680,23 @@ final class DriverTest extends TestCase
         }
     }
 
-    /** @return iterable<string, array{array<string, mixed>, string}> */
+    /** @return iterable<string, array{array<string, mixed>, int|string}> */
     public static function tlsParameters(): iterable
     {
-        if (\defined('PDO::MYSQL_ATTR_SSL_CA')) {
-            yield 'pdo_mysql' => [['driver' => 'pdo_mysql'], 'PDO::MYSQL_ATTR_SSL_CA'];
-            $verified = ['driverOptions' => [\constant('PDO::MYSQL_ATTR_SSL_VERIFY_SERVER_CERT') => true]];
-            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql'] + $verified, 'PDO::MYSQL_ATTR_SSL_CA'];
+        if (\extension_loaded('pdo_mysql')) {
+            yield 'pdo_mysql' => [['driver' => 'pdo_mysql'], PdoMysql::attribute('SSL_CA')];
+            $verified = ['driverOptions' => [PdoMysql::attribute('SSL_VERIFY_SERVER_CERT') => true]];
+            yield 'pdo_mysql, verified' => [['driver' => 'pdo_mysql'] + $verified, PdoMysql::attribute('SSL_CA')];
         }
         yield 'mysqli' => [['driver' => 'mysqli'], 'ssl_ca'];
     }
 
     public function testAStatementThatTheOptionsOfMysqlNameRunsInEachConnection(): void
     {
-        $options = ['pdo_mysql' => 'PDO::MYSQL_ATTR_INIT_COMMAND', 'mysqli' => 'MYSQLI_INIT_COMMAND'];
-        foreach (\array_filter($options, \defined(...)) as $driver => $option) {
+        foreach (\array_filter(['pdo_mysql', 'mysqli'], \extension_loaded(...)) as $driver) {
+            $option = $driver === 'mysqli' ? \MYSQLI_INIT_COMMAND : PdoMysql::attribute('INIT_COMMAND');
             $connection = DriverManager::getConnection(
-                ['driver' => $driver, 'driverOptions' => [(int) \constant($option) => "SET time_zone = '+05:00'"], 'driverClass' => Driver::class] + $this->parameters('mariadb'),
+                ['driver' => $driver, 'driverOptions' => [$option => "SET time_zone = '+05:00'"], 'driverClass' => Driver::class] + $this->parameters('mariadb'),
             );
 
             self::assertSame('+05:00', $connection->fetchOne('SELECT @@time_zone'), $driver);

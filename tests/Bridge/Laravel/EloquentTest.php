@@ -22,6 +22,7 @@ use Weft\Bridge\Laravel\Internal\DsnConnections;
 use Weft\Runtime\Channel;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
+use Weft\Tests\PdoMysql;
 use Weft\Tests\Sql\Support\Databases;
 use Weft\Tests\Timing;
 use Weft\UsageError;
@@ -1007,9 +1008,9 @@ final class EloquentTest extends TestCase
         yield 'silent errors' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_ERRMODE => \PDO::ERRMODE_SILENT]], 'ATTR_ERRMODE'];
         yield 'empty text as null' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_ORACLE_NULLS => \PDO::NULL_EMPTY_STRING]], 'ATTR_ORACLE_NULLS'];
         yield 'a class of statements' => [['dsn' => 'sqlite::memory:', 'options' => [\PDO::ATTR_STATEMENT_CLASS => [\PDOStatement::class]]], 'ATTR_STATEMENT_CLASS'];
-        if (\defined('PDO::MYSQL_ATTR_SSL_KEY')) {
-            yield 'client certificates' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [\constant('PDO::MYSQL_ATTR_SSL_KEY') => '/key.pem']], 'MYSQL_ATTR_SSL_KEY, which Weft does not support'];
-            yield 'TLS of the DSN' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [\constant('PDO::MYSQL_ATTR_SSL_CA') => '/ca.pem']], 'MYSQL_ATTR_SSL_CA: with the driver "weft" its "dsn" says that'];
+        if (\extension_loaded('pdo_mysql')) {
+            yield 'client certificates' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [PdoMysql::attribute('SSL_KEY') => '/key.pem']], 'MYSQL_ATTR_SSL_KEY, which Weft does not support'];
+            yield 'TLS of the DSN' => [['dsn' => 'mysql://nobody@localhost/none', 'options' => [PdoMysql::attribute('SSL_CA') => '/ca.pem']], 'MYSQL_ATTR_SSL_CA: with the driver "weft" its "dsn" says that'];
         }
     }
 
