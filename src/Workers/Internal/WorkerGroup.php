@@ -156,7 +156,8 @@ final class WorkerGroup
         $this->stopping = true;
         $this->toReplace = [];
         foreach ($this->processes as $process) {
-            $this->drain($process, $reason, $now);
+            // One that has left stops already, and a signal could end it before it has told why.
+            $process->hasLeft || $this->drain($process, $reason, $now);
         }
     }
 
