@@ -78,7 +78,8 @@ final class HandlingFailedException extends \Exception
             Header::ERROR_CLASS => self::cut($this->error::class, self::CLASS_BYTES),
             Header::ERROR_MESSAGE => self::cut($this->error->getMessage(), self::MESSAGE_BYTES),
             Header::ERROR_STACK => self::cut($this->stack(), self::STACK_BYTES),
-            Header::FAILED_HANDLER => \implode(', ', $this->handlers),
+            // One that fails before a handler is reached stays a message for the listeners that it came back for.
+            Header::FAILED_HANDLER => $this->handlers === [] ? $delivery->headers[Header::FAILED_HANDLER] ?? '' : \implode(', ', $this->handlers),
             Header::FAILED_AT => (new \DateTimeImmutable('now', new \DateTimeZone('UTC')))->format('Y-m-d\TH:i:s.up'),
             Header::FAILED_QUEUE => $queue,
             Header::ATTEMPTS => (string) $this->attempts($delivery),
