@@ -21,7 +21,7 @@ final class RenamedListenerTest extends TestCase
     {
         run(static function (): void {
             $transport = new Memory();
-            $mailer = new Mailer();
+            $mailer = new RegistrationMailer();
             $before = Bus::connect($transport)->handlers($mailer, new Failing());
             $before->queue('mails')->declare();
             $before->publish(new Registered(1));
@@ -36,7 +36,7 @@ final class RenamedListenerTest extends TestCase
 
             self::assertSame(1, $mailer->mails);
             self::assertStringContainsString(
-                'is retried for ' . Failing::class . '::on, which no longer handles "registered"; ' . Mailer::class . '::on, ' . Renamed::class . '::on do.',
+                'is retried for ' . Failing::class . '::on, which no longer handles "registered"; its listeners are ' . RegistrationMailer::class . '::on, ' . Renamed::class . '::on.',
                 $letters->peek(1)[0]->errorMessage(),
             );
         });
@@ -51,7 +51,7 @@ final class Registered
     }
 }
 
-final class Mailer
+final class RegistrationMailer
 {
     public int $mails = 0;
 

@@ -110,8 +110,8 @@ final class Dispatcher
         foreach ($names as $name) {
             $found = \array_keys($now, $name, true) ?: \array_keys($former, $name, true);
             if ($found === []) {
-                $others = $now === [] ? 'no listener does' : \implode(', ', $now) . (\count($now) === 1 ? ' does' : ' do');
-                throw new NoHandlerException("The message is retried for {$name}, which no longer handles \"{$delivery->type}\"; {$others}. Add a listener of that name, or publish the event again");
+                $listeners = $now === [] ? 'it has no listeners' : 'its listeners are ' . \implode(', ', $now);
+                throw new NoHandlerException("The message is retried for {$name}, which no longer handles \"{$delivery->type}\"; {$listeners}. Add a listener of that name, or publish the event again");
             }
             $failed += \array_flip($found);
         }
