@@ -330,6 +330,33 @@ final class HandlerTest extends GrpcTestCase
         self::assertStringNotContainsString('failed', $server->log());
     }
 
+    public function testAHandlerThatReadsIsCancelledOnceWhenItsClientGoesAway(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            "import" => static function ($requests) {
+                try {
+                    foreach ($requests as $request) {
+                        say("read");
+                    }
+                } catch (Throwable $end) {
+                    say(get_class($end));
+                    throw $end;
+                } finally {
+                    delay(0.01);
+                    say("cleaned up");
+                }
+            }
+            PHP);
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::IMPORT) . Wire::frame(Wire::DATA, 0, 1, self::EMPTY_MESSAGE));
+        self::assertTrue($server->awaitLog("read\n"));
+
+        $wire->close();
+
+        self::assertTrue($server->awaitLog("read\nWeft\\Runtime\\CancelledException\ncleaned up\n"), $server->log());
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
     private function leaveAfterTheFirstMessage(GrpcProcess $server): void
     {
         $wire = new Wire($server->connect());

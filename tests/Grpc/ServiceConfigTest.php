@@ -38,6 +38,22 @@ final class ServiceConfigTest extends TestCase
         self::assertSame([10.0, 0.1], [$config->throttling->maxTokens, $config->throttling->tokenRatio]);
     }
 
+    public function testTheOlderNameOfABalancingPolicyAndStatusesInAnyCaseAreRead(): void
+    {
+        foreach (['round_robin', 'ROUND_ROBIN'] as $policy) {
+            self::assertSame(Balancing::RoundRobin, ServiceConfig::fromJson("{\"loadBalancingPolicy\": \"$policy\"}")->balancing);
+        }
+        // The newer entry takes precedence.
+        $both = ServiceConfig::fromJson('{"loadBalancingPolicy": "round_robin", "loadBalancingConfig": [{"pick_first": {}}]}');
+        self::assertSame(Balancing::PickFirst, $both->balancing);
+        $config = ServiceConfig::fromJson(<<<'JSON'
+            {"methodConfig": [{"name": [{}], "retryPolicy": {
+                "maxAttempts": 2, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 1, "retryableStatusCodes": ["unavailable", "Deadline_Exceeded"]
+            }}]}
+            JSON);
+        self::assertSame([Status::Unavailable, Status::DeadlineExceeded], $config->method('/a/B')->retry->statuses);
+    }
+
     public function testAnEmptyOneIsTheDefault(): void
     {
         self::assertEquals(new ServiceConfig(), ServiceConfig::fromJson('{}'));
@@ -75,6 +91,7 @@ final class ServiceConfigTest extends TestCase
         yield 'no JSON' => ['{', 'The service config is not valid JSON: Syntax error'];
         yield 'no object' => ['1', 'The service config must be made of objects, got 1'];
         yield 'unknown policies' => ['{"loadBalancingConfig": [{"grpclb": {}}]}', 'loadBalancingConfig names no supported policy'];
+        yield 'an unknown policy' => ['{"loadBalancingPolicy": "grpclb"}', 'loadBalancingPolicy names no supported policy'];
         yield 'a duration' => ['{"methodConfig": [{"name": [{}], "timeout": 1}]}', 'methodConfig[0].timeout must be seconds such as "0.1s", got 1'];
         yield 'a method without a service' => ['{"methodConfig": [{"name": [{"method": "Get"}]}]}', 'methodConfig[0].name must have a service'];
         yield 'a name that is none' => ['{"methodConfig": [{"name": ["api.Users"]}]}', 'methodConfig[0].name must have a service'];

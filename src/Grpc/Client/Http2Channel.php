@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-use Weft\Grpc\CallEndedException;
+use Weft\Grpc\Internal\RequestSender;
 use Weft\Grpc\Internal\RetryingCall;
 use Weft\Grpc\Internal\Details;
 use Weft\Grpc\Internal\RetryThrottle;
@@ -15,14 +15,10 @@ use Weft\Native\GrpcChannel;
 use Weft\Native\GrpcClientCall;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingException;
-use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
-use Weft\Runtime\Task;
 use Weft\Runtime\Trace;
-
-use function Weft\async;
 
 /**
  * HTTP/2 connections to one or several servers of the same service, shared by any number of calls and tasks. A connection is opened when
@@ -130,40 +126,22 @@ final class Http2Channel implements Channel
         $attempts = $this->attempts($method, $timeout);
         $call = $this->open($method, $metadata, $attempts);
         if (Scheduler::$current?->running === null) {
-            self::sendAll($call, self::untilDeadline($requests, $attempts));
-
-            return self::only($call, $response);
-        }
-        $failure = null;
-        // In a task of its own, because the call may end while the iterable waits.
-        $sender = async(static function () use ($call, $requests, &$failure): void {
             try {
-                self::sendAll($call, $requests);
-            } catch (CancelledException $cancelled) {
-                throw $cancelled;
-            } catch (\Throwable $error) {
-                $failure = $error;
+                RequestSender::send($call, self::untilDeadline($requests, $attempts));
+
+                return self::only($call, $response);
+            } finally {
+                self::cancel($call);
             }
-        })->named("sender of $method");
+        }
+        $sender = new RequestSender($call, $requests, $method);
         try {
             return self::only($call, $response);
         } catch (StatusException $status) {
-            throw $failure ?? $status;
+            throw $sender->failure ?? $status;
         } finally {
             self::cancel($call);
             $sender->cancel('its call has ended');
-        }
-    }
-
-    /** @param iterable<object> $requests */
-    private static function sendAll(GrpcClientCall $call, iterable $requests): void
-    {
-        try {
-            self::send($call, $requests);
-        } catch (\Throwable $error) {
-            // Ends the call explicitly, because the stack trace of an exception may keep a reference to it.
-            self::cancel($call);
-            throw $error;
         }
     }
 
@@ -186,12 +164,14 @@ final class Http2Channel implements Channel
         }
     }
 
-    /** Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. */
+    /**
+     * Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. What the iterable throws cancels the call and is
+     * thrown to the reader of the responses.
+     */
     public function bidiStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): iterable
     {
         $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
-
-        $sender = async(self::send(...), $call, $requests)->named("sender of $method");
+        $sender = new RequestSender($call, $requests, $method);
 
         return self::messages($call, $response, $sender, new UnstartedCallGuard($call, $sender));
     }
@@ -227,23 +207,6 @@ final class Http2Channel implements Channel
         return $call;
     }
 
-    /** @param iterable<object> $requests */
-    #[WaitsFor('room in the stream of a gRPC call')]
-    private static function send(GrpcClientCall $call, iterable $requests): void
-    {
-        try {
-            foreach ($requests as $request) {
-                $room = $call->write(Codec::encode($request));
-                if ($room !== 0) {
-                    Scheduler::await($room);
-                }
-            }
-        } catch (CallEndedException) {
-            // The reader gets the status of the call.
-        }
-        $call->end();
-    }
-
     /**
      * @template T of object
      *
@@ -269,14 +232,14 @@ final class Http2Channel implements Channel
      * @return \Generator<int, T>
      */
     #[WaitsFor('the next message of a gRPC server')]
-    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?UnstartedCallGuard $guard = null): \Generator
+    private static function messages(GrpcClientCall $call, string $response, ?RequestSender $sender = null, ?UnstartedCallGuard $guard = null): \Generator
     {
         try {
             while (($message = Scheduler::await($call->read())) !== null) {
                 yield self::decode($response, $message, $call->messageMemory());
             }
         } catch (StatusException $status) {
-            throw self::withDetails($status, $call);
+            throw $sender->failure ?? self::withDetails($status, $call);
         } finally {
             self::cancel($call);
             $sender?->cancel('its call has ended');

@@ -27,8 +27,9 @@ final class ServiceConfig
     }
 
     /**
-     * Reads the JSON format of other gRPC clients (`grpc.service_config.ServiceConfig`): `loadBalancingConfig`, `methodConfig` with
-     * `timeout`, `waitForReady` and `retryPolicy`, `retryThrottling`. Unknown entries, including hedging, are ignored.
+     * Reads the JSON format of other gRPC clients (`grpc.service_config.ServiceConfig`): `loadBalancingConfig` or `loadBalancingPolicy`,
+     * `methodConfig` with `timeout`, `waitForReady` and `retryPolicy`, `retryThrottling`. Other entries are ignored, among them
+     * `hedgingPolicy`, `maxRequestMessageBytes` and `maxResponseMessageBytes`: `messageBytes` of the channel's options limits messages.
      *
      * @throws \ValueError names the invalid entry
      */

@@ -93,7 +93,7 @@ final class Calls implements ServerTaskHandler
         $reply = $error = null;
         try {
             try {
-                $request = $method->isPlain ? $call->request($method->request) : self::request($call, $method);
+                $request = $method->isPlain ? $call->request($method->request) : self::request($call, $method, $task);
             } catch (DecodingException $undecodable) {
                 throw self::undecodable($undecodable);
             }
@@ -142,12 +142,16 @@ final class Calls implements ServerTaskHandler
      * @return \Generator<int, T>
      */
     #[WaitsFor('the next message of a gRPC client')]
-    private static function messages(Call $call, string $class): \Generator
+    private static function messages(Call $call, string $class, Coroutine $task): \Generator
     {
         while (true) {
-            $message = $call->read();
-            if (\is_int($message)) {
-                $message = Scheduler::await($message);
+            try {
+                $message = $call->read();
+                if (\is_int($message)) {
+                    $message = Scheduler::await($message);
+                }
+            } catch (StatusException $status) {
+                throw $call->isOpen() ? $status : self::cancellation($task, $status);
             }
             if ($message === null) {
                 return;
@@ -156,10 +160,19 @@ final class Calls implements ServerTaskHandler
         }
     }
 
-    private static function request(Call $call, Method $method): object
+    /** The read of a call that has ended fails before its interruption arrives: the handler is cancelled by the first of them, and once. */
+    private static function cancellation(Coroutine $task, StatusException $status): \Throwable
+    {
+        $task->end(new Cancellation($status->getMessage()));
+        $reader = Scheduler::$current?->running;
+
+        return $reader?->interrupt === null ? $status : $reader->interruption();
+    }
+
+    private static function request(Call $call, Method $method, Coroutine $task): object
     {
         return match (true) {
-            $method->clientStreams => self::messages($call, $method->request),
+            $method->clientStreams => self::messages($call, $method->request, $task),
             $method->binding !== null => $method->binding->request($call),
             $method->coded => $call->request($method->request),
             default => Codec::decode($method->request, $call->message(), $call->messageMemory()),

@@ -35,7 +35,7 @@ final class ServiceConfigReader
         $throttling = $config['retryThrottling'] ?? null;
 
         return new ServiceConfig(
-            self::balancing(self::list($config, 'loadBalancingConfig')),
+            self::balancing($config),
             $methods,
             $throttling === null ? null : self::throttling($throttling),
         );
@@ -49,17 +49,33 @@ final class ServiceConfigReader
         return self::at('retryThrottling', static fn(): RetryThrottling => new RetryThrottling($maxTokens, $tokenRatio));
     }
 
-    /** @param list<mixed> $given policies in order of preference */
-    private static function balancing(array $given): Balancing
+    /** @param array<mixed> $config */
+    private static function balancing(array $config): Balancing
     {
-        foreach ($given as $policy) {
+        $policies = self::list($config, 'loadBalancingConfig');
+        if ($policies === [] && isset($config['loadBalancingPolicy'])) {
+            return self::policy($config['loadBalancingPolicy']) ?? throw self::unsupported('loadBalancingPolicy');
+        }
+        // In the order of preference.
+        foreach ($policies as $policy) {
             $known = \is_array($policy) ? Balancing::tryFrom((string) \array_key_first($policy)) : null;
             if ($known !== null) {
                 return $known;
             }
         }
 
-        return $given === [] ? Balancing::PickFirst : throw self::wrong('loadBalancingConfig', 'names no supported policy: pick_first and round_robin are supported');
+        return $policies === [] ? Balancing::PickFirst : throw self::unsupported('loadBalancingConfig');
+    }
+
+    /** The older form: a name in any case, such as that of the enum in service_config.proto (`ROUND_ROBIN`). */
+    private static function policy(mixed $name): ?Balancing
+    {
+        return \is_string($name) ? Balancing::tryFrom(\strtolower($name)) : null;
+    }
+
+    private static function unsupported(string $place): \ValueError
+    {
+        return self::wrong($place, 'names no supported policy: pick_first and round_robin are supported');
     }
 
     /** @return list<string> */
@@ -117,12 +133,12 @@ final class ServiceConfigReader
         }
     }
 
-    /** `"UNAVAILABLE"` or `14` */
+    /** `"UNAVAILABLE"` in any case, or `14` (gRFC A6) */
     private static function status(mixed $name, string $place): Status
     {
         foreach (Status::cases() as $status) {
             $upper = \strtoupper((string) \preg_replace('/(?<!^)[A-Z]/', '_$0', $status->name));
-            if ($name === $status->value || $name === $upper) {
+            if ($name === $status->value || \is_string($name) && \strtoupper($name) === $upper) {
                 return $status;
             }
         }

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Grpc\Internal;
 
 use Weft\Native\GrpcClientCall;
-use Weft\Runtime\Task;
 
 /**
  * Cancels a bidirectional call whose responses are discarded before the first read: a generator that was never started runs no
@@ -15,7 +14,7 @@ use Weft\Runtime\Task;
  */
 final class UnstartedCallGuard
 {
-    public function __construct(private readonly GrpcClientCall $call, private readonly Task $sender)
+    public function __construct(private readonly GrpcClientCall $call, private readonly RequestSender $sender)
     {
     }
 

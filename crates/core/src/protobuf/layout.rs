@@ -144,6 +144,16 @@ impl WellKnown {
     }
 }
 
+impl Field {
+    /// The kind of a value of this field: for a wrapper that of the value inside.
+    pub(super) fn scalar_kind(&self) -> Kind {
+        match self.well_known {
+            Some(WellKnown::Wrapper(kind)) => kind,
+            _ => self.kind,
+        }
+    }
+}
+
 impl Kind {
     /// The wire type of one value of this kind.
     pub fn wire(self) -> u8 {

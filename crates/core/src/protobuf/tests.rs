@@ -305,12 +305,33 @@ fn holder_schema() -> Schema {
         .nested(
             4,
             named("FloatValue").nested(2, field("value", 1, 1, 2, "")),
+        )
+        .nested(
+            4,
+            named("Int64Value").nested(2, field("value", 1, 1, 3, "")),
+        )
+        .nested(
+            4,
+            named("UInt64Value").nested(2, field("value", 1, 1, 4, "")),
         );
+    let by_name = named("ByNameEntry")
+        .nested(2, field("key", 1, 1, 9, ""))
+        .nested(2, field("value", 2, 1, 11, ".google.protobuf.UInt64Value"))
+        .nested(7, Writer::default().number(7, 1));
     let holder = named("Holder")
         .nested(2, field("fields", 1, 1, 11, ".google.protobuf.Struct"))
         .nested(2, field("value", 2, 1, 11, ".google.protobuf.Value"))
         .nested(2, field("group", 3, 1, 10, ".t.Holder"))
-        .nested(2, field("times", 4, 3, 11, ".google.protobuf.Timestamp"));
+        .nested(2, field("times", 4, 3, 11, ".google.protobuf.Timestamp"))
+        .nested(2, field("signed", 5, 1, 11, ".google.protobuf.Int64Value"))
+        .nested(
+            2,
+            field("unsigned", 6, 3, 11, ".google.protobuf.UInt64Value"),
+        )
+        .nested(2, field("by_name", 7, 3, 11, ".t.Holder.ByNameEntry"))
+        .nested(2, field("real", 8, 1, 11, ".google.protobuf.FloatValue"))
+        .nested(2, field("text", 9, 1, 9, ""))
+        .nested(3, by_name);
     let holder = named("holder.proto")
         .text(2, "t")
         .text(3, "well_known.proto")
@@ -459,6 +480,47 @@ fn the_json_of_every_float_is_read_back() {
         let error = from_json(&schema, id, large.as_bytes(), false).unwrap_err();
         assert!(error.problem.contains("too large for a float"), "{error}");
     }
+}
+
+#[test]
+fn the_json_of_a_wrapper_is_that_of_its_value_wherever_it_stands() {
+    let schema = holder_schema();
+    let id = schema.message("t.Holder").unwrap();
+    let number = |number: i64| {
+        let mut bytes = vec![0x08];
+        put_varint(&mut bytes, number as u64);
+        bytes
+    };
+    let tenth = [&[0x0D], &0.1_f32.to_le_bytes()[..]].concat();
+    let entry = [&b"\x0A\x01k"[..], &delimited(0x12, &number(-1))].concat();
+    let bytes = [
+        delimited(5 << 3 | 2, &number(9_007_199_254_740_993)),
+        delimited(6 << 3 | 2, &number(-1)),
+        delimited(6 << 3 | 2, &number(1)),
+        delimited(7 << 3 | 2, &entry),
+        delimited(8 << 3 | 2, &tenth),
+    ]
+    .concat();
+    let json = to_json(&schema, id, &bytes).unwrap();
+    assert_eq!(
+        json,
+        r#"{"signed":"9007199254740993","unsigned":["18446744073709551615","1"],"byName":{"k":"18446744073709551615"},"real":0.1}"#
+    );
+    assert_eq!(
+        from_json(&schema, id, json.as_bytes(), false).unwrap(),
+        bytes
+    );
+}
+
+#[test]
+fn text_of_proto2_that_is_not_utf8_has_no_json() {
+    let schema = holder_schema();
+    let id = schema.message("t.Holder").unwrap();
+    let error = to_json(&schema, id, b"\x4A\x03ab\xFF").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "at $.text: a string that is not UTF-8 from its byte 2 on; JSON has only UTF-8, declare the field as bytes"
+    );
 }
 
 #[test]

@@ -130,13 +130,13 @@ impl Printer<'_> {
     ) -> Result<()> {
         match slot {
             Slot::Unset => Ok(()),
-            Slot::One(leaf) => self.leaf(tree, field.kind, leaf, depth),
+            Slot::One(leaf) => self.leaf(tree, field.scalar_kind(), leaf, depth),
             Slot::List(leaves) => {
                 self.out.push('[');
                 let mut first = true;
                 for leaf in leaves {
                     self.comma(&mut first);
-                    self.leaf(tree, field.kind, leaf, depth)?;
+                    self.leaf(tree, field.scalar_kind(), leaf, depth)?;
                 }
                 self.out.push(']');
                 Ok(())
@@ -148,7 +148,10 @@ impl Printer<'_> {
                 let depth = enter(depth)?;
                 self.out.push('{');
                 let mut first = true;
-                let keys = entries.iter().map(|(key, _)| key_text(entry.key.kind, key));
+                let keys = entries
+                    .iter()
+                    .map(|(key, _)| key_text(entry.key.kind, key))
+                    .collect::<Result<Vec<_>>>()?;
                 for (index, key) in last_of_each(keys) {
                     let Some((_, value)) = entries.get(index) else {
                         continue;
@@ -156,7 +159,7 @@ impl Printer<'_> {
                     self.comma(&mut first);
                     self.text(&key);
                     self.out.push(':');
-                    self.leaf(tree, entry.value.kind, value, depth)?;
+                    self.leaf(tree, entry.value.scalar_kind(), value, depth)?;
                 }
                 self.out.push('}');
                 Ok(())
@@ -169,7 +172,7 @@ impl Printer<'_> {
             Leaf::Int(number) => self.int(kind, *number),
             Leaf::Float(number) => self.float(kind, *number),
             Leaf::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
-            Leaf::Text(bytes) => self.text(&String::from_utf8_lossy(bytes)),
+            Leaf::Text(bytes) => self.text(utf8(bytes)?),
             Leaf::Bytes(bytes) => self.text(&STANDARD.encode(bytes)),
             Leaf::Enum(number) => self.enumeration(kind, *number),
             Leaf::Timestamp { seconds, nanos } => {
@@ -264,7 +267,7 @@ impl Printer<'_> {
         if let Some(Slot::List(leaves)) = node.slots.first() {
             for leaf in leaves {
                 if let Leaf::Text(bytes) = leaf {
-                    paths.push(camel(&String::from_utf8_lossy(bytes))?);
+                    paths.push(camel(utf8(bytes)?)?);
                 }
             }
         }
@@ -277,7 +280,7 @@ impl Printer<'_> {
             Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => *bytes,
             _ => &[][..],
         };
-        let url = String::from_utf8_lossy(text(0));
+        let url = utf8(text(0))?;
         if url.is_empty() {
             self.out.push_str("{}");
             return Ok(());
@@ -290,7 +293,7 @@ impl Printer<'_> {
         };
         let depth = enter(depth)?;
         self.out.push_str("{\"@type\":");
-        self.text(&url);
+        self.text(url);
         if has_own_json(name) {
             self.out.push_str(",\"value\":");
             self.message(id, text(1), depth)?;
@@ -346,21 +349,31 @@ fn is_default(field: &Field, slot: &Slot<'_>) -> bool {
     }
 }
 
-fn key_text(kind: Kind, key: &Leaf<'_>) -> String {
-    match key {
+fn key_text(kind: Kind, key: &Leaf<'_>) -> Result<String> {
+    Ok(match key {
         Leaf::Int(number) if matches!(kind, Kind::Uint64 | Kind::Fixed64) => {
             (*number as u64).to_string()
         }
         Leaf::Int(number) => number.to_string(),
         Leaf::Bool(value) => value.to_string(),
-        Leaf::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Leaf::Text(bytes) => utf8(bytes)?.to_owned(),
         _ => String::new(),
-    }
+    })
+}
+
+/// A string of proto2 may hold any bytes, JSON may not (RFC 8259, section 8.1).
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        JsonError::new(format!(
+            "a string that is not UTF-8 from its byte {} on; JSON has only UTF-8, declare the field as bytes",
+            error.valid_up_to()
+        ))
+    })
 }
 
 /// The last occurrence of each key, with its index.
-fn last_of_each<K: Clone + Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<(usize, K)> {
-    let keys: Vec<K> = keys.collect();
+fn last_of_each<K: Clone + Eq + Hash>(keys: impl IntoIterator<Item = K>) -> Vec<(usize, K)> {
+    let keys: Vec<K> = keys.into_iter().collect();
     let last: HashMap<K, usize> = keys.iter().cloned().zip(0..).collect();
     keys.into_iter()
         .enumerate()
