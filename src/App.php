@@ -293,6 +293,8 @@ final class App
             } finally {
                 $this->runStopHooks();
             }
+        }, uncaught: function (\Throwable $failure, Task $task): void {
+            $this->logger->error('The detached task {task} failed: {error}', ['task' => $task->name(), 'error' => ExceptionReport::summary($failure), 'exception' => $failure]);
         });
     }
 

@@ -11,6 +11,7 @@ use Weft\Pool\Hooks;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\Warning;
 use Weft\Runtime\Task;
 
 /**
@@ -48,30 +49,56 @@ final class ResourceLifecycle implements WorkHandler
     /** Waits for an operation of the pool and handles the pool's work meanwhile. */
     public function await(int $op): mixed
     {
+        if ($this->creating !== []) {
+            $this->createAgain();
+        }
+
         return $this->listener->await($op);
+    }
+
+    /** What the end of a run has cut off says nothing about the server: borrowers of the next one get their resources. */
+    private function createAgain(): void
+    {
+        $scheduler = Scheduler::$current;
+        foreach ($this->creating as $request => $task) {
+            if ($task->isDone()) {
+                unset($this->creating[$request]);
+                $this->begin('create', $request, $scheduler);
+            }
+        }
     }
 
     public function handleWork(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as [$kind, $subject]) {
             if (\is_array($subject)) {
-                $this->report(Holder::of($this->name, $subject));
+                LeakReport::give(Holder::of($this->name, $subject), $this->hooks->leaked);
             } elseif ($kind === 'abandon') {
-                ($this->creating[$subject] ?? null)?->cancel('the factory took longer than timeouts.create');
-            } elseif ($scheduler === null) {
-                $this->{$kind}($subject);
+                $task = $this->creating[$subject] ?? null;
+                unset($this->creating[$subject]);
+                $task?->cancel('the factory took longer than timeouts.create');
             } else {
-                /** @var callable $work */
-                $work = [$this, $kind];
-                $task = $scheduler->detached->start($work, [$subject]);
-                if ($kind === 'create') {
-                    $this->creating[$subject] = $task;
-                } elseif ($kind === 'close') {
-                    $this->closing[$subject] = $task;
-                } else {
-                    $this->verifying[$subject] = $task;
-                }
+                $this->begin($kind, $subject, $scheduler);
             }
+        }
+    }
+
+    private function begin(string $kind, int $subject, ?Scheduler $scheduler): void
+    {
+        if ($scheduler === null) {
+            $this->{$kind}($subject);
+
+            return;
+        }
+        /** @var callable $work */
+        $work = [$this, $kind];
+        $task = $scheduler->detached->start($work, [$subject]);
+        if ($kind === 'create') {
+            $this->creating[$subject] = $task;
+        } elseif ($kind === 'close') {
+            $this->closing[$subject] = $task;
+        } else {
+            $this->verifying[$subject] = $task;
         }
     }
 
@@ -81,8 +108,17 @@ final class ResourceLifecycle implements WorkHandler
         $this->handleWork();
         foreach ($this->closing as $id => $task) {
             unset($this->closing[$id]);
-            if ($task !== Scheduler::$current?->running) {
+            if ($task === Scheduler::$current?->running) {
+                continue;
+            }
+            try {
                 $task->await();
+            } catch (CancelledException $cancelled) {
+                if (Scheduler::isCancelledBy($cancelled)) {
+                    throw $cancelled;
+                }
+                // The end of an earlier run has cut it off, perhaps before it began.
+                $this->close($id);
             }
         }
     }
@@ -100,6 +136,7 @@ final class ResourceLifecycle implements WorkHandler
             };
             if ($problem !== null) {
                 $message = "pool \"{$this->name}\": the factory returned $problem";
+                unset($this->creating[$request]);
                 $this->native->failed($request, Thrown::keep(new FactoryException($message)), $message);
 
                 return;
@@ -109,14 +146,19 @@ final class ResourceLifecycle implements WorkHandler
                 ($this->hooks->created)($resource);
             }
         } catch (\Throwable $thrown) {
+            if (isset($this->creating[$request]) && Scheduler::isCancelledBy($thrown)) {
+                $this->close($id);
+
+                return;
+            }
+            unset($this->creating[$request]);
             $message = \sprintf('pool "%s": the factory threw %s: %s', $this->name, $thrown::class, $thrown->getMessage());
             $this->native->failed($request, Thrown::keep($thrown), $message);
             $this->close($id);
 
             return;
-        } finally {
-            unset($this->creating[$request]);
         }
+        unset($this->creating[$request]);
         if (!$this->native->created($request, $id)) {
             $this->close($id);
         }
@@ -182,11 +224,6 @@ final class ResourceLifecycle implements WorkHandler
     private function warn(string $step, int $id, \Throwable $thrown): void
     {
         $what = $step === 'close' ? '' : '; the resource is closed';
-        \trigger_error(\sprintf('pool "%s": %s of resource #%d threw %s: %s%s', $this->name, $step, $id, $thrown::class, $thrown->getMessage(), $what), \E_USER_WARNING);
-    }
-
-    private function report(Holder $holder): void
-    {
-        $this->hooks->leaked === null ? \trigger_error((string) $holder, \E_USER_WARNING) : ($this->hooks->leaked)($holder);
+        Warning::raise(\sprintf('pool "%s": %s of resource #%d threw %s: %s%s', $this->name, $step, $id, $thrown::class, $thrown->getMessage(), $what));
     }
 }

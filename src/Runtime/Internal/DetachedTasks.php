@@ -67,7 +67,7 @@ final class DetachedTasks implements Group
             if ($this->uncaught !== null) {
                 ($this->uncaught)($error, $child);
             } else {
-                \trigger_error("Uncaught exception in detached task {$child->label()}: $error", \E_USER_WARNING);
+                Warning::raise("Uncaught exception in detached task {$child->label()}: $error");
             }
         } catch (\Throwable $thrown) {
             $this->scheduler->fail($thrown);

@@ -781,7 +781,7 @@ final class Scheduler
     private static function reportUnwound(Coroutine $task): void
     {
         if ($task->error !== null && $task->outcome !== TaskState::Cancelled) {
-            \trigger_error("Uncaught exception in the clean-up of task {$task->label()} at the end of the process: $task->error", \E_USER_WARNING);
+            Warning::raise("Uncaught exception in the clean-up of task {$task->label()} at the end of the process: $task->error");
         }
     }
 

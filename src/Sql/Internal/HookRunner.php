@@ -7,12 +7,14 @@ namespace Weft\Sql\Internal;
 use Weft\Native\SqlDatabase;
 use Weft\Pool\Holder;
 use Weft\Pool\Hooks;
+use Weft\Pool\Internal\LeakReport;
 use Weft\Pool\Internal\WorkListener;
 use Weft\Pool\Internal\WorkHandler;
 use Weft\Pool\Internal\Thrown;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\Warning;
 use Weft\Runtime\Task;
 use Weft\Sql\Session;
 
@@ -73,8 +75,16 @@ final class HookRunner implements WorkHandler
         $this->handleWork();
         foreach ($this->closing as $id => $task) {
             unset($this->closing[$id]);
-            if ($task !== Scheduler::$current?->running) {
+            if ($task === Scheduler::$current?->running) {
+                continue;
+            }
+            try {
                 $task->await();
+            } catch (CancelledException $cancelled) {
+                // The end of an earlier run may have cut it off.
+                if (Scheduler::isCancelledBy($cancelled)) {
+                    throw $cancelled;
+                }
             }
         }
     }
@@ -86,8 +96,7 @@ final class HookRunner implements WorkHandler
     private function work(string $kind, int|array $subject, int $session): void
     {
         if (\is_array($subject)) {
-            $holder = Holder::of($this->pool, $subject);
-            $this->hooks->leaked === null ? \trigger_error((string) $holder, \E_USER_WARNING) : ($this->hooks->leaked)($holder);
+            LeakReport::give(Holder::of($this->pool, $subject), $this->hooks->leaked);
         } else {
             $this->call($kind, $subject, $session);
         }
@@ -106,7 +115,7 @@ final class HookRunner implements WorkHandler
             $this->native->hookThrew($call, Thrown::keep($thrown), $message);
             $isReported = $point === 'created' || $point === 'borrowed' || $thrown instanceof CancelledException;
             if (!$isReported) {
-                \trigger_error("$message; the connection is closed", \E_USER_WARNING);
+                Warning::raise("$message; the connection is closed");
             }
 
             return;
