@@ -157,6 +157,8 @@ function all(iterable $work): array
 /**
  * Runs all of them concurrently, returns the result of the first that succeeds and cancels the others.
  *
+ * Each is a scope: it succeeds once every task that it has started has ended, and fails with the first of them that fails.
+ *
  * @template T
  *
  * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is awaited, never cancelled
@@ -173,6 +175,8 @@ function any(iterable $work): mixed
 
 /**
  * Runs all of them concurrently. When the first ends, cancels the others and returns its result or throws its failure.
+ *
+ * Each is a scope: it ends once every task that it has started has ended, and fails with the first of them that fails.
  *
  * @template T
  *
