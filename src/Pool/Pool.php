@@ -237,7 +237,7 @@ final class Pool
     #[WaitsFor('the return of the resources of pool "{name}"')]
     public function close(): void
     {
-        $own = Scheduler::task()->id ?? 0;
+        $own = Scheduler::taskToSuspend()->id ?? 0;
         foreach ($this->holders() as $holder) {
             if ($holder->task === $own) {
                 throw new StillBorrowedError("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");

@@ -109,7 +109,7 @@ final class Realm
      */
     public function with(mixed $subject, \Closure $work): mixed
     {
-        $task = Scheduler::task() ?? throw new \Error('A realm is entered by a task: call it within Weft\run()');
+        $task = Scheduler::taskToSuspend() ?? throw new \Error('A realm is entered by a task: call it within Weft\run()');
         if ($this->holder !== null) {
             throw new \Error("The realm is held by task {$this->holder->label()}: a realm serves one task at a time");
         }

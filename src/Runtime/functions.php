@@ -47,7 +47,7 @@ function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Cl
     if ($maxFibers < 1) {
         throw new \ValueError("maxFibers must be at least 1, got $maxFibers");
     }
-    $task = Scheduler::task();
+    $task = Scheduler::taskToSuspend();
 
     return $task === null
         ? Scheduler::run($main, $cancelOn, $maxFibers, $uncaught, $hooks ?? Hook::fromEnvironment(), $queueForHandles ?? Hook::queuesForHandles())
@@ -95,7 +95,7 @@ function detach(callable $main, mixed ...$args): Task
  */
 function scope(callable $body): mixed
 {
-    $task = Scheduler::task();
+    $task = Scheduler::taskToSuspend();
 
     return $task === null ? run(static fn() => scope($body)) : Scope::open($task, $body);
 }
@@ -118,7 +118,7 @@ function timeout(float $seconds, callable $work): mixed
     if (\is_nan($seconds) || $seconds < 0.0) {
         throw new \ValueError('A timeout must not be negative, got ' . Internal\Number::text($seconds) . ' seconds');
     }
-    $task = Scheduler::task();
+    $task = Scheduler::taskToSuspend();
 
     return $task === null ? run(static fn() => timeout($seconds, $work)) : Timeout::run($task, $seconds, $work);
 }
@@ -157,6 +157,8 @@ function all(iterable $work): array
 /**
  * Runs all of them concurrently, returns the result of the first that succeeds and cancels the others.
  *
+ * Each is a scope: it succeeds once every task that it has started has ended, and fails with the first of them that fails.
+ *
  * @template T
  *
  * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is awaited, never cancelled
@@ -173,6 +175,8 @@ function any(iterable $work): mixed
 
 /**
  * Runs all of them concurrently. When the first ends, cancels the others and returns its result or throws its failure.
+ *
+ * Each is a scope: it ends once every task that it has started has ended, and fails with the first of them that fails.
  *
  * @template T
  *
@@ -230,7 +234,7 @@ function delay(float $seconds): void
  */
 function yieldNow(): void
 {
-    $task = Scheduler::task();
+    $task = Scheduler::taskToSuspend();
     if ($task !== null) {
         $task->scheduler->yield($task);
     }

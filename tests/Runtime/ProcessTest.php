@@ -218,6 +218,60 @@ final class ProcessTest extends TestCase
         self::assertSame(SIGTERM, $program->signal);
     }
 
+    public function testAnExceptionOfASignalHandlerCancelsTheTasksAndComesOutOfRun(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            pcntl_async_signals(true);
+            pcntl_signal(SIGALRM, fn() => throw new DomainException('the job takes too long'));
+            try {
+                run(function () {
+                    async(function () {
+                        try {
+                            delay(3600);
+                        } catch (CancelledException $cancelled) {
+                            echo "cancelled\n";
+                            throw $cancelled;
+                        } finally {
+                            delay(0.001);
+                            echo "cleaned\n";
+                        }
+                    });
+                    pcntl_alarm(1);
+                    // The signal finds the loop waiting, and its handler runs when the loop wakes, which the end of this delay does.
+                    shield(function () {
+                        delay(1.5);
+                        delay(0.001);
+                        echo "shielded\n";
+                    });
+                    delay(3600);
+                });
+            } catch (DomainException $failure) {
+                echo 'run() threw: ', $failure->getMessage(), "\n";
+            }
+            echo pcntl_async_signals() ? 'asynchronous' : 'not asynchronous', "\n";
+            PHP);
+
+        self::assertSame("shielded\ncancelled\ncleaned\nrun() threw: the job takes too long\nasynchronous\n", $program->output . $program->errors);
+    }
+
+    public function testAnApplicationCallsItsStopHooksWhenASignalHandlerThrows(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            pcntl_async_signals(true);
+            pcntl_signal(SIGALRM, fn() => throw new DomainException('the job takes too long'));
+            $app = new Weft\App(grace: 1.0);
+            $app->task('job', function () { pcntl_alarm(1); delay(1.5); delay(3600); });
+            $app->onStop(fn() => print("stopped\n"));
+            try {
+                $app->run();
+            } catch (DomainException $failure) {
+                echo 'run() threw: ', $failure->getMessage(), "\n";
+            }
+            PHP);
+
+        self::assertSame("stopped\nrun() threw: the job takes too long\n", $program->output . $program->errors);
+    }
+
     public function testATaskCannotBeSuspendedInADestructorBeforePhp84(): void
     {
         $program = Subprocess::run(<<<'PHP'

@@ -4,15 +4,20 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\ChannelClosedException;
 use Weft\Runtime\DeadlockException;
+use Weft\Runtime\Internal\TurnQueue;
 use Weft\Runtime\Local;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Semaphore;
 
+use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\detach;
@@ -390,5 +395,86 @@ final class SynchronizationTest extends TestCase
             detach(static fn() => throw new \LogicException('reported'));
             \Weft\shield(static fn() => (new Channel())->receive());
         }, uncaught: static fn() => throw new \DomainException('the handler failed'));
+    }
+
+    /**
+     * @dataProvider abandonedWaits
+     *
+     * @param list<\Closure(): mixed> $waits of tasks that run() abandons
+     * @param \Closure(): mixed $use what a later run does
+     */
+    #[DataProvider('abandonedWaits')]
+    public function testATaskThatItsRunAbandonsLeavesTheQueue(array $waits, \Closure $use, mixed $expected): void
+    {
+        try {
+            run(static fn() => all($waits));
+            self::fail('nothing was thrown');
+        } catch (DeadlockException) {
+        }
+
+        self::assertSame($expected, run($use));
+    }
+
+    /** @return iterable<array{list<\Closure(): mixed>, \Closure(): mixed, mixed}> */
+    public static function abandonedWaits(): iterable
+    {
+        // The task ignores the cancellation that reports the deadlock, so its run abandons it.
+        $insist = static function (\Closure $wait): mixed {
+            try {
+                return $wait();
+            } catch (CancelledException) {
+                return $wait();
+            }
+        };
+        $forEver = static fn(): mixed => $insist((new Channel())->receive(...));
+
+        $channel = new Channel();
+        yield 'receive()' => [
+            [static fn() => $insist($channel->receive(...))],
+            static fn() => all(['sent' => static fn() => $channel->send('value'), 'received' => $channel->receive(...)]),
+            ['sent' => null, 'received' => 'value'],
+        ];
+        $values = new Channel();
+        yield 'foreach' => [
+            [static fn() => $insist(static fn() => iterator_to_array($values))],
+            static fn() => all(['sent' => static fn() => $values->send('value'), 'received' => $values->receive(...)]),
+            ['sent' => null, 'received' => 'value'],
+        ];
+        $rendezvous = new Channel();
+        yield 'send()' => [
+            [static fn() => $insist(static fn() => $rendezvous->send('of a dead task'))],
+            static fn() => all(['sent' => static fn() => $rendezvous->send('value'), 'received' => $rendezvous->receive(...)]),
+            ['sent' => null, 'received' => 'value'],
+        ];
+        $buffered = new Channel(1);
+        yield 'send() to a full channel' => [
+            [static fn() => $buffered->send('value') ?? $insist(static fn() => $buffered->send('of a dead task'))],
+            static fn() => [$buffered->receive(), count($buffered)],
+            ['value', 0],
+        ];
+        $mutex = new Mutex();
+        yield 'Mutex' => [
+            [static fn() => $mutex->synchronized($forEver), static fn() => $insist($mutex->lock(...))],
+            static fn() => $mutex->synchronized(static fn() => 'locked'),
+            'locked',
+        ];
+        $semaphore = new Semaphore(1);
+        yield 'Semaphore' => [
+            [static fn() => $semaphore->withPermit($forEver), static fn() => $insist($semaphore->acquire(...))],
+            static fn() => $semaphore->withPermit(static fn() => $semaphore->availablePermits()),
+            0,
+        ];
+        $pool = new Pool(static fn() => new \stdClass(), new PoolOptions(size: 1));
+        yield 'Pool' => [
+            [static fn() => $pool->with($forEver)],
+            static fn() => $pool->with(static fn() => 'borrowed'),
+            'borrowed',
+        ];
+        $turns = new TurnQueue('a handle');
+        yield 'the turn with a handle' => [
+            [static fn() => $insist(static fn() => $turns->wait(3))],
+            $turns->isEmpty(...),
+            true,
+        ];
     }
 }

@@ -4,13 +4,21 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Runtime;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Weft\Log\Format;
+use Weft\Log\StreamLogger;
 use Weft\Native;
+use Weft\Pool\Pool;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Local;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
+use Weft\Runtime\Semaphore;
 use Weft\Runtime\TaskState;
+use Weft\Runtime\Trace;
 
 use function Weft\async;
 use function Weft\current;
@@ -18,7 +26,10 @@ use function Weft\delay;
 use function Weft\detach;
 use function Weft\run;
 use function Weft\scope;
+use function Weft\shield;
+use function Weft\signal;
 use function Weft\tasks;
+use function Weft\timeout;
 use function Weft\yieldNow;
 
 final class TaskTest extends TestCase
@@ -416,6 +427,99 @@ final class TaskTest extends TestCase
         });
     }
 
+    public function testAFiberOfTheUsersOwnBelongsToTheTaskThatRunsIt(): void
+    {
+        $local = new Local('default');
+        $see = static fn(): array => [current()?->name(), $local->value(), Trace::current()?->traceId()];
+        run(static function () use ($local, $see): void {
+            $local->set('of main');
+            $trace = Trace::continue(null);
+            $fiber = new \Fiber(static function () use ($local, $see): array {
+                \Fiber::suspend($see());
+                $seen = $see();
+                $local->set('set in the fiber');
+
+                return $seen;
+            });
+            self::assertSame(['main', 'of main', $trace->traceId()], $trace->run($fiber->start(...)));
+
+            async(static function () use ($fiber, $local): void {
+                $local->set('of the other');
+                $fiber->resume();
+                self::assertSame('set in the fiber', $local->value());
+            })->named('other')->await();
+            self::assertSame(['other', 'of the other', null], $fiber->getReturn());
+            self::assertSame('of main', $local->value());
+        });
+    }
+
+    public function testAFiberOfTheUsersOwnMayDoWhatDoesNotWait(): void
+    {
+        $mutex = new Mutex();
+        $semaphore = new Semaphore(1);
+        $channel = new Channel(1);
+        $pool = new Pool(static fn() => new \stdClass());
+        $log = fopen('php://memory', 'w+');
+        $calls = [
+            'mutex' => static fn() => $mutex->synchronized(static fn() => $mutex->isHeldByCurrentTask()),
+            'semaphore' => static fn() => $semaphore->withPermit(static fn() => $semaphore->availablePermits()),
+            'channel' => static fn() => $channel->send('value') ?? $channel->receive(),
+            'pool' => static fn() => $pool->with(static fn() => 'with'),
+            'lease' => static fn() => $pool->borrow()->task(),
+            'log' => static fn() => (new StreamLogger($log, Format::Json))->info('logged'),
+            'shield' => static fn() => shield(static fn() => 'shielded'),
+        ];
+        [$results, $main] = run(static function () use ($calls, $pool): array {
+            $pool->with(static fn() => 'creates the resource, for which the task waits');
+            $results = array_map(static function (\Closure $call): mixed {
+                $fiber = new \Fiber($call);
+                $fiber->start();
+
+                return $fiber->getReturn();
+            }, $calls);
+
+            return [$results, current()->id()];
+        });
+
+        self::assertSame(
+            ['mutex' => true, 'semaphore' => 0, 'channel' => 'value', 'pool' => 'with', 'lease' => $main, 'log' => null, 'shield' => 'shielded'],
+            $results,
+        );
+        rewind($log);
+        self::assertSame('logged', json_decode((string) stream_get_contents($log), true)['message']);
+    }
+
+    /** @dataProvider waits */
+    #[DataProvider('waits')]
+    public function testAFiberOfTheUsersOwnIsRefusedWhereItWouldWait(\Closure $wait): void
+    {
+        run(function () use ($wait): void {
+            $mutex = new Mutex();
+            async(static fn() => $mutex->synchronized(static fn() => delay(0.001)));
+            yieldNow();
+            $fiber = new \Fiber(static fn() => $wait($mutex));
+            try {
+                $fiber->start();
+                self::fail('nothing was thrown');
+            } catch (\Error $refused) {
+                self::assertStringContainsString('Code in a Fiber made inside of a task cannot wait', $refused->getMessage());
+            }
+            // The task itself waits as before.
+            self::assertSame('locked', $mutex->synchronized(static fn() => 'locked'));
+        });
+    }
+
+    /** @return iterable<array{\Closure(Mutex): mixed}> */
+    public static function waits(): iterable
+    {
+        yield 'a mutex of another task' => [static fn(Mutex $mutex) => $mutex->lock()];
+        yield 'yieldNow()' => [static fn() => yieldNow()];
+        yield 'scope()' => [static fn() => scope(static fn() => 1)];
+        yield 'timeout()' => [static fn() => timeout(1.0, static fn() => 1)];
+        yield 'signal()' => [static fn() => signal(SIGUSR1)];
+        yield 'a pool that creates a resource' => [static fn() => (new Pool(static fn() => new \stdClass()))->borrow()];
+    }
+
     public function testADestructorThatWaitsOnTheLoopTakesNothingFromTheTasks(): void
     {
         $log = [];
@@ -463,6 +567,38 @@ final class TaskTest extends TestCase
             async(static fn() => \get_class($thrower), $thrower);
             unset($thrower);
         });
+    }
+
+    public function testAnExceptionOfTheLoopItselfCancelsEveryTask(): void
+    {
+        $cancelled = $cleaned = 0;
+        try {
+            run(static function () use (&$cancelled, &$cleaned): void {
+                for ($i = 0; $i < 200; $i++) {
+                    async(static function () use (&$cancelled, &$cleaned): void {
+                        try {
+                            while (true) {
+                                yieldNow();
+                            }
+                        } catch (CancelledException $cancellation) {
+                            $cancelled++;
+                            throw $cancellation;
+                        } finally {
+                            delay(0.001);
+                            $cleaned++;
+                        }
+                    });
+                }
+                yieldNow();
+                Scheduler::$current?->watch(Native\sleep(0.0), static fn() => throw new \DomainException('on the loop'));
+                delay(60);
+            });
+            self::fail('nothing was thrown');
+        } catch (\DomainException $failure) {
+            self::assertSame('on the loop', $failure->getMessage());
+        }
+
+        self::assertSame([200, 200], [$cancelled, $cleaned]);
     }
 
     public function testATaskWhoseTurnComesIsReportedAsReady(): void

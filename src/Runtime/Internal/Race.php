@@ -81,7 +81,8 @@ final class Race
     {
         $failure = $result = null;
         try {
-            $result = $item instanceof Task ? $item->await() : $item();
+            // What the alternative starts belongs to its result: a failure there is its failure, and it has not won before that work is done.
+            $result = $item instanceof Task ? $item->await() : CallScope::call($item(...));
         } catch (\Throwable $failure) {
         }
         $this->ends[] = [$key, $failure, $result];

@@ -7,6 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\DeadlockException;
+use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Hook;
 use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
@@ -86,6 +87,8 @@ final class Scheduler
     public readonly int $outputLevel;
     /** Whether libraries suspend the tasks. */
     private bool $hooked = false;
+    /** Whether the program can have handlers of `pcntl_signal()`. */
+    private readonly bool $hasSignalHandlers;
     /** The outer scheduler, if a destructor or a signal handler has opened this one inside its loop. */
     private readonly ?self $outer;
 
@@ -97,6 +100,7 @@ final class Scheduler
         $this->outputLevel = \ob_get_level();
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
+        $this->hasSignalHandlers = \function_exists('pcntl_async_signals');
         $this->detached = new DetachedTasks($this, $uncaught);
         $this->root = $this->start($main, [], null, null);
         $this->root->named('main');
@@ -123,7 +127,7 @@ final class Scheduler
         try {
             $scheduler->hooked = $hooks !== [];
             $scheduler->listen($cancelOn);
-            $scheduler->loop();
+            $scheduler->loopToTheEnd();
         } finally {
             self::$current = $scheduler->outer;
             $scheduler->shutDown();
@@ -135,8 +139,8 @@ final class Scheduler
     }
 
     /**
-     * The running task, null where none can be suspended. A destructor that the garbage collector calls becomes a task of its own by asking: to read
-     * what belongs to a task, use {@see context()}.
+     * The running task, also in a Fiber that it has made; null in code that belongs to none. A destructor that the garbage collector calls becomes a
+     * task of its own by asking: to read what belongs to a task, use {@see context()}.
      */
     public static function task(): ?Coroutine
     {
@@ -146,6 +150,21 @@ final class Scheduler
         }
 
         return $task->scheduler->taskOfOtherFiber($task);
+    }
+
+    /**
+     * The running task, to be suspended; null where none can be.
+     *
+     * @throws \Error the code is in a Fiber that the task has made, which would be suspended in its place
+     */
+    public static function taskToSuspend(): ?Coroutine
+    {
+        $task = self::$current?->running;
+        if ($task === null || $task->fiber === \Fiber::getCurrent()) {
+            return $task;
+        }
+
+        return $task->scheduler->taskToSuspendInOtherFiber($task);
     }
 
     /** The running task, for what it knows: a destructor that the garbage collector calls sees that of the task in which the collector runs. */
@@ -227,7 +246,7 @@ final class Scheduler
             throw $task->interruption();
         }
         if ($task->fiber !== \Fiber::getCurrent()) {
-            $task = $task->scheduler->taskOfOtherFiber($task) ?? $task;
+            $task = $task->scheduler->taskToSuspendInOtherFiber($task) ?? $task;
         }
 
         return $task->id;
@@ -465,12 +484,7 @@ final class Scheduler
      */
     public function goOnAfterExit(\Closure $isNeeded): void
     {
-        $position = \array_search($this->resumed, $this->turn, true);
-        $woken = $position === false ? $this->turn : \array_slice($this->turn, $position + 1);
-        if ($this->next !== null && $this->next !== $this->running) {
-            \array_unshift($woken, $this->next);
-        }
-        $this->running = $this->next = $this->resumed = null;
+        $woken = $this->restOfTurn();
         while ($isNeeded()) {
             $this->now = \hrtime(true) / 1e9;
             $woken = [...$woken, ...$this->woken, ...$this->yielded];
@@ -484,6 +498,20 @@ final class Scheduler
         }
     }
 
+    /** @return list<Coroutine> the tasks that this turn of the loop, which is given up, has not resumed */
+    private function restOfTurn(): array
+    {
+        $position = \array_search($this->resumed, $this->turn, true);
+        $rest = $position === false ? $this->turn : \array_slice($this->turn, $position + 1);
+        if ($this->next !== null && $this->next !== $this->running) {
+            \array_unshift($rest, $this->next);
+        }
+        $this->running = $this->next = $this->resumed = null;
+        $this->turn = [];
+
+        return $rest;
+    }
+
     private function outcome(): mixed
     {
         if ($this->failure !== null) {
@@ -494,6 +522,23 @@ final class Scheduler
         }
 
         return $this->root->result;
+    }
+
+    /**
+     * A handler of `pcntl_signal()` runs wherever the signal finds the program, also between two tasks. Its exception then fails the run as that
+     * of a task does: the tasks are cancelled and clean up. A second one abandons them, which also ends a loop that can never poll again.
+     */
+    private function loopToTheEnd(): void
+    {
+        try {
+            $this->loop();
+        } catch (ForkedProcessError $forked) {
+            throw $forked;
+        } catch (\Throwable $thrown) {
+            $this->woken = [...$this->restOfTurn(), ...$this->woken];
+            $this->fail($thrown);
+            $this->loop();
+        }
     }
 
     private function loop(): void
@@ -599,7 +644,7 @@ final class Scheduler
     {
         $isRefused = true;
         try {
-            $task = $this->taskOfOtherFiber($running);
+            $task = $this->taskToSuspendInOtherFiber($running);
             $isRefused = false;
         } finally {
             $isRefused && Native\cancel($op);
@@ -619,11 +664,19 @@ final class Scheduler
         if ($fiber === null || isset($this->workers[\spl_object_id($fiber)])) {
             return null;
         }
-        if (!Native\isCollecting()) {
+
+        return $running->realm === null && Native\isCollecting() ? $this->continueAsTask($fiber) : $running;
+    }
+
+    private function taskToSuspendInOtherFiber(Coroutine $running): ?Coroutine
+    {
+        $isCollecting = Native\isCollecting();
+        $task = $this->taskOfOtherFiber($running);
+        if ($task === $running && !$isCollecting) {
             throw new \Error('Code in a Fiber made inside of a task cannot wait: start a task with Weft\async() instead');
         }
 
-        return $running->realm === null ? $this->continueAsTask($fiber) : $running;
+        return $task;
     }
 
     /**
@@ -738,10 +791,27 @@ final class Scheduler
     {
         $this->budget = self::SWITCHES_PER_POLL;
         $this->polledAt = $this->now;
-        $ops = Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers);
-        $this->finished($ops);
+        // A handler of pcntl_signal() that throws on the way out of the call would lose the operations that it returns.
+        $isAsync = $this->hasSignalHandlers && \pcntl_async_signals(false);
+        try {
+            $ops = Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers);
+            $this->finished($ops);
+        } finally {
+            $isAsync && $this->dispatchSignals();
+        }
 
         return (bool) $ops;
+    }
+
+    /** Calls the handlers of the signals that came during the poll, and ends the run in the ordinary way if one throws. */
+    private function dispatchSignals(): void
+    {
+        \pcntl_async_signals(true);
+        try {
+            \pcntl_signal_dispatch();
+        } catch (\Throwable $thrown) {
+            $this->fail($thrown);
+        }
     }
 
     /**
@@ -849,6 +919,13 @@ final class Scheduler
      */
     private static function destroy(array $tasks): void
     {
+        foreach ($tasks as $task) {
+            // Channels and locks outlive the run. Before the first task unwinds: its clean-up hands on what it holds.
+            if ($task->wait instanceof Wait) {
+                $task->wait->abandon($task);
+                $task->wait = null;
+            }
+        }
         foreach ($tasks as $task) {
             $task->fiber = null;
         }

@@ -37,7 +37,7 @@ final class Signals
     #[WaitsFor('a signal')]
     public static function first(int ...$signals): int
     {
-        if (Scheduler::task() !== null) {
+        if (Scheduler::taskToSuspend() !== null) {
             return (int) (new self(...$signals))->wait();
         }
         $ops = \array_map(Native\signal(...), $signals);

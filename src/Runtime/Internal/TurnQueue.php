@@ -26,7 +26,7 @@ final class TurnQueue implements Wait
     /** @param int $sides 1 to read, 2 to write, 3 for both */
     public function wait(int $sides): void
     {
-        $task = Scheduler::task() ?? throw Scheduler::neverWoken($this);
+        $task = Scheduler::taskToSuspend() ?? throw Scheduler::neverWoken($this);
         $ticket = $task->ticket = $this->nextTicket++;
         $this->waiting[$ticket] = [$task, $sides];
         try {

@@ -31,7 +31,7 @@ final class WaitQueue implements Wait
      */
     public function wait(mixed $offered = null): mixed
     {
-        $task = Scheduler::task() ?? throw Scheduler::neverWoken($this);
+        $task = Scheduler::taskToSuspend() ?? throw Scheduler::neverWoken($this);
         $task->handed = $offered;
         $task->ticket = $this->tail;
         $this->waiting[$this->tail++] = $task;

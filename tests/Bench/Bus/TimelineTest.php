@@ -20,10 +20,24 @@ final class TimelineTest extends TestCase
 
     public function testItHasWhatTheBrokerCountedSinceItsStart(): void
     {
+        $broker = $this->broker();
+        $timeline = new Timeline(new Counters("http://$broker"));
+        $this->tickUntilSampled($timeline, 0.0);
+        $this->tickUntilSampled($timeline, 10.0);
+        $timeline->finish(11.0);
+        $this->stopBroker();
+
+        self::assertSame(
+            ['seconds' => [0.0, 10.0, 11.0], 'published' => [0, 100, 200], 'delivered' => [0, 10, 20], 'acknowledged' => [0, 1, 2]],
+            $timeline->toArray(),
+        );
+    }
+
+    public function testItReadsTheCountersOfRabbitMq(): void
+    {
         $queue = 'timeline-' . bin2hex(random_bytes(4));
-        $this->awaitQuietBroker((string) getenv('RABBITMQ_PROMETHEUS_URL'));
         $timeline = new Timeline(new Counters((string) getenv('RABBITMQ_PROMETHEUS_URL')));
-        $seconds = $this->tickUntilSampled($timeline, 0.0);
+        $this->tickUntilSampled($timeline, 0.0);
         $broker = Connection::connect((string) getenv('AMQP_URL'));
         $broker->declare(new Queue($queue));
         $broker->publisher()->publishAll(array_fill(0, self::MESSAGES, new Message('x')), routingKey: $queue);
@@ -37,16 +51,15 @@ final class TimelineTest extends TestCase
         $consumer->close();
         $broker->deleteQueue($queue);
         $broker->close();
-        $timeline->tick($seconds + 10.0);
-        $timeline->finish(11.0);
+        $this->tickUntilSampled($timeline, 10.0);
 
         $samples = $timeline->toArray();
         foreach (['published', 'delivered', 'acknowledged'] as $name) {
             self::assertSame(0, $samples[$name][0]);
-            self::assertSame(self::MESSAGES, end($samples[$name]), $name);
+            // The counters are those of the whole broker, which may serve others meanwhile.
+            self::assertGreaterThanOrEqual(self::MESSAGES, end($samples[$name]), $name);
         }
         self::assertSame(count($samples['published']), count($samples['seconds']));
-        self::assertSame(11.0, end($samples['seconds']));
     }
 
     public function testALongRunHasNoMoreSamplesThanAShortOne(): void
@@ -78,23 +91,6 @@ final class TimelineTest extends TestCase
     }
 
     /** Asks again and again, as the runner does, until there is an answer; returns the second of the run it came at. */
-    /** The counters are those of the whole broker, which may still deliver to consumers of another test that have just ended. */
-    private function awaitQuietBroker(string $url): void
-    {
-        $last = null;
-        Timing::until(static function () use ($url, &$last): bool {
-            $counters = new Counters($url);
-            Timing::until($counters->ask(...), 'the broker is asked');
-            Timing::until(static function () use ($counters, &$now): bool {
-                return ($now = $counters->answer()) !== null;
-            }, 'the broker answers');
-            [$before, $last] = [$last, $now];
-            usleep(100_000);
-
-            return $before === $now;
-        }, 'a broker that delivers nothing');
-    }
-
     private function tickUntilSampled(Timeline $timeline, float $seconds): float
     {
         $samples = (new \ReflectionProperty($timeline, 'samples'));
@@ -113,7 +109,7 @@ final class TimelineTest extends TestCase
     /** @var resource|null */
     private $server = null;
 
-    /** @return string host and port of something that answers as the plugin does */
+    /** @return string host and port of something that answers as the plugin does, with higher counters each time */
     private function broker(): string
     {
         $code = <<<'PHP'
@@ -122,7 +118,10 @@ final class TimelineTest extends TestCase
             for ($n = 1; $client = stream_socket_accept($server, 30); ++$n) {
                 while (trim((string) fgets($client)) !== '') {
                 }
-                fwrite($client, sprintf("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nrabbitmq_global_messages_received_total{protocol=\"amqp091\"} %d\n", $n));
+                fwrite($client, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+                foreach (['received' => 100, 'delivered' => 10, 'acknowledged' => 1] as $name => $factor) {
+                    fwrite($client, sprintf("rabbitmq_global_messages_%s_total{protocol=\"amqp091\"} %d\n", $name, $n * $factor));
+                }
                 fclose($client);
             }
             PHP;
