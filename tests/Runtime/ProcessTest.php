@@ -272,6 +272,20 @@ final class ProcessTest extends TestCase
         self::assertSame("stopped\nrun() threw: the job takes too long\n", $program->output . $program->errors);
     }
 
+    public function testAnApplicationLogsTheFailureOfADetachedTask(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            set_error_handler(fn($level, $message) => throw new ErrorException($message));
+            $app = new Weft\App(new Weft\Log\StreamLogger(STDOUT), grace: 1.0);
+            $app->onStart(function () { detach(fn() => throw new DomainException('the audit failed'))->named('audit'); });
+            $app->task('end', function () { delay(0.01); posix_kill(getmypid(), SIGTERM); }, Weft\RestartPolicy::never());
+            $app->run();
+            PHP);
+
+        self::assertStringContainsString('The detached task audit failed: DomainException: the audit failed at ', $program->output . $program->errors);
+        self::assertSame(0, $program->exitCode);
+    }
+
     public function testATaskCannotBeSuspendedInADestructorBeforePhp84(): void
     {
         $program = Subprocess::run(<<<'PHP'
