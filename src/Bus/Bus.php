@@ -165,12 +165,13 @@ final class Bus
      * The message is published immediately, also inside a handler, and expires with the timeout. A command is otherwise handled like any
      * other, with retries and dead letters. Replies are not stored: a crash may lose one, which ends in a timeout.
      *
-     * @param class-string|null $reply   class of the reply, if neither a handler nor {@see MessageOptions::$classes} names it
+     * @param class-string|null $reply   class of the reply, which is then of this class or null; needed if neither a handler nor
+     *                                   {@see MessageOptions::$classes} names it
      * @param float             $timeout seconds for publishing, handling and the reply, above 0 and at most 1,000,000,000. Cancelling the
      *                                   wait leaves nothing behind; a late reply is discarded
      *
      * @throws RequestTimeoutException
-     * @throws RequestFailedException when the handler has failed for good
+     * @throws RequestFailedException when the handler has failed for good, or the reply is of another class
      * @throws UnroutableMessageException|PublishException|MessageEncodingException
      */
     public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
@@ -180,7 +181,7 @@ final class Bus
         }
         $reply === null || $this->setup->codec->of($reply);
 
-        return $this->requests->ask($message, $timeout);
+        return $this->requests->ask($message, $reply, $timeout);
     }
 
     /**
@@ -200,9 +201,11 @@ final class Bus
      * command, however many processes there are and also while they know different rules for the schedule. Times missed while no process
      * was running yield one command in all. A time skipped by a change of the clocks fires right after it; a repeated time fires once.
      *
+     * Name and command type identify a schedule: services with one database may use the same name for different commands.
+     *
      * @param string            $name    the same in every process; 1 to 200 bytes of UTF-8 without NUL
      * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
-     * @param \Closure(): object $command creates the command for each time
+     * @param \Closure(): object $command creates the command for each time. It declares its class as return type, or is called once more for it
      *
      * @throws \ValueError when the name or the rule is invalid, the bus has a schedule of this name, or the rule never fires
      */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Weft\Bus\Internal\Consuming\RemainingDeliveries;
+use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
@@ -48,6 +49,7 @@ final class DeadLetters
     public function __construct(
         private readonly Transport $transport,
         private readonly string $queue,
+        private readonly ?Persistence $persistence = null,
     ) {
         $this->dead = self::queueOf($queue);
     }
@@ -137,14 +139,22 @@ final class DeadLetters
     }
 
     /**
-     * Deletes dead letters.
+     * Deletes dead letters. A key of ordered messages that a deleted letter has blocked is released, see {@see Queue::releaseKey()}.
      *
      * @param positive-int|null $limit messages in all
      * @return int number of deleted messages
      */
     public function delete(DeadLetterFilter $filter, ?int $limit = null): int
     {
-        return $this->each($filter, $limit, static fn(DeadLetter $letter, Consumer $consumer, Delivery $delivery) => $consumer->ack($delivery));
+        $this->persistence?->prepare();
+
+        return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery): void {
+            if (isset($letter->headers[Header::ORDER_KEY])) {
+                // First: without its letter a key would stay blocked after a crash.
+                $this->persistence?->keys->releaseBlockedBy($this->queue, Persistence::idOf($letter->headers));
+            }
+            $consumer->ack($delivery);
+        });
     }
 
     /** Puts a message into a queue and acknowledges the dead letter that it replaces, in one step where the transport can. */

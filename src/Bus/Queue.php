@@ -173,7 +173,7 @@ final class Queue
     /** Lists, retries, edits and deletes the messages that could not be handled. */
     public function deadLetters(): DeadLetters
     {
-        return new DeadLetters($this->setup->transport, $this->name);
+        return new DeadLetters($this->setup->transport, $this->name, $this->setup->persistence);
     }
 
     /**

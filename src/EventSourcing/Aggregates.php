@@ -137,19 +137,26 @@ final class Aggregates
      */
     private static function living(array $events): array
     {
-        $living = [];
+        // Each event points to the living one before it, and each version to its last living one: to revert is to go on from there.
+        $before = $last = [];
+        $end = null;
         foreach ($events as $index => $recorded) {
             if ($recorded->event instanceof StreamReverted) {
-                $to = $recorded->event->to;
-                $living = self::living(\array_values(\array_filter(\array_slice($events, 0, $index), static fn(RecordedEvent $event): bool => $event->version <= $to)));
+                $end = $last[$recorded->event->to] ?? null;
             } elseif ($recorded->event instanceof StreamErased) {
-                $living = [];
+                $end = null;
             } elseif (!$recorded->event instanceof EventErased) {
-                $living[] = $recorded;
+                $before[$index] = $end;
+                $end = $index;
             }
+            $last[$recorded->version] = $end;
+        }
+        $living = [];
+        for (; $end !== null; $end = $before[$end]) {
+            $living[] = $events[$end];
         }
 
-        return $living;
+        return \array_reverse($living);
     }
 
     /** @param array<string, mixed> $snapshot */

@@ -28,4 +28,10 @@ trait RecordsEvents
     {
         History::of($this)->record($this, new AggregateClosed($reason));
     }
+
+    /** A clone is a copy of the properties, to be read: the events stay with the original, and recording or saving throws an \Error. */
+    public function __clone(): void
+    {
+        History::refuseClone($this);
+    }
 }

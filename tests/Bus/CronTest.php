@@ -167,8 +167,13 @@ final class CronTest extends TestCase
         yield 'a weekday as month' => ['* * * MON *', '"MON" as month'];
         yield 'too large' => ['* 24 * * *', '"24" as hour, which goes from 0 to 23'];
         yield 'beyond every number' => ['99999999999999999999 * * * *', '"99999999999999999999" as minute'];
-        yield 'backwards' => ['* * * 6-3 *', '"6-3" as month'];
-        yield 'no step' => ['*/0 * * * *', '"*/0" as minute'];
+        yield 'backwards' => ['* * * 6-3 *', '"6-3" as month, a range that ends before it begins: write two ranges, "6-12,1-3"'];
+        yield 'over midnight' => ['0 22-2 * * *', '"22-2" as hour, a range that ends before it begins: write two ranges, "22-23,0-2"'];
+        yield 'over the last hour' => ['0 23-0 * * *', 'write two ranges, "23,0"'];
+        yield 'over the weekend' => ['0 0 * * FRI-MON', '"FRI-MON" as day of the week, a range that ends before it begins: write two ranges, "5-6,0-1"'];
+        yield 'over midnight in steps' => ['0 22-2/2 * * *', 'a range that ends before it begins: write two ranges'];
+        yield 'backwards and too large' => ['0 24-2 * * *', '"24-2" as hour, which goes from 0 to 23'];
+        yield 'no step' => ['*/0 * * * *', '"*/0" as minute, whose step must be at least 1'];
         yield 'a step below zero' => ['*/-5 * * * *', '"*/-5" as minute'];
         yield 'an empty part' => ['1,,2 * * * *', '"" as minute'];
         yield 'never' => ['0 0 30 2 *', 'never fires'];

@@ -462,7 +462,7 @@ class DelayTest extends BusTestCase
             $buses[0]->queue(self::QUEUE)->declare();
             $minute = \intdiv(\time(), 60);
             // As if nobody had been there for an hour.
-            $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 3600]);
+            $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES ('customers', '* * * * * UTC', ?)", [\time() - 3600]);
             $consuming = \array_map(static fn(Bus $bus): object => async(static fn(): int => $bus->consume(self::QUEUE)), $buses);
             self::until(static function () use (&$heard): bool {
                 return $heard > 0;
@@ -704,7 +704,7 @@ class DelayTest extends BusTestCase
             $bus->schedule('sound', '* * * * *', static fn(): StoreCustomer => self::customer('sound'));
             $bus->queue(self::QUEUE)->declare();
             foreach (['broken', 'sound'] as $name) {
-                $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
+                $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
             $bus->send(self::customer('delayed'), new SendOptions(delay: 0.3));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
@@ -739,7 +739,7 @@ class DelayTest extends BusTestCase
             $bus->queue(self::QUEUE)->declare();
             $database->execute("CREATE TRIGGER refuse BEFORE UPDATE ON weft_schedules WHEN NEW.name = 'refused' BEGIN SELECT RAISE(ABORT, 'no such row'); END");
             foreach (['refused', 'sound'] as $name) {
-                $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
+                $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
             $bus->send(self::customer('delayed'), new SendOptions(delay: 0.1));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
@@ -812,7 +812,7 @@ class DelayTest extends BusTestCase
                 $heard++;
             }))->schedule('customers', '0 3 1 1 *', static fn(): StoreCustomer => self::customer(1));
             $bus->queue(self::QUEUE)->declare();
-            $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 30]);
+            $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES ('customers', '* * * * * UTC', ?)", [\time() - 30]);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static fn(): bool => $database->execute('SELECT rule FROM weft_schedules')->value() === '0 3 1 1 * UTC');
             $bus->stop();
@@ -820,6 +820,42 @@ class DelayTest extends BusTestCase
 
             self::assertSame(0, $heard, 'what the old rule has missed is none of the new one');
             $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testSchedulesOfOneNameWithDifferentCommandsBothFireEachTime(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $declared = static fn(): CustomerStored => new CustomerStored('1');
+            $found = static fn(): object => new CustomerStored('2');
+            // Two services, of which one runs twice.
+            $workers = [$this->schedule($database, $delayed, '* * * * *', $log)];
+            foreach ([$declared, $found] as $command) {
+                $workers[] = $this->schedule($database, $delayed, '* * * * *', $log, $command);
+            }
+            // A worker of version 0.1 had the schedule of one of them.
+            $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES ('customers', '* * * * * UTC', ?)", [$start + 1]);
+            try {
+                foreach ([0, 60, 120] as $elapsed) {
+                    Clock::set($start + $elapsed);
+                    foreach ($workers as $worker) {
+                        $worker->fire();
+                    }
+                }
+            } finally {
+                Clock::set(null);
+            }
+            $types = \array_count_values($database->execute('SELECT type FROM weft_delayed')->column());
+            \ksort($types);
+
+            self::assertSame([[CustomerStored::class => 2, StoreCustomer::class => 2], []], [$types, $log->lines]);
+            self::assertSame([CustomerStored::class, StoreCustomer::class], $database->execute('SELECT type FROM weft_schedules ORDER BY type')->column());
             $database->close();
         });
     }
@@ -940,10 +976,10 @@ class DelayTest extends BusTestCase
         yield 'times that are close' => [['10 * * * *', '11 * * * *', '12 * * * *'], [9, 10, 11]];
     }
 
-    private function schedule(Database $database, DelayedMessages $delayed, string $rule, LoggerInterface $logger = new NullLogger()): Schedules
+    private function schedule(Database $database, DelayedMessages $delayed, string $rule, LoggerInterface $logger = new NullLogger(), ?\Closure $command = null): Schedules
     {
         $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), $logger);
-        $schedules->add('customers', new Cron($rule, new \DateTimeZone('UTC')), static fn(): StoreCustomer => self::customer(1));
+        $schedules->add('customers', new Cron($rule, new \DateTimeZone('UTC')), $command ?? static fn(): StoreCustomer => self::customer(1));
 
         return $schedules;
     }

@@ -23,6 +23,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Unrecoverable;
 use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
+use Weft\Testing\TestBus;
 use Weft\Tests\Bus\Fixtures\Alarm;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Report;
@@ -298,6 +299,27 @@ final class FlowTest extends BusTestCase
 
             self::assertSame([6, 3, 3, 1], [$calls, $bus->admin()->stats()->commands, $bus->admin()->stats()->deadLettered, $bus->admin()->stats()->expired]);
             self::assertSame([3, 0], [$bus->queue(self::QUEUE)->deadLetters()->count(), $bus->queue(self::QUEUE)->depth()]);
+        });
+    }
+
+    public function testAMessageThatExpiresWhileItWaitsForARetryIsLoggedWithItsFailure(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new RecordingLogger();
+            $bus = (new TestBus())->configure(new BusOptions(retry: new Retry(delayed: 3, delay: 10.0, jitter: 0.0), logger: $logger))->handlers(self::storing(static function (): void {
+                throw new \RuntimeException('the gateway is down');
+            }));
+            $id = $bus->send(self::customer(7), new SendOptions(expires: 5.0));
+            $bus->run();
+            self::assertFalse($logger->has('expired'));
+            $bus->advance(20.0);
+
+            self::assertSame(1, $bus->bus()->admin()->stats()->expired);
+            $bus->assertNoDeadLetters();
+            [$line] = \array_values(\array_filter($logger->lines, static fn(string $line): bool => \str_contains($line, 'expired')));
+            self::assertStringStartsWith('warning Message ' . StoreCustomer::class . " {$id} expired while it waited for a retry, and is no dead letter; failed attempts: 1, in ", $line);
+            self::assertStringEndsWith(', the last with RuntimeException: the gateway is down', $line);
+            $bus->close();
         });
     }
 

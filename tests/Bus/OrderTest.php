@@ -298,6 +298,39 @@ final class OrderTest extends BusTestCase
         });
     }
 
+    /** @dataProvider places */
+    #[DataProvider('places')]
+    public function testAKeyThatADeadLetterBlocksIsLoggedAndReleasedWhenTheLetterIsDeleted(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seen = [];
+            $log = new RecordingLogger();
+            $bus = Bus::connect($transport, $database, new BusOptions(retry: new Retry(), logger: $log))->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                $message->number === 1 ? throw new \DomainException('no') : $seen[] = "{$message->account}{$message->number}";
+            }));
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2), new Deposit('b', 1), new Deposit('b', 2)]);
+            self::drain($bus);
+            $blockers = \array_column($queue->blockedKeys(), 'messageId', 'key');
+            \ksort($blockers);
+            self::assertSame(['account:a', 'account:b'], \array_keys($blockers));
+            foreach ($blockers as $key => $id) {
+                $told = \array_filter($log->lines, static fn(string $line): bool => \str_starts_with($line, "warning Key {$key} of queue " . self::QUEUE . " is blocked by dead letter {$id}: "));
+                self::assertCount(1, $told, \implode("\n", $log->lines));
+            }
+
+            self::assertSame(1, $queue->deadLetters()->delete(new DeadLetterFilter(id: $blockers['account:a'])));
+            self::drain($bus);
+            $bus->send(new Deposit('a', 3));
+            self::drain($bus);
+            self::assertSame(['a2', 'a3'], $seen);
+            self::assertSame(['account:b'], \array_column($queue->blockedKeys(), 'key'));
+            $bus->close();
+        });
+    }
+
     public function testAMessageThatWaitsForARetryHoldsUpItsKeyAndNoOther(): void
     {
         $this->inRuntime(function (): void {
@@ -561,6 +594,9 @@ final class OrderTest extends BusTestCase
                 self::drain($bus);
                 $bus->close();
             });
+            $counted = Weft::run(['queues', $fixture, self::QUEUE])->output;
+            self::assertMatchesRegularExpression('/\| dead letters \| blocked keys \| waiting for a key \| paused \|/', $counted);
+            self::assertMatchesRegularExpression('/' . self::QUEUE . ' +\| 0 +\| 1 +\| 1 +\| 1 +\|  +\|/', $counted);
             $shown = Weft::run(['keys', $fixture, self::QUEUE]);
             self::assertSame(0, $shown->exitCode, $shown->errors);
             self::assertMatchesRegularExpression('/account:a +\| [\da-f-]{36} \| \d{4}-\d\d-\d\dT[\d:+]+ \| 1 +\| no +\|/', $shown->output);

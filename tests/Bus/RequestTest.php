@@ -125,6 +125,32 @@ final class RequestTest extends BusTestCase
         });
     }
 
+    public function testAReplyOfAnotherClassThanExpectedIsAnErrorThatNamesBoth(): void
+    {
+        $this->inRuntime(function (): void {
+            $answers = [new CustomerStored('7'), null, 'text', ['a' => 1], self::customer(7)];
+            $this->serving(new class ($answers) {
+                public function __construct(private array $answers) {}
+
+                #[QueryHandler]
+                public function answer(ForgetCustomer $query): mixed
+                {
+                    return $this->answers[(int) $query->id];
+                }
+            }, static function (Bus $bus) use ($answers): void {
+                foreach ([0, 1] as $key) {
+                    self::assertEquals($answers[$key], $bus->request(new ForgetCustomer((string) $key), reply: CustomerStored::class));
+                }
+                foreach ([2 => 'string', 3 => 'array', 4 => StoreCustomer::class] as $key => $received) {
+                    // Its class is known.
+                    $key !== 4 || self::assertEquals(self::customer(7), $bus->request(new ForgetCustomer('4'), reply: StoreCustomer::class));
+                    $failed = self::failed(static fn() => $bus->request(new ForgetCustomer((string) $key), reply: CustomerStored::class));
+                    self::assertSame("customer.forget was answered with {$received}, but request(…, reply: …) expects " . CustomerStored::class, $failed->getMessage());
+                }
+            });
+        });
+    }
+
     /** @dataProvider lossyAnswers */
     #[DataProvider('lossyAnswers')]
     public function testAnArrayThatWouldLoseSomethingIsNoAnswer(mixed $answer, string $message): void

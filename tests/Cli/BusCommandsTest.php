@@ -50,7 +50,7 @@ final class BusCommandsTest extends TestCase
     {
         $this->send(['a']);
         self::assertSame("paused\n", $this->weft('queues:pause', self::BUS, 'customers'));
-        self::assertMatchesRegularExpression('/customers +\| 1 +\| 0 +\| yes /', $this->weft('queues', self::BUS, 'customers'));
+        self::assertMatchesRegularExpression('/customers +\| 1 +\| 0 +\| 0 +\| 0 +\| yes /', $this->weft('queues', self::BUS, 'customers'));
         self::assertSame("0 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
         self::assertSame("resumed\n", $this->weft('queues:resume', self::BUS, 'customers'));
         self::assertSame("1 succeeded, 0 retried later, 0 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
@@ -208,6 +208,11 @@ final class BusCommandsTest extends TestCase
 
         self::assertStringContainsString("{$ids[0]}  ", $this->weft('dead:list', self::BUS, 'customers'));
         self::assertStringContainsString('(2 attempts)', $this->weft('dead:list', self::BUS, 'customers'));
+        foreach ([['dead:retry'], ['dead:retry', '--dry-run'], ['dead:delete'], ['dead:delete', '--dry-run']] as $command) {
+            $weft = Weft::run([\array_shift($command), self::BUS, 'customers', '--id=nope', ...$command]);
+            self::assertSame([1, '', "No dead letter of queue customers has the id nope.\n"], [$weft->exitCode, $weft->output, $weft->errors]);
+        }
+        self::assertStringContainsString('has the id nope and fits --type and --handler.', Weft::run(['dead:retry', self::BUS, 'customers', '--id=nope', '--type=a', '--handler=b'])->errors);
         self::assertSame("0 deleted\n", $this->weft('dead:delete', self::BUS, 'customers', '--type=Unknown'));
         self::assertSame("1 deleted\n", $this->weft('dead:delete', self::BUS, 'customers', '--all'));
         self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));

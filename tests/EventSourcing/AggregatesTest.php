@@ -20,6 +20,7 @@ use Weft\Bus\Upcaster;
 use Weft\EventSourcing\AggregateNotFoundException;
 use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Aggregates;
+use Weft\EventSourcing\Applies;
 use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\InvalidEventException;
 use Weft\EventSourcing\InvalidAggregateError;
@@ -373,6 +374,74 @@ final class AggregatesTest extends EventSourcingTestCase
         }
     }
 
+    /** With work that doubles with each revert, this test does not end. */
+    public function testAnAggregateThatIsRevertedAgainAndAgainIsLoadedInLinearTime(): void
+    {
+        $accounts = new Aggregates($this->store('sqlite'), Account::class);
+        $database = $this->database('sqlite');
+        $database->transaction(static function (Transaction $transaction) use ($accounts): void {
+            $account = Account::open('1', 'Zoë');
+            $account->deposit(1);
+            $account->deposit(2);
+            $accounts->save($transaction, $account);
+            // Undo and redo, in turns.
+            foreach (\range(2, 201) as $version) {
+                $accounts->revert($transaction, '1', $version);
+            }
+        });
+        $account = $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+        self::assertSame('1: 3 EUR', (string) $account);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 202));
+        self::assertSame('1: 1 EUR', (string) $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1')));
+    }
+
+    /** @dataProvider databases */
+    #[DataProvider('databases')]
+    public function testASnapshotKeepsPropertiesUninitializedThatNoEventHasInitialized(string $kind): void
+    {
+        $parcels = new Aggregates($this->store($kind), Parcel::class);
+        $database = $this->database($kind);
+        $load = static fn(): Parcel => $database->transaction(static fn(Transaction $transaction): Parcel => $parcels->load($transaction, '1'));
+        $database->transaction(static fn(Transaction $transaction) => $parcels->save($transaction, Parcel::send('1')));
+        Parcel::$applied = 0;
+        $parcel = $load();
+        self::assertSame([0, [false, false, false, false]], [Parcel::$applied, $parcel->initialized()]);
+
+        $parcel->weigh(5);
+        $database->transaction(static fn(Transaction $transaction) => $parcels->save($transaction, $parcel));
+        $parcel = $load();
+        self::assertSame([1, [true, false, true, false]], [Parcel::$applied, $parcel->initialized()]);
+        self::assertSame([5, 0], [$parcel->weight, $parcel->size->cm]);
+
+        $database->execute('UPDATE weft_snapshots SET state = ?', ['{"id":"1","-uninitialized":["weight","note","size"]}']);
+        $this->expectException(InvalidEventException::class);
+        $this->expectExceptionMessage('at $.carrier expected string, found nothing (the field is missing)');
+        $load();
+    }
+
+    public function testACloneCanBeReadAndNeitherRecordedInNorSaved(): void
+    {
+        $accounts = new Aggregates($this->store('sqlite'), Account::class);
+        $database = $this->database('sqlite');
+        $account = Account::open('1', 'Zoë');
+        $account->deposit(1);
+        $clone = clone $account;
+        self::assertSame('1: 1 EUR', (string) $clone);
+        $database->transaction(static function (Transaction $transaction) use ($accounts, $account, $clone): void {
+            foreach ([static fn() => $clone->deposit(2), static fn() => (clone $clone)->deposit(2), static fn() => $accounts->save($transaction, $clone), static fn() => $accounts->isClosed($clone)] as $use) {
+                try {
+                    $use();
+                    self::fail('used');
+                } catch (\Error $error) {
+                    self::assertStringContainsString('Account is a clone, which has neither version nor events', $error->getMessage());
+                }
+            }
+            $accounts->save($transaction, $account);
+        });
+        self::assertSame('1: 1 EUR', (string) $clone);
+        self::assertSame([AccountOpened::class, 1], self::contents($this->store('sqlite')->stream('account:1')));
+    }
+
     /** @dataProvider texts */
     #[DataProvider('texts')]
     public function testATextThatNotEveryDatabaseTakesIsRefusedByName(\Closure $use, string $what): void
@@ -598,6 +667,7 @@ final class AggregatesTest extends EventSourcingTestCase
     {
         yield 'no attribute' => [AccountOpened::class, 'needs the attribute #[AggregateRoot] and the trait RecordsEvents'];
         yield 'no class' => ['Nobody', 'Class Nobody does not exist'];
+        yield 'its own __clone()' => [Cloned::class, 'Cloned has its own __clone(), which replaces that of RecordsEvents'];
         yield 'a misspelt attribute' => [Misspelt::class, '::apply() is marked with #[Weft\Tests\EventSourcing\Aplies], which is not a class. Is #[Weft\EventSourcing\Applies] meant?'];
     }
 }
@@ -621,4 +691,69 @@ final class Misspelt
 
     #[Aplies]
     protected function apply(AccountOpened $event): void {}
+}
+
+#[\Weft\EventSourcing\AggregateRoot('cloned')]
+final class Cloned
+{
+    use \Weft\EventSourcing\RecordsEvents;
+
+    public string $id = '';
+
+    public function __clone(): void {}
+}
+
+final class ParcelSize
+{
+    public int $cm = 0;
+    public ?string $unit;
+}
+
+#[\Weft\EventSourcing\AggregateRoot('parcel', snapshotEvery: 1)]
+final class Parcel
+{
+    use \Weft\EventSourcing\RecordsEvents;
+
+    public static int $applied = 0;
+
+    public int $weight;
+    public ?string $note = 'none';
+    public ParcelSize $size;
+    private string $id;
+    private string $carrier;
+
+    public static function send(string $id): self
+    {
+        $parcel = new self();
+        $parcel->record(new AccountOpened($id, '', ''));
+
+        return $parcel;
+    }
+
+    public function weigh(int $weight): void
+    {
+        $this->record(new Deposited($weight));
+    }
+
+    /** @return list<bool> */
+    public function initialized(): array
+    {
+        return \array_map(fn(string $name): bool => (new \ReflectionProperty($this, $name))->isInitialized($this), ['weight', 'note', 'size', 'carrier']);
+    }
+
+    #[Applies]
+    private function sent(AccountOpened $event): void
+    {
+        $this->id = $event->id;
+        unset($this->note);
+        self::$applied++;
+    }
+
+    #[Applies]
+    private function weighed(Deposited $event): void
+    {
+        $this->weight = $event->amount;
+        $this->size = new ParcelSize();
+        self::$applied++;
+    }
 }

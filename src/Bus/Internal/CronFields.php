@@ -122,11 +122,27 @@ final class CronFields
         [, $first, $last, $step] = $match;
         $from = (int) ($first ?? $least);
         $to = (int) ($last ?? ($first !== null && $step === null ? $first : $most));
-        if ($from < $least || $to > $most || $from > $to || ($step !== null && (int) $step === 0)) {
+        if (\min($from, $to) < $least || \max($from, $to) > $most) {
             throw new \ValueError("{$refused}, which goes from {$least} to {$most}");
+        }
+        if ($from > $to) {
+            throw new \ValueError("{$refused}, a range that ends before it begins: write two ranges" . ($step === null ? ', "' . self::split($from, $to, $index) . '"' : ''));
+        }
+        if ($step !== null && (int) $step === 0) {
+            throw new \ValueError("{$refused}, whose step must be at least 1");
         }
 
         return $first === null && ((int) ($step ?? 1)) === 1 ? ['*'] : self::stepped($from, $to, (int) ($step ?? 1));
+    }
+
+    /** The ranges that someone means by a range over the end, such as 22-23,0-2 by 22-2. */
+    private static function split(int $from, int $to, int $index): string
+    {
+        $least = self::BOUNDS[$index][0];
+        // Sunday is 0, and 7 as well.
+        $most = $index === 4 ? 6 : self::BOUNDS[$index][1];
+
+        return ($from === $most ? $most : "{$from}-{$most}") . ',' . ($to === $least ? $least : "{$least}-{$to}");
     }
 
     /**

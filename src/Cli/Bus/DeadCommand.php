@@ -46,6 +46,14 @@ abstract class DeadCommand extends BusCommand
         return $id === '' ? throw new InvalidArgumentException('The id of a dead letter is empty.') : new DeadLetterFilter(id: $id);
     }
 
+    /** The id is misspelt, or the other criteria exclude its dead letter. */
+    protected static function noneWithId(OutputInterface $output, InputInterface $input): int
+    {
+        $others = \array_filter(['type', 'error', 'handler'], static fn(string $criterion): bool => $input->getOption($criterion) !== null);
+
+        return self::notFound($output, "No dead letter of queue {$input->getArgument('queue')} has the id {$input->getOption('id')}" . ($others === [] ? '.' : ' and fits --' . \implode(' and --', $others) . '.'));
+    }
+
     /** Requires a selection for commands that change several dead letters. */
     protected static function requireChoice(InputInterface $input): void
     {

@@ -20,7 +20,8 @@ final class DeadDeleteCommand extends DeadCommand
         parent::configure();
         $this->addFilter();
         $this->addOption('all', null, InputOption::VALUE_NONE, 'All dead letters of the queue, or all that the filters select')
-            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them');
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them')
+            ->setHelp('A key of ordered messages that a deleted dead letter has blocked is released: the messages behind it are handled in order.');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
@@ -30,12 +31,19 @@ final class DeadDeleteCommand extends DeadCommand
         $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
+            if ($found === [] && $input->getOption('id') !== null) {
+                return self::noneWithId($output, $input);
+            }
             self::print($output, ...$found);
             $output->writeln(\count($found) . ' would be deleted');
 
             return self::SUCCESS;
         }
-        $output->writeln($letters->delete(self::filter($input), $limit) . ' deleted');
+        $deleted = $letters->delete(self::filter($input), $limit);
+        if ($deleted === 0 && $input->getOption('id') !== null) {
+            return self::noneWithId($output, $input);
+        }
+        $output->writeln("{$deleted} deleted");
 
         return self::SUCCESS;
     }

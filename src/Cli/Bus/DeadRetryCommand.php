@@ -32,12 +32,19 @@ final class DeadRetryCommand extends DeadCommand
         $limit = Quantity::positive('limit', $input->getOption('limit'));
         if ($input->getOption('dry-run')) {
             $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
+            if ($found === [] && $input->getOption('id') !== null) {
+                return self::noneWithId($output, $input);
+            }
             self::print($output, ...$found);
             $output->writeln(\count($found) . ' would be retried');
 
             return self::SUCCESS;
         }
-        $output->writeln($letters->retry(self::filter($input), $rate, $limit) . ' retried');
+        $retried = $letters->retry(self::filter($input), $rate, $limit);
+        if ($retried === 0 && $input->getOption('id') !== null) {
+            return self::noneWithId($output, $input);
+        }
+        $output->writeln("{$retried} retried");
 
         return self::SUCCESS;
     }

@@ -24,12 +24,14 @@ final class QueuesCommand extends BusCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $table = new Table($output);
-        $table->setHeaders(['queue', 'ready', 'dead letters', 'paused']);
+        $table->setHeaders(['queue', 'ready', 'dead letters', 'blocked keys', 'waiting for a key', 'paused']);
         /** @var list<string> $queues */
         $queues = $input->getArgument('queues');
         foreach ($queues as $queue) {
             $administered = self::queueNamed($bus, $queue);
-            $table->addRow([self::cell($queue), $administered->depth(), $administered->deadLetters()->count(), $administered->isPaused() ? 'yes' : '']);
+            [$ready, $letters, $blocked] = [$administered->depth(), $administered->deadLetters()->count(), $administered->blockedKeys()];
+            $waiting = \array_sum(\array_column($blocked, 'waiting'));
+            $table->addRow([self::cell($queue), $ready, $letters, \count($blocked), $waiting, $administered->isPaused() ? 'yes' : '']);
         }
         $table->render();
         foreach ($bus->admin()->backlog() as $what => $count) {

@@ -45,6 +45,9 @@ final class AggregateClass
         if ($attribute === null || !\in_array(RecordsEvents::class, self::traits($reflection), true)) {
             throw new InvalidAggregateError("Class {$class} is not an aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
         }
+        if ($reflection->getMethod('__clone')->getFileName() !== (new \ReflectionMethod(RecordsEvents::class, '__clone'))->getFileName()) {
+            throw new InvalidAggregateError("Aggregate {$class} has its own __clone(), which replaces that of RecordsEvents: remove it, because only the original can be saved");
+        }
         $this->options = $attribute->newInstance();
         if (!$reflection->hasProperty($this->options->id)) {
             throw new InvalidAggregateError("Aggregate {$class} has no property \${$this->options->id}, which must hold its id");
@@ -52,7 +55,13 @@ final class AggregateClass
         $id = $this->options->id;
         $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
         $this->apply = self::appliers($reflection);
-        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new MessageCompiler())->shape($class, 'an aggregate with snapshots'));
+        // An event that has not come yet may be the one that initializes a property.
+        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass(
+            $class,
+            $this->options->name,
+            $this->options->version,
+            (new MessageCompiler(keepsUninitialized: true))->shape($class, 'an aggregate with snapshots'),
+        );
     }
 
     /** @param class-string $class */

@@ -26,9 +26,27 @@ final class History
 
     public bool $isClosed = false;
 
+    private bool $isOfClone = false;
+
     private function __construct(private readonly AggregateClass $class) {}
 
     public static function of(object $aggregate): self
+    {
+        $history = self::entry($aggregate);
+        if ($history->isOfClone) {
+            throw new \Error("{$history->class->class} is a clone, which has neither version nor events: record and save with the original, or load the aggregate again");
+        }
+
+        return $history;
+    }
+
+    /** Two objects with the same version and events would conflict, or store events twice. */
+    public static function refuseClone(object $clone): void
+    {
+        self::entry($clone)->isOfClone = true;
+    }
+
+    private static function entry(object $aggregate): self
     {
         self::$all ??= new \WeakMap();
 

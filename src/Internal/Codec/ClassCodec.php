@@ -13,30 +13,46 @@ namespace Weft\Internal\Codec;
  */
 final class ClassCodec
 {
+    /** Lists the properties without a value; no property can have this name. */
+    private const UNINITIALIZED = '-uninitialized';
+
     /** Cloned for each message, which is the cheapest way to create an object; null where the class has a __clone(). */
     private readonly ?object $prototype;
 
-    /** @var non-empty-list<\Closure(object, array): void> one per class of the hierarchy */
+    /** @var non-empty-list<\Closure(object, array, array): void> one per class of the hierarchy */
     private readonly array $writers;
 
-    /** @var non-empty-list<\Closure(object): array> */
+    /** @var non-empty-list<\Closure(object, array): array> */
     private readonly array $readers;
+
+    /** @var array<string, \ReflectionProperty> that may be uninitialized */
+    private readonly array $uninitializable;
 
     /**
      * @param \ReflectionClass<object>             $class
      * @param array<class-string, list<Field>>     $fieldsByClass
+     * @param bool                                 $keepsUninitialized whether a property without a value has none again afterwards; otherwise
+     *                                                                 its object cannot be encoded
      */
     public function __construct(
         public readonly \ReflectionClass $class,
         private readonly array $fieldsByClass,
+        bool $keepsUninitialized = false,
     ) {
         $this->prototype = $class->hasMethod('__clone') ? null : $class->newInstanceWithoutConstructor();
-        /** @var non-empty-list<\Closure(object, array): void> $writers */
+        /** @var non-empty-list<\Closure(object, array, array): void> $writers */
         $writers = \array_map(self::writer(...), \array_keys($fieldsByClass), $fieldsByClass);
-        /** @var non-empty-list<\Closure(object): array> $readers */
+        /** @var non-empty-list<\Closure(object, array): array> $readers */
         $readers = \array_map(self::reader(...), \array_keys($fieldsByClass), $fieldsByClass);
         $this->writers = $writers;
         $this->readers = $readers;
+        $properties = [];
+        foreach ($keepsUninitialized ? $fieldsByClass : [] as $declaring => $fields) {
+            foreach ($fields as $field) {
+                $properties[$field->name] = new \ReflectionProperty($declaring, $field->name);
+            }
+        }
+        $this->uninitializable = $properties;
     }
 
     /**
@@ -46,12 +62,13 @@ final class ClassCodec
     public function decode(array $data): object
     {
         $object = $this->prototype === null ? $this->class->newInstanceWithoutConstructor() : clone $this->prototype;
+        $uninitialized = $this->uninitializedIn($data);
         try {
             foreach ($this->writers as $write) {
-                $write($object, $data);
+                $write($object, $data, $uninitialized);
             }
         } catch (\TypeError $error) {
-            $this->explain($data);
+            $this->explain(\array_diff_key($data, $uninitialized), $uninitialized);
             throw $error;
         }
 
@@ -65,8 +82,12 @@ final class ClassCodec
     public function encode(object $object): array|\stdClass
     {
         $data = [];
+        $uninitialized = $this->uninitializable === [] ? [] : \array_filter($this->uninitializable, static fn(\ReflectionProperty $property): bool => !$property->isInitialized($object));
         foreach ($this->readers as $read) {
-            $data += $read($object);
+            $data += $read($object, $uninitialized);
+        }
+        if ($uninitialized !== []) {
+            $data[self::UNINITIALIZED] = \array_keys($uninitialized);
         }
 
         /** @var array<string, mixed> $data */
@@ -93,14 +114,26 @@ final class ClassCodec
         return \array_merge(...\array_values($this->fieldsByClass));
     }
 
-    /** Finds the field whose assignment the engine refused. */
-    private function explain(array $data): void
+    /** @return array<string, \ReflectionProperty> */
+    private function uninitializedIn(array $data): array
+    {
+        $names = $this->uninitializable === [] ? null : $data[self::UNINITIALIZED] ?? null;
+
+        return \is_array($names) ? \array_intersect_key($this->uninitializable, \array_flip(\array_filter($names, \is_string(...)))) : [];
+    }
+
+    /**
+     * Finds the field whose assignment the engine refused.
+     *
+     * @param array<string, \ReflectionProperty> $uninitialized
+     */
+    private function explain(array $data, array $uninitialized): void
     {
         foreach ($this->fieldsByClass as $fields) {
             foreach ($fields as $field) {
                 if (\array_key_exists($field->name, $data)) {
                     self::decodeField($field, $data[$field->name]);
-                } elseif (!$field->optional) {
+                } elseif (!$field->optional && !isset($uninitialized[$field->name])) {
                     throw self::missing($field);
                 }
             }
@@ -116,8 +149,14 @@ final class ClassCodec
         }
         $missing = self::missing(...);
 
-        return \Closure::bind(static function (object $object, array $data) use ($plan, $missing): void {
-            foreach ($plan as $name => $field) {
+        return \Closure::bind(static function (object $object, array $data, array $uninitialized) use ($plan, $missing): void {
+            foreach ($uninitialized === [] ? [] : \array_intersect_key($uninitialized, $plan) as $name => $property) {
+                // It has its default value.
+                if ($property->isInitialized($object)) {
+                    unset($object->$name);
+                }
+            }
+            foreach ($uninitialized === [] ? $plan : \array_diff_key($plan, $uninitialized) as $name => $field) {
                 if ($field === null) {
                     $object->$name = $data[$name] ?? null;
                 } elseif (\array_key_exists($name, $data)) {
@@ -143,9 +182,9 @@ final class ClassCodec
             $plan[$field->name] = $field->isCheckedByEngine() ? null : $field->type;
         }
 
-        return \Closure::bind(static function (object $object) use ($plan): array {
+        return \Closure::bind(static function (object $object, array $uninitialized) use ($plan): array {
             $data = [];
-            foreach ($plan as $name => $type) {
+            foreach ($uninitialized === [] ? $plan : \array_diff_key($plan, $uninitialized) as $name => $type) {
                 try {
                     $data[$name] = $type === null ? $object->$name : $type->encode($object->$name);
                 } catch (MismatchException $mismatch) {

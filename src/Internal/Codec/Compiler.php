@@ -21,12 +21,14 @@ final class Compiler
      * @param bool $mapsTakeLists whether an array with the keys of a list may be a map: in JSON it was an object or a list
      * @param bool $objectsTakeLists the same for objects of classes
      * @param 'encoded'|'decoded' $failed how errors say what a class is not fit for
+     * @param bool $keepsUninitialized whether objects may have properties without a value
      */
     public function __construct(
         private readonly ?PropertyRules $rules = null,
         private readonly bool $mapsTakeLists = true,
         private readonly bool $objectsTakeLists = false,
         private readonly string $failed = 'encoded',
+        private readonly bool $keepsUninitialized = false,
     ) {}
 
     /**
@@ -80,7 +82,7 @@ final class Compiler
         }
         self::refuseShadowing($class, $fields);
 
-        return new ClassCodec($reflection, $fields);
+        return new ClassCodec($reflection, $fields, $this->keepsUninitialized);
     }
 
     private function reflect(string $class): \ReflectionClass

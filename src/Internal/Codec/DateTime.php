@@ -14,7 +14,7 @@ final class DateTime implements Type
 {
     private const FORMAT = 'Y-m-d\TH:i:s.uP';
     /** Seconds, the microseconds that PHP keeps, and the offset on their own. */
-    private const PATTERN = '/^(\d{4}-\d\d-\d\dT\d\d:\d\d:)(\d\d)(?:\.(\d{1,6})\d*)?(Z|[+-]\d\d:\d\d)$/Di';
+    private const PATTERN = '/^(\d{4}-\d\d-\d\dT\d\d:\d\d:)(\d\d)(?:\.(\d{1,6})\d*)?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/Di';
     private const SECONDS_OF_A_DAY = 86_400;
 
     public function decode(mixed $value): mixed
@@ -53,7 +53,7 @@ final class DateTime implements Type
 
         return $value->getOffset() % 60 === 0 && \preg_match(self::PATTERN, $text) === 1
             ? $text
-            : throw MismatchException::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
+            : throw MismatchException::described('a year from 0000 to 9999 and an offset of whole minutes below 24 hours', 'another');
     }
 
     public function schema(): string|array

@@ -99,6 +99,9 @@ trait OldDatabase
                     $new[$columns[$column] ?? $column] ??= $value;
                 }
                 unset($new['ctid'], $new['cause']);
+                if ($table === 'weft_schedules') {
+                    unset($new['type']);
+                }
                 \ksort($new);
                 $rows[$table][] = $new;
             }

@@ -26,13 +26,17 @@ final class MessageCompiler implements PropertyRules
     public readonly EncryptionContext $binding;
     private readonly Compiler $compiler;
 
-    /** @param string $withoutKeys why an encrypted property is refused without a key ring */
+    /**
+     * @param string $withoutKeys        why an encrypted property is refused without a key ring
+     * @param bool   $keepsUninitialized whether objects may have properties without a value
+     */
     public function __construct(
         private readonly ?KeyRing $keys = null,
         private readonly string $withoutKeys = 'is #[Encrypted], which only properties of messages of the bus can be',
+        bool $keepsUninitialized = false,
     ) {
         $this->binding = new EncryptionContext();
-        $this->compiler = new Compiler($this);
+        $this->compiler = new Compiler($this, keepsUninitialized: $keepsUninitialized);
     }
 
     /** @param KeyRing|null $keys of the bus */

@@ -120,7 +120,7 @@ final class DeliveryProcessor
 
             $worker->concurrency->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailedException ? $thrown->error : $thrown);
 
-            return $this->fail($delivery, $thrown instanceof HandlingFailedException ? $thrown : new HandlingFailedException($thrown), $failing) ? Outcome::Failed : Outcome::Requeued;
+            return $this->fail($delivery, $thrown instanceof HandlingFailedException ? $thrown : new HandlingFailedException($thrown), $failing);
         } finally {
             $this->stats->inFlight--;
             $this->metrics?->ended($delivery->type);
@@ -207,8 +207,7 @@ final class DeliveryProcessor
         $this->fail($delivery, new HandlingFailedException($why));
     }
 
-    /** @return bool whether it was settled */
-    private function fail(Delivery $delivery, HandlingFailedException $failure, ?\Closure $failing = null): bool
+    private function fail(Delivery $delivery, HandlingFailedException $failure, ?\Closure $failing = null): Outcome
     {
         $this->stats->failed++;
         $this->metrics?->count('failed', $delivery->type);
@@ -224,14 +223,15 @@ final class DeliveryProcessor
         }
         try {
             $failing === null || $failing();
-            $isDeadLettered = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $dead !== []);
+            $lost = $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead));
+            $outcome = $this->settle($delivery, $later, $lost, $dead !== []) ? Outcome::DeadLettered : Outcome::PutOff;
         } catch (\Throwable $thrown) {
             $this->giveBack($delivery, $thrown, $failing === null);
-            $isDeadLettered = null;
+            $outcome = Outcome::Requeued;
         }
-        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $isDeadLettered ?? false));
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $outcome === Outcome::DeadLettered));
 
-        return $isDeadLettered !== null;
+        return $outcome;
     }
 
     private function report(Delivery $delivery, HandlingFailedException $failure, bool $comesBack): void
@@ -354,7 +354,7 @@ final class DeliveryProcessor
             Header::ATTEMPTS => (string) $failure->attempts($delivery),
             Header::RETRIES => (string) $round,
             Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
-        ] + $delivery->headers;
+        ] + $failure->errorHeaders() + $delivery->headers;
         if (($headers[Header::MESSAGE_ID] ?? '') === '') {
             // Waiting messages are identified by their id.
             $headers[Header::MESSAGE_ID] = messageId();

@@ -139,7 +139,16 @@ final class Dispatcher
         if (!\is_numeric($expires) || (float) $expires >= Clock::now() * 1000) {
             return false;
         }
-        $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
+        $message = ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? ''];
+        if (isset($delivery->headers[Header::RETRIES])) {
+            $this->setup->logger->warning('Message {type} {id} expired while it waited for a retry, and is no dead letter; failed attempts: {attempts}, in {handler}, the last with {error}', $message + [
+                'attempts' => $delivery->headers[Header::ATTEMPTS] ?? '',
+                'handler' => $delivery->headers[Header::FAILED_HANDLER] ?? '',
+                'error' => ($delivery->headers[Header::ERROR_CLASS] ?? '') . ': ' . ($delivery->headers[Header::ERROR_MESSAGE] ?? ''),
+            ]);
+        } else {
+            $this->setup->logger->info('Message {type} {id} expired before it was handled', $message);
+        }
         $this->consumer->ack($delivery);
         $this->stats->expired++;
 

@@ -72,11 +72,18 @@ final class HandlingFailedException extends \Exception
     }
 
     /** @return array<string, string> */
-    public function headers(Delivery $delivery, string $queue): array
+    public function errorHeaders(): array
     {
         return [
             Header::ERROR_CLASS => self::cut($this->error::class, self::CLASS_BYTES),
             Header::ERROR_MESSAGE => self::cut($this->error->getMessage(), self::MESSAGE_BYTES),
+        ];
+    }
+
+    /** @return array<string, string> */
+    public function headers(Delivery $delivery, string $queue): array
+    {
+        return $this->errorHeaders() + [
             Header::ERROR_STACK => self::cut($this->stack(), self::STACK_BYTES),
             // One that fails before a handler is reached stays a message for the listeners that it came back for.
             Header::FAILED_HANDLER => $this->handlers === [] ? $delivery->headers[Header::FAILED_HANDLER] ?? '' : \implode(', ', $this->handlers),

@@ -14,8 +14,11 @@ enum Outcome
     /** Its handlers have succeeded, or there was nothing to do. */
     case Succeeded;
 
-    /** It is retried later, dead-lettered, or both. */
-    case Failed;
+    /** It is retried later. */
+    case PutOff;
+
+    /** It is a dead letter; some of its handlers may be retried later. */
+    case DeadLettered;
 
     /** It was not settled and is delivered again. */
     case Requeued;

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\DuplicateMessageIdException;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Consuming\DeliveryProcessor;
 use Weft\Bus\Internal\Persistence\BlockedKeys;
@@ -186,6 +187,13 @@ final class OrderedProcessor
         };
         while ($worker->acquire($delivery)) {
             $outcome = $handling->run($delivery, $worker, $failing);
+            if ($outcome === Outcome::DeadLettered) {
+                $this->logger->warning('Key {key} of queue {queue} is blocked by dead letter {id}: later messages of the key wait. Retry it (weft dead:retry), or continue without it (weft keys:release)', [
+                    'key' => $key,
+                    'queue' => $this->queue,
+                    'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                ]);
+            }
             if ($outcome !== Outcome::Requeued || $worker->isStopping()) {
                 return $outcome;
             }

@@ -47,6 +47,12 @@ final class BlockedKeys
         return $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND order_key = ?', [$queue, $key])->affected() > 0;
     }
 
+    /** Releases the key that a message blocks, if it blocks one. */
+    public function releaseBlockedBy(string $queue, string $messageId): void
+    {
+        $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND message_id = ?', [$queue, $messageId]);
+    }
+
     /** Unblocks a key without waiting messages. */
     public function forget(string $queue, string $key): void
     {

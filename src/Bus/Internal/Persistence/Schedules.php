@@ -8,8 +8,9 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Cron;
-use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Pool\PoolException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\ConstraintViolationException;
@@ -18,9 +19,10 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Recurring messages. The row of a schedule stores the time (`due`) before which all times have fired. A worker advances it and stores the
- * delayed message in the same transaction. Each time therefore yields one message, however many workers there are, also while they have
- * different rules: then the times of all rules fire.
+ * Recurring messages. A schedule is its name and the type of its command: services with one database may choose the same name. Its row
+ * stores the time (`due`) before which all times have fired. A worker advances it and stores the delayed message in the same transaction.
+ * Each time therefore yields one message, however many workers there are, also while they have different rules: then the times of all
+ * rules fire.
  *
  * @internal
  */
@@ -38,6 +40,9 @@ final class Schedules
     /** Seconds after which a worker looks at the table even if nothing is due: another one may have added a rule, or the clock may have been set. */
     private const CHECK = 60.0;
 
+    /** The length of the column for types. */
+    private const TYPE_BYTES = 200;
+
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
 
@@ -46,6 +51,9 @@ final class Schedules
 
     /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
     private array $since = [];
+
+    /** @var array<string, string> the type of the command of each, by name */
+    private array $types = [];
 
     /** @var array<string, float> until when those that have failed wait, by name */
     private array $paused = [];
@@ -94,11 +102,14 @@ final class Schedules
             return;
         }
         $now = $this->now();
-        $rows = \array_column($this->database->execute('SELECT name, rule, due FROM weft_schedules')->rows(), null, 'name');
+        $rows = [];
+        foreach ($this->database->execute('SELECT name, type, rule, due FROM weft_schedules')->rows() as $row) {
+            $rows[$row['name']][$row['type']] = $row;
+        }
         // A test's clock stands still, and no other process has its database.
         $due = Clock::isVirtual() ? \INF : $now + self::CHECK;
         foreach ($this->known as $name => [$cron, $command]) {
-            $due = \min($due, $this->attempt((string) $name, $cron, $command, $rows[$name] ?? null, $now));
+            $due = \min($due, $this->attempt((string) $name, $cron, $command, $rows[$name] ?? [], $now));
         }
         $this->due = Clock::isVirtual() ? $due : Clock::monotonic() + $due - $now;
     }
@@ -112,17 +123,19 @@ final class Schedules
     }
 
     /**
-     * @param \Closure(): object       $command
-     * @param array<string, mixed>|null $row
+     * @param \Closure(): object                 $command
+     * @param array<string, array<string, mixed>> $rows of the name, by type
      * @return float when to look again
      */
-    private function attempt(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    private function attempt(string $name, Cron $cron, \Closure $command, array $rows, float $now): float
     {
         if ($now < ($this->paused[$name] ?? 0.0)) {
             return $this->paused[$name];
         }
         try {
-            return $this->advance($name, $cron, $command, $row, $now);
+            $type = $this->types[$name] ??= $this->typeOf($command);
+
+            return $this->advance($name, $type, $cron, $command, $rows[$type] ?? $this->adopt($name, $type, $rows), $now);
         } catch (\Throwable $thrown) {
             if (Scheduler::isCancelledBy($thrown)) {
                 throw $thrown;
@@ -147,25 +160,25 @@ final class Schedules
      * @param array<string, mixed>|null $row
      * @return float when it is due next
      */
-    private function advance(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    private function advance(string $name, string $type, Cron $cron, \Closure $command, ?array $row, float $now): float
     {
         if ($row === null) {
             $this->since[$name] ??= 0;
-            $this->begin($name, $cron, (int) $now + 1);
+            $this->begin($name, $type, $cron, (int) $now + 1);
 
             return (float) $cron->after((int) $now);
         }
-        $this->learn($name, $cron, $row, $now);
+        $this->learn($name, $type, $cron, $row, $now);
         if ($row['due'] > $now + self::MAX_AHEAD) {
-            return $this->reset($name, $cron, $row['due'], (int) $now);
+            return $this->reset($name, $type, $cron, $row['due'], (int) $now);
         }
         $first = $cron->after(\max($row['due'] - 1, $this->since[$name]));
         if ($first > $now) {
             return (float) $first;
         }
         [$last, $next] = self::latest($cron, $first, $now);
-        $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $last, $now): void {
-            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND due = ?', [$cron->rule, $last + 1, $name, $row['due']]);
+        $this->database->transaction(function (Transaction $transaction) use ($name, $type, $cron, $command, $row, $last, $now): void {
+            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND type = ? AND due = ?', [$cron->rule, $last + 1, $name, $type, $row['due']]);
             if ($moved->affected() === 1) {
                 $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $command(), null), \min($now, Clock::now()));
             }
@@ -175,13 +188,43 @@ final class Schedules
     }
 
     /**
+     * Takes over the row of a worker of version 0.1, which knew schedules by name alone.
+     *
+     * @param array<string, array<string, mixed>> $rows of the name, by type
+     * @return array<string, mixed>|null
+     */
+    private function adopt(string $name, string $type, array $rows): ?array
+    {
+        $row = $rows[''] ?? null;
+        if ($row === null || $this->database->execute("UPDATE weft_schedules SET type = ? WHERE name = ? AND type = ''", [$type, $name])->affected() === 0) {
+            return null;
+        }
+
+        return $row;
+    }
+
+    /**
+     * The type of the command that the closure declares to return, otherwise of one that it makes to find out.
+     *
+     * @param \Closure(): object $command
+     */
+    private function typeOf(\Closure $command): string
+    {
+        $returned = (new \ReflectionFunction($command))->getReturnType();
+        $class = $returned instanceof \ReflectionNamedType ? $returned->getName() : '';
+        $isDeclared = \class_exists($class) && (new \ReflectionClass($class))->isInstantiable();
+
+        return Identifier::fit($this->envelopes->typeOf($isDeclared ? $class : $command()::class), self::TYPE_BYTES);
+    }
+
+    /**
      * Takes back what a wrong clock has done. A worker that moves the time fires, so the times until now have had their message.
      *
      * @return float when it is due next
      */
-    private function reset(string $name, Cron $cron, int $due, int $now): float
+    private function reset(string $name, string $type, Cron $cron, int $due, int $now): float
     {
-        $reset = $this->database->execute('UPDATE weft_schedules SET due = ? WHERE name = ? AND due = ?', [$now + 1, $name, $due]);
+        $reset = $this->database->execute('UPDATE weft_schedules SET due = ? WHERE name = ? AND type = ? AND due = ?', [$now + 1, $name, $type, $due]);
         if ($reset->affected() === 1) {
             $this->logger->warning('Schedule "{name}" was not due before {due} UTC, because a worker whose clock was ahead has fired it; it is due again from now on, {now} UTC', [
                 'name' => $name,
@@ -198,7 +241,7 @@ final class Schedules
      *
      * @param array<string, mixed> $row
      */
-    private function learn(string $name, Cron $cron, array $row, float $now): void
+    private function learn(string $name, string $type, Cron $cron, array $row, float $now): void
     {
         $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
         if ($this->since[$name] > $now + self::MAX_AHEAD) {
@@ -206,7 +249,7 @@ final class Schedules
             $this->since[$name] = (int) $now;
         }
         if ($row['rule'] !== $cron->rule) {
-            $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ?', [$cron->rule, $name]);
+            $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ? AND type = ?', [$cron->rule, $name, $type]);
         }
     }
 
@@ -226,10 +269,10 @@ final class Schedules
         return [$time, $next];
     }
 
-    private function begin(string $name, Cron $cron, int $due): void
+    private function begin(string $name, string $type, Cron $cron, int $due): void
     {
         try {
-            $this->database->execute('INSERT INTO weft_schedules (name, rule, due) VALUES (?, ?, ?)', [$name, $cron->rule, $due]);
+            $this->database->execute('INSERT INTO weft_schedules (name, type, rule, due) VALUES (?, ?, ?, ?)', [$name, $type, $cron->rule, $due]);
         } catch (ConstraintViolationException) {
             // Another worker was first; the next check finds its row.
         }

@@ -24,7 +24,7 @@ final class Tables
     public static function component(): Component
     {
         return new Component('bus', 'weft_inbox', self::tables(...), [
-            // Until 0.1: weft_attempts, weft_keys, weft_waiting, weft_rates, and weft_inbox.body.
+            // Until 0.1: weft_attempts, weft_keys, weft_waiting, weft_rates, and weft_inbox.body; no weft_schedules.type.
             new Version(2, '0.2', 'weft_redeliveries', self::expandTo2(...), self::contractTo2(...)),
         ]);
     }
@@ -52,10 +52,7 @@ final class Tables
                 ->column('headers', Type::text())
                 ->column('body', Type::bytes())
                 ->index(['due']),
-            Table::named('weft_schedules')
-                ->column('name', Type::name(200), suffix: 'PRIMARY KEY')
-                ->column('rule', Type::name(200))
-                ->column('due', Type::bigint()),
+            self::schedules(),
             self::blockedKeys(),
             self::blockedMessages($driver),
             self::rateLimits(),
@@ -86,6 +83,17 @@ final class Tables
             ->column('updated_at', Type::bigint())
             ->primaryKey('message_id', 'consumer')
             ->index(['updated_at']);
+    }
+
+    private static function schedules(): Table
+    {
+        return Table::named('weft_schedules')
+            ->column('name', Type::name(200))
+            // Of the command. Workers of 0.1 name none.
+            ->column('type', Type::name(200), suffix: "DEFAULT ''")
+            ->column('rule', Type::name(200))
+            ->column('due', Type::bigint())
+            ->primaryKey('name', 'type');
     }
 
     private static function blockedKeys(): Table
@@ -152,7 +160,7 @@ final class Tables
     {
         $renames = \array_merge(...\array_map(static fn(Rename $rename): array => $rename->expand($driver), self::renamesTo2($driver)));
 
-        return [...self::inboxTo2($driver), ...$renames, self::outboxTo2($driver), Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver), Step::create(self::broker(), $driver)];
+        return [...self::inboxTo2($driver), ...$renames, self::outboxTo2($driver), self::schedulesTo2($driver), Step::create(self::rateLimits(), $driver), Step::create(self::pausedQueues(), $driver), Step::create(self::broker(), $driver)];
     }
 
     /** @return list<Step> */
@@ -218,6 +226,26 @@ final class Tables
             : ["ALTER TABLE weft_outbox ADD COLUMN {$column}", $index->create($outbox->name, $driver)];
 
         return new Step('add column weft_outbox.cause', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_outbox') && !$catalog->hasColumn('weft_outbox', 'cause'));
+    }
+
+    /** Schedules of 0.1 are known by their name alone. */
+    private static function schedulesTo2(Driver $driver): Step
+    {
+        $table = self::schedules();
+        $column = $table->columns[1]->sql($driver);
+        $statements = match ($driver) {
+            Driver::Postgres => ["ALTER TABLE weft_schedules ADD COLUMN {$column}, DROP CONSTRAINT weft_schedules_pkey, ADD PRIMARY KEY (name, type)"],
+            Driver::Mysql => ["ALTER TABLE weft_schedules ADD COLUMN {$column} AFTER name, DROP PRIMARY KEY, ADD PRIMARY KEY (name, type)"],
+            // SQLite cannot change a primary key.
+            Driver::Sqlite => [
+                'ALTER TABLE weft_schedules RENAME TO weft_schedules_1',
+                ...$table->create($driver),
+                'INSERT INTO weft_schedules (name, rule, due) SELECT name, rule, due FROM weft_schedules_1',
+                'DROP TABLE weft_schedules_1',
+            ],
+        };
+
+        return new Step('add column weft_schedules.type', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_schedules') && !$catalog->hasColumn('weft_schedules', 'type'));
     }
 
     /** @return list<Step> */

@@ -52,12 +52,22 @@ final class Requests
     }
 
     /**
-     * @param float $timeout seconds
+     * @param class-string|null $expected class of the reply, which may also be null
+     * @param float             $timeout  seconds
      * @return mixed the reply, decoded
      */
-    public function ask(object $message, float $timeout): mixed
+    public function ask(object $message, ?string $expected, float $timeout): mixed
     {
-        return current() === null ? run(fn(): mixed => $this->ask($message, $timeout)) : $this->exchange($message, $timeout);
+        if (current() === null) {
+            return run(fn(): mixed => $this->ask($message, $expected, $timeout));
+        }
+        $reply = $this->exchange($message, $timeout);
+        if ($expected !== null && $reply !== null && !$reply instanceof $expected) {
+            $type = $this->setup->codec->of($message::class)->type;
+            throw new RequestFailedException("{$type} was answered with " . \get_debug_type($reply) . ", but request(…, reply: …) expects {$expected}");
+        }
+
+        return $reply;
     }
 
     /** The number of waiting requests. */

@@ -94,6 +94,16 @@ final class EnvelopeFactory
     }
 
     /**
+     * The name of the type of a message class.
+     *
+     * @param class-string $class
+     */
+    public function typeOf(string $class): string
+    {
+        return $this->codec->of($class)->type;
+    }
+
+    /**
      * In a format other than the bus's own.
      *
      * @param array<string, string> $headers
