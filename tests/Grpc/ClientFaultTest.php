@@ -21,6 +21,7 @@ use Weft\Grpc\StatusException;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
+use function Weft\timeout;
 
 require_once __DIR__ . '/../../examples/users/autoload.php';
 
