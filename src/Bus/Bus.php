@@ -205,7 +205,8 @@ final class Bus
      *
      * @param string            $name    the same in every process; 1 to 200 bytes of UTF-8 without NUL
      * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
-     * @param \Closure(): object $command creates the command for each time. It declares its class as return type, or is called once more for it
+     * @param \Closure(): object $command creates the command for each time. It is called once more for its class
+     *                                   unless it declares one as return type; with `object` the name alone is the schedule
      *
      * @throws \ValueError when the name or the rule is invalid, the bus has a schedule of this name, or the rule never fires
      */

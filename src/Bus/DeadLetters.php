@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Weft\Bus\Internal\Consuming\RemainingDeliveries;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\DatabaseTransport;
@@ -151,7 +152,8 @@ final class DeadLetters
         return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery): void {
             if (isset($letter->headers[Header::ORDER_KEY])) {
                 // First: without its letter a key would stay blocked after a crash.
-                $this->persistence?->keys->releaseBlockedBy($this->queue, Persistence::idOf($letter->headers));
+                $retry = DelayedMessages::retryId($this->queue, $letter->headers, $delivery->type, $delivery->body);
+                $this->persistence?->keys->releaseBlockedBy($this->queue, Persistence::idOf($letter->headers), $retry);
             }
             $consumer->ack($delivery);
         });

@@ -82,6 +82,7 @@ final class Pool
         }
         $id = $this->native->borrow($number);
         if ($id < 0) {
+            $this->lifecycle->createAgain();
             $id = $this->lifecycle->await(-$id);
         }
         $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $task);
@@ -139,6 +140,8 @@ final class Pool
     #[WaitsFor('a resource of pool "{name}"')]
     private function awaitResource(int $op): int
     {
+        $this->lifecycle->createAgain();
+
         return $this->lifecycle->await($op);
     }
 
@@ -243,6 +246,7 @@ final class Pool
                 throw new StillBorrowedError("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");
             }
         }
+        $this->lifecycle->giveUpCreations();
         $this->lifecycle->await($this->native->close());
         $this->lifecycle->finish();
     }

@@ -171,6 +171,7 @@ final class CronTest extends TestCase
         yield 'over midnight' => ['0 22-2 * * *', '"22-2" as hour, a range that ends before it begins: write two ranges, "22-23,0-2"'];
         yield 'over the last hour' => ['0 23-0 * * *', 'write two ranges, "23,0"'];
         yield 'over the weekend' => ['0 0 * * FRI-MON', '"FRI-MON" as day of the week, a range that ends before it begins: write two ranges, "5-6,0-1"'];
+        yield 'over Sunday' => ['0 3 * * 7-2', 'write two ranges, "0-2"'];
         yield 'over midnight in steps' => ['0 22-2/2 * * *', 'a range that ends before it begins: write two ranges'];
         yield 'backwards and too large' => ['0 24-2 * * *', '"24-2" as hour, which goes from 0 to 23'];
         yield 'no step' => ['*/0 * * * *', '"*/0" as minute, whose step must be at least 1'];

@@ -833,7 +833,7 @@ class DelayTest extends BusTestCase
             $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
             $start = \gmmktime(4, 0, 30, 3, 4, 2026);
             $declared = static fn(): CustomerStored => new CustomerStored('1');
-            $found = static fn(): object => new CustomerStored('2');
+            $found = static fn() => new CustomerStored('2');
             // Two services, of which one runs twice.
             $workers = [$this->schedule($database, $delayed, '* * * * *', $log)];
             foreach ([$declared, $found] as $command) {
@@ -856,6 +856,49 @@ class DelayTest extends BusTestCase
 
             self::assertSame([[CustomerStored::class => 2, StoreCustomer::class => 2], []], [$types, $log->lines]);
             self::assertSame([CustomerStored::class, StoreCustomer::class], $database->execute('SELECT type FROM weft_schedules ORDER BY type')->column());
+            $database->close();
+        });
+    }
+
+    public function testAScheduleOfDifferentCommandsIsItsNameWhereItsClosureSaysSo(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new RecordingLogger();
+            $database = $this->database();
+            (new Migrator($database))->ensure(Tables::component());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
+            $start = \gmmktime(4, 0, 30, 3, 4, 2026);
+            $isFirst = true;
+            // Two workers, which know it since different days.
+            $declared = static function () use (&$isFirst): object {
+                return $isFirst ? new CustomerStored('1') : self::customer(1);
+            };
+            $found = static function () use (&$isFirst) {
+                return $isFirst ? new CustomerStored('1') : self::customer(1);
+            };
+            $first = $this->schedule($database, $delayed, '* * * * *', $log, $declared);
+            $second = $this->schedule($database, $delayed, '* * * * *', $log, $declared);
+            try {
+                Clock::set($start);
+                $first->fire();
+                $isFirst = false;
+                foreach ([0, 60, 120] as $elapsed) {
+                    Clock::set($start + $elapsed);
+                    $second->fire();
+                    $first->fire();
+                }
+                self::assertSame([2, []], [$database->execute('SELECT count(*) FROM weft_delayed')->value(), $log->lines]);
+
+                $isFirst = true;
+                $third = $this->schedule($database, $delayed, '* * * * *', $log, $found);
+                $third->fire();
+                $isFirst = false;
+                Clock::set($start + 180);
+                $third->fire();
+            } finally {
+                Clock::set(null);
+            }
+            self::assertStringContainsString('Schedule "customers" makes commands of different types, ' . CustomerStored::class . ' and ' . StoreCustomer::class, \implode("\n", $log->lines));
             $database->close();
         });
     }

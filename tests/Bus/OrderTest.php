@@ -331,6 +331,54 @@ final class OrderTest extends BusTestCase
         });
     }
 
+    public function testADeletedDeadLetterReleasesNoKeyWhileAnotherListenerIsStillToBeRetried(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(new class ($seen) {
+                private bool $hasFailed = false;
+
+                public function __construct(private array &$seen) {}
+
+                #[EventListener]
+                #[Retry]
+                public function broken(Booking $event): void
+                {
+                    $event->number === 1 && throw new \DomainException('never');
+                }
+
+                #[EventListener]
+                #[Retry(delayed: 1, delay: 0.5, jitter: 0.0)]
+                public function slow(Booking $event): void
+                {
+                    if (!$this->hasFailed) {
+                        $this->hasFailed = true;
+                        throw new \RuntimeException('not now');
+                    }
+                    $this->seen[] = $event->number;
+                }
+            });
+            $queue = $bus->queue(self::QUEUE);
+            $queue->declare();
+            $bus->publish(new Booking('a', 1));
+            $bus->publish(new Booking('a', 2));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            while ($queue->deadLetters()->count() === 0) {
+                delay(0.01);
+            }
+            self::assertSame(1, $queue->deadLetters()->delete(new DeadLetterFilter()));
+            while (\count($seen) < 2) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([1, 2], $seen);
+            $bus->close();
+        });
+    }
+
     public function testAMessageThatWaitsForARetryHoldsUpItsKeyAndNoOther(): void
     {
         $this->inRuntime(function (): void {
@@ -888,6 +936,12 @@ final class OrderTest extends BusTestCase
 
         return [$place === 'sqlite' ? Sqlite::on($database) : new Memory(), $database];
     }
+}
+
+#[OrderedBy('account')]
+final class Booking
+{
+    public function __construct(public readonly string $account, public readonly int $number) {}
 }
 
 #[OrderedBy('price')]

@@ -17,9 +17,11 @@ use Weft\Grpc\Client\ServiceConfig;
 use Weft\Grpc\Client\Tls;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
+use Weft\Runtime\CancelledException;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\detach;
 use function Weft\run;
 use function Weft\timeout;
 
@@ -198,6 +200,30 @@ final class ClientFaultTest extends GrpcTestCase
             }
             self::assertContains($ids, [[], [1]]);
             // The task that has caught it goes on.
+            delay(0.01);
+            self::assertSame(7, $client->get(new GetUserRequest(7))->id);
+        });
+    }
+
+    public function testRequestsThatAwaitATaskThatWasCancelledFailTheirCallAndNotTheCaller(): void
+    {
+        $client = $this->client($this->serve()->address);
+
+        run(static function () use ($client): void {
+            $broken = static function (): \Generator {
+                yield new GetUserRequest(1);
+                $other = detach(static fn() => delay(60));
+                delay(0.0);
+                $other->cancel('not needed');
+                $other->await();
+            };
+            try {
+                foreach ($client->lookup($broken()) as $user) {
+                }
+                self::fail('it ended well');
+            } catch (CancelledException $cancelled) {
+                self::assertStringContainsString('not needed', $cancelled->getMessage());
+            }
             delay(0.01);
             self::assertSame(7, $client->get(new GetUserRequest(7))->id);
         });

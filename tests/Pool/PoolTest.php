@@ -139,6 +139,54 @@ final class PoolTest extends TestCase
         self::assertSame([2, 0], [$made, $pool->stats()['connect_failures']]);
     }
 
+    public function testACreationThatTheEndOfARunCutsOffIsNotMadeAgainForTheCloseOfThePool(): void
+    {
+        $made = 0;
+        $pool = new Pool(static function () use (&$made): \stdClass {
+            ++$made;
+            delay(60);
+
+            return new \stdClass();
+        }, new PoolOptions(size: 1, name: 'books'));
+        run(static function () use ($pool): void {
+            try {
+                timeout(0.01, static fn() => $pool->with(static fn() => 1));
+                self::fail('borrowed');
+            } catch (TimeoutException) {
+            }
+        });
+
+        run(static fn() => $pool->close());
+
+        self::assertSame(1, $made);
+    }
+
+    public function testCleanUpThatBorrowsAtTheEndOfARunIsToldThatTheFactoryWasCutOff(): void
+    {
+        $pool = new Pool(static function (): \stdClass {
+            delay(60);
+
+            return new \stdClass();
+        }, new PoolOptions(size: 1, name: 'books', timeouts: new Timeouts(borrow: 600.0)));
+        $failure = null;
+        run(static function () use ($pool, &$failure): void {
+            detach(static function () use ($pool, &$failure): void {
+                try {
+                    delay(60);
+                } finally {
+                    try {
+                        $pool->with(static fn() => 1);
+                    } catch (\Throwable $failure) {
+                    }
+                }
+            });
+            detach(static fn() => $pool->with(static fn() => 1));
+            delay(0.01);
+        });
+
+        self::assertInstanceOf(FactoryException::class, $failure);
+    }
+
     public function testAPoolIsClosedAfterARunThatHasCutOffTheCloseOfAResource(): void
     {
         $closed = 0;

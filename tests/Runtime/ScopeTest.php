@@ -272,6 +272,14 @@ final class ScopeTest extends TestCase
         race([static fn() => delay(60), static fn() => delay(0.001) ?? throw new \DomainException('boo')]);
     }
 
+    public function testAnAlternativeIsCalledWithoutArguments(): void
+    {
+        run(static function (): void {
+            self::assertSame(3, any([static fn(int $retries = 3): int => $retries]));
+            self::assertSame(getmypid(), race(['getmypid']));
+        });
+    }
+
     /** @dataProvider contests */
     #[DataProvider('contests')]
     public function testAnAlternativeWinsWhenTheTasksItHasStartedHaveEnded(callable $contest): void

@@ -139,8 +139,14 @@ final class CronFields
     private static function split(int $from, int $to, int $index): string
     {
         $least = self::BOUNDS[$index][0];
-        // Sunday is 0, and 7 as well.
-        $most = $index === 4 ? 6 : self::BOUNDS[$index][1];
+        $most = self::BOUNDS[$index][1];
+        if ($index === 4) {
+            // Sunday is 0, and 7 as well.
+            $most = 6;
+            if ($from === 7) {
+                return $to === 0 ? '0' : "0-{$to}";
+            }
+        }
 
         return ($from === $most ? $most : "{$from}-{$most}") . ',' . ($to === $least ? $least : "{$least}-{$to}");
     }

@@ -7,7 +7,6 @@ namespace Weft\Grpc\Internal;
 use Weft\Grpc\CallEndedException;
 use Weft\Native\GrpcClientCall;
 use Weft\Protobuf\Codec;
-use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Task;
@@ -35,12 +34,12 @@ final class RequestSender
             // Ends the call explicitly, because the stack trace of an exception may keep a reference to it.
             try {
                 self::send($call, $requests);
-            } catch (CancelledException $cancelled) {
-                $call->cancel();
-                throw $cancelled;
             } catch (\Throwable $error) {
-                $this->failure = $error;
                 $call->cancel();
+                if (Scheduler::isCancelledBy($error)) {
+                    throw $error;
+                }
+                $this->failure = $error;
             }
         })->named("sender of $method");
     }

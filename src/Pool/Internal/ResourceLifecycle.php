@@ -49,23 +49,38 @@ final class ResourceLifecycle implements WorkHandler
     /** Waits for an operation of the pool and handles the pool's work meanwhile. */
     public function await(int $op): mixed
     {
-        if ($this->creating !== []) {
-            $this->createAgain();
-        }
-
         return $this->listener->await($op);
     }
 
-    /** What the end of a run has cut off says nothing about the server: borrowers of the next one get their resources. */
-    private function createAgain(): void
+    /** For a borrower: what the end of a run has cut off says nothing about the server. */
+    public function createAgain(): void
     {
-        $scheduler = Scheduler::$current;
+        foreach ($this->cutOff() as $request) {
+            $this->begin('create', $request, Scheduler::$current);
+        }
+    }
+
+    /** Before the pool is closed: no borrower comes for them any more. */
+    public function giveUpCreations(): void
+    {
+        foreach ($this->cutOff() as $request) {
+            $message = "pool \"{$this->name}\": the end of run() has cut off the factory";
+            $this->native->failed($request, Thrown::keep(new FactoryException($message)), $message);
+        }
+    }
+
+    /** @return list<int> the requests of the factories that the end of a run has cut off, once */
+    private function cutOff(): array
+    {
+        $requests = [];
         foreach ($this->creating as $request => $task) {
             if ($task->isDone()) {
                 unset($this->creating[$request]);
-                $this->begin('create', $request, $scheduler);
+                $requests[] = $request;
             }
         }
+
+        return $requests;
     }
 
     public function handleWork(?Scheduler $scheduler = null): void
@@ -146,7 +161,8 @@ final class ResourceLifecycle implements WorkHandler
                 ($this->hooks->created)($resource);
             }
         } catch (\Throwable $thrown) {
-            if (isset($this->creating[$request]) && Scheduler::isCancelledBy($thrown)) {
+            // Clean-up at the end of the run that waits for a resource is told; without any the next run creates it.
+            if (isset($this->creating[$request]) && Scheduler::isCancelledBy($thrown) && $this->native->stats()['waiting'] === 0) {
                 $this->close($id);
 
                 return;

@@ -82,7 +82,7 @@ final class Race
         $failure = $result = null;
         try {
             // What the alternative starts belongs to its result: a failure there is its failure, and it has not won before that work is done.
-            $result = $item instanceof Task ? $item->await() : CallScope::call($item(...));
+            $result = $item instanceof Task ? $item->await() : CallScope::call(static fn(): mixed => $item());
         } catch (\Throwable $failure) {
         }
         $this->ends[] = [$key, $failure, $result];

@@ -397,6 +397,13 @@ final class Scheduler
             if ($error === null || $task->realm === null) {
                 throw $error ?? $refused;
             }
+        } catch (\Throwable $thrown) {
+            // A handler of pcntl_signal() has thrown before the task was suspended.
+            $position = \array_search($task, $this->yielded, true);
+            if ($position !== false) {
+                \array_splice($this->yielded, $position, 1);
+            }
+            throw $thrown;
         }
     }
 

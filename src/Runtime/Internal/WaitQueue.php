@@ -35,7 +35,14 @@ final class WaitQueue implements Wait
         $task->handed = $offered;
         $task->ticket = $this->tail;
         $this->waiting[$this->tail++] = $task;
-        $task->scheduler->park($task, $this);
+        try {
+            $task->scheduler->park($task, $this);
+        } catch (\Throwable $thrown) {
+            // That of a handler of pcntl_signal() comes out of any call: the queue must not wake a task that no longer waits in it.
+            $task->wait = null;
+            $this->abandon($task);
+            throw $thrown;
+        }
         $handed = $task->handed;
         $task->handed = null;
 

@@ -47,10 +47,17 @@ final class BlockedKeys
         return $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND order_key = ?', [$queue, $key])->affected() > 0;
     }
 
-    /** Releases the key that a message blocks, if it blocks one. */
-    public function releaseBlockedBy(string $queue, string $messageId): void
+    /**
+     * Releases the key that a message blocks, if it blocks one and none of its listeners waits for a retry, which releases it.
+     *
+     * @param string $retryId of the row of such a retry
+     */
+    public function releaseBlockedBy(string $queue, string $messageId, string $retryId): void
     {
-        $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND message_id = ?', [$queue, $messageId]);
+        $this->database->execute(
+            'UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND message_id = ? AND NOT EXISTS (SELECT 1 FROM weft_delayed WHERE id = ?)',
+            [$queue, $messageId, $retryId],
+        );
     }
 
     /** Unblocks a key without waiting messages. */

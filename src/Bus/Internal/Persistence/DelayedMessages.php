@@ -104,9 +104,18 @@ final class DelayedMessages implements DelayStore
     /** Stores a failed message for a delayed retry as part of a transaction. */
     public function addRetry(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
     {
-        // Two services that share the database may both retry one event. Two messages may therefore have the same id, and neither must be lost.
-        $id = Persistence::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
+        $id = self::retryId($queue, $message->headers, $message->type, $message->body);
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
+    }
+
+    /**
+     * Two services that share the database may both retry one event. Two messages may therefore have the same id, and neither must be lost.
+     *
+     * @param array<string, string> $headers
+     */
+    public static function retryId(string $queue, array $headers, string $type, string $body): string
+    {
+        return Persistence::idOf($headers) . '@' . \hash('xxh3', "{$queue}\0{$type}\0{$body}");
     }
 
     public function retries(string $queue): int

@@ -19,7 +19,7 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Recurring messages. A schedule is its name and the type of its command: services with one database may choose the same name. Its row
+ * Recurring messages. A schedule is its name and the type of its command, so services with one database may choose the same name. Its row
  * stores the time (`due`) before which all times have fired. A worker advances it and stores the delayed message in the same transaction.
  * Each time therefore yields one message, however many workers there are, also while they have different rules: then the times of all
  * rules fire.
@@ -180,7 +180,9 @@ final class Schedules
         $this->database->transaction(function (Transaction $transaction) use ($name, $type, $cron, $command, $row, $last, $now): void {
             $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND type = ? AND due = ?', [$cron->rule, $last + 1, $name, $type, $row['due']]);
             if ($moved->affected() === 1) {
-                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $command(), null), \min($now, Clock::now()));
+                $made = $command();
+                $this->warnOfAnotherType($name, $type, $made);
+                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $made, null), \min($now, Clock::now()));
             }
         });
 
@@ -204,17 +206,38 @@ final class Schedules
     }
 
     /**
-     * The type of the command that the closure declares to return, otherwise of one that it makes to find out.
+     * The type of the command that the closure declares to return, otherwise of one that it makes to find out; none if it declares to return
+     * different ones, such as `object`: then the schedule is its name alone.
      *
      * @param \Closure(): object $command
      */
     private function typeOf(\Closure $command): string
     {
         $returned = (new \ReflectionFunction($command))->getReturnType();
+        if ($returned === null) {
+            return $this->fitted($command()::class);
+        }
         $class = $returned instanceof \ReflectionNamedType ? $returned->getName() : '';
-        $isDeclared = \class_exists($class) && (new \ReflectionClass($class))->isInstantiable();
 
-        return Identifier::fit($this->envelopes->typeOf($isDeclared ? $class : $command()::class), self::TYPE_BYTES);
+        return \class_exists($class) && (new \ReflectionClass($class))->isInstantiable() ? $this->fitted($class) : '';
+    }
+
+    /** @param class-string $class */
+    private function fitted(string $class): string
+    {
+        return Identifier::fit($this->envelopes->typeOf($class), self::TYPE_BYTES);
+    }
+
+    private function warnOfAnotherType(string $name, string $type, object $made): void
+    {
+        $other = $type === '' ? '' : $this->fitted($made::class);
+        if ($other !== $type) {
+            $this->logger->warning('Schedule "{name}" makes commands of different types, {type} and {other}: workers that know it by one of them each fire it. Declare object as the return type of its closure', [
+                'name' => $name,
+                'type' => $type,
+                'other' => $other,
+            ]);
+        }
     }
 
     /**
