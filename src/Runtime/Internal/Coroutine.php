@@ -108,6 +108,21 @@ final class Coroutine implements Task, \Stringable
         return $this->result;
     }
 
+    /** Waits until the task has ended, whatever its outcome. One that the end of its run() has left behind does not end. */
+    public function awaitEnd(): void
+    {
+        if ($this->outcome !== null || $this->scheduler->hasEnded()) {
+            return;
+        }
+        try {
+            $this->await();
+        } catch (\Throwable $thrown) {
+            if (Scheduler::isCancelledBy($thrown)) {
+                throw $thrown;
+            }
+        }
+    }
+
     public function cancel(string $reason = 'cancel() was called'): void
     {
         $this->end(new Cancellation($reason));

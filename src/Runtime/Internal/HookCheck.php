@@ -51,7 +51,7 @@ final class HookCheck
             return $wanted;
         }
         if ($isFirst) {
-            \trigger_error("Libraries block the process instead of suspending the task: $failure. WEFT_HOOKS=off silences this, see docs/reference/hooks.md", \E_USER_WARNING);
+            Warnings::trigger("Libraries block the process instead of suspending the task: $failure. WEFT_HOOKS=off silences this, see docs/reference/hooks.md");
         }
 
         return [];
