@@ -72,7 +72,6 @@ final class Pool
      * @throws FactoryDownException
      * @throws PoolClosedException
      */
-    #[WaitsFor('a resource of pool "{name}"')]
     public function borrow(): Lease
     {
         $task = Scheduler::task();
@@ -122,7 +121,7 @@ final class Pool
         $task = Scheduler::task();
         $id = $this->native->borrow($task->id ?? 0);
         if ($id < 0) {
-            $id = $this->awaitResource(-$id);
+            $id = $this->lifecycle->awaitResource(-$id);
         }
         $borrowing = \array_pop($this->unused) ?? new Borrowing($this->native);
         $borrowing->id = $id;
@@ -137,12 +136,6 @@ final class Pool
                 Scheduler::handOver($next);
             }
         }
-    }
-
-    #[WaitsFor('a resource of pool "{name}"')]
-    private function awaitResource(int $op): int
-    {
-        return $this->lifecycle->awaitResource($op);
     }
 
     /**
@@ -238,7 +231,6 @@ final class Pool
      *
      * @throws StillBorrowedError when the calling task holds a resource; the pool stays open
      */
-    #[WaitsFor('the return of the resources of pool "{name}"')]
     public function close(): void
     {
         $own = Scheduler::task()->id ?? 0;

@@ -14,6 +14,7 @@ use Weft\Pool\ResourceNotReadyException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitsFor;
 use Weft\Runtime\Internal\Warnings;
 
 /**
@@ -60,6 +61,7 @@ final class ResourceLifecycle implements WorkHandler
      * Waits for a borrowed resource. A resource that is checked or reset counts as in use and has no holder: where the borrow fails meanwhile, the
      * message names it.
      */
+    #[WaitsFor('a resource of pool "{name}"')]
     public function awaitResource(int $op): int
     {
         try {
@@ -98,6 +100,7 @@ final class ResourceLifecycle implements WorkHandler
      *
      * @param int $closed the pool's operation
      */
+    #[WaitsFor('the return of the resources of pool "{name}"')]
     public function finish(int $closed): void
     {
         $this->isClosed = true;
