@@ -293,9 +293,13 @@ final class App
             } finally {
                 $this->runStopHooks();
             }
-        }, uncaught: function (\Throwable $failure, Task $task): void {
-            $this->logger->error('The detached task {task} failed: {error}', ['task' => $task->name(), 'error' => ExceptionReport::summary($failure), 'exception' => $failure]);
-        });
+        }, uncaught: $this->logDetached(...));
+    }
+
+    /** A detached task has no scope that its failure could end. */
+    private function logDetached(\Throwable $failure, Task $task): void
+    {
+        $this->logger->error('The detached task {task} failed: {error}', ['task' => $task->name(), 'error' => $failure->getMessage(), 'exception' => $failure]);
     }
 
     /** @param (\Closure(list<string>): void)|null $started */

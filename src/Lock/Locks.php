@@ -123,6 +123,10 @@ final class Locks
         $owner = \bin2hex(\random_bytes(16));
         $pause = self::FIRST_RETRY_INTERVAL;
         $began = Lock::now();
+        if ($this->store instanceof SqlStore) {
+            // Before the lifetime begins: the first process creates the table, for which it may wait for others.
+            shield($this->store->prepare(...));
+        }
         while (true) {
             $asked = Lock::now();
             $fence = $this->ask($name, $owner);

@@ -79,7 +79,8 @@ final class SqlStore implements LockStore
         return $this->database->execute("SELECT owner FROM weft_locks WHERE name = ? AND expires_at > {$this->now}", [$name])->value();
     }
 
-    private function prepare(): void
+    /** @internal creates the table if it is missing */
+    public function prepare(): void
     {
         if ($this->isReady) {
             return;

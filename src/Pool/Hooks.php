@@ -10,16 +10,16 @@ namespace Weft\Pool;
  * pool.
  *
  * A resource whose hook throws is closed. An exception of `created` is a failed creation, one of `borrowed` is thrown by the
- * borrow. A {@see Pool} throws exceptions of `returned` and `closed` from the call that triggered them; a database reports them
- * as warnings, because no task waits for these hooks.
+ * borrow. A {@see Pool} throws exceptions of `returned` from the call that triggered them. Others are reported as warnings, because no task waits
+ * for these hooks.
  */
 final class Hooks
 {
     /**
      * @param ?\Closure(mixed): void $created after creation, within `Timeouts::$create`. Its session settings hold for every
      *     borrower: it is called again after the session was cleaned
-     * @param ?\Closure(mixed): void $borrowed before a resource is lent; for a database, before each statement or transaction and
-     *     within `Timeouts::$borrow`. Its session settings end when the connection is returned
+     * @param ?\Closure(mixed): void $borrowed before a resource is lent, within `Timeouts::$borrow`; for a database, before each
+     *     statement or transaction. Its session settings end when the connection is returned
      * @param ?\Closure(mixed): void $returned when a resource is returned: before its reset; a session after it was cleaned, within
      *     `Timeouts::$return`
      * @param ?\Closure(mixed): void $closed after a resource was closed, for any reason

@@ -4,12 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
+use Weft\Internal\Number;
 use Weft\Native;
 use Weft\Pool\Internal\Borrowing;
 use Weft\Pool\Internal\ResourceLifecycle;
 use Weft\Runtime\Internal\CompletionListener;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\Timeout;
 use Weft\Runtime\Internal\WaitsFor;
+use Weft\Runtime\TimeoutException;
 
 /**
  * Lends resources of any kind, each to one borrower at a time, first come first served.
@@ -69,7 +72,6 @@ final class Pool
      * @throws FactoryDownException
      * @throws PoolClosedException
      */
-    #[WaitsFor('a resource of pool "{name}"')]
     public function borrow(): Lease
     {
         $task = Scheduler::task();
@@ -82,8 +84,7 @@ final class Pool
         }
         $id = $this->native->borrow($number);
         if ($id < 0) {
-            $this->lifecycle->createAgain();
-            $id = $this->lifecycle->await(-$id);
+            $id = $this->lifecycle->awaitResource(-$id);
         }
         $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $task);
         if ($this->options->leases->bindToTask) {
@@ -120,7 +121,7 @@ final class Pool
         $task = Scheduler::task();
         $id = $this->native->borrow($task->id ?? 0);
         if ($id < 0) {
-            $id = $this->awaitResource(-$id);
+            $id = $this->lifecycle->awaitResource(-$id);
         }
         $borrowing = \array_pop($this->unused) ?? new Borrowing($this->native);
         $borrowing->id = $id;
@@ -135,14 +136,6 @@ final class Pool
                 Scheduler::handOver($next);
             }
         }
-    }
-
-    #[WaitsFor('a resource of pool "{name}"')]
-    private function awaitResource(int $op): int
-    {
-        $this->lifecycle->createAgain();
-
-        return $this->lifecycle->await($op);
     }
 
     /**
@@ -233,11 +226,11 @@ final class Pool
     }
 
     /**
-     * Refuses all borrowers, also waiting ones, closes idle resources, and returns when the last lease is returned and closed.
+     * Refuses all borrowers, also waiting ones, cancels running factories, closes idle resources, and returns when the factories have ended and the
+     * last lease is returned and closed.
      *
      * @throws StillBorrowedError when the calling task holds a resource; the pool stays open
      */
-    #[WaitsFor('the return of the resources of pool "{name}"')]
     public function close(): void
     {
         $own = Scheduler::taskToSuspend()->id ?? 0;
@@ -246,9 +239,7 @@ final class Pool
                 throw new StillBorrowedError("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");
             }
         }
-        $this->lifecycle->giveUpCreations();
-        $this->lifecycle->await($this->native->close());
-        $this->lifecycle->finish();
+        $this->lifecycle->finish($this->native->close());
     }
 
     /**
@@ -306,12 +297,44 @@ final class Pool
     {
         $kept = false;
         try {
-            $borrowed($lease->resource());
+            $this->limited(static fn(): mixed => $borrowed($lease->resource()), $lease->id);
             $kept = true;
         } finally {
             if (!$kept && $lease->isOpen()) {
                 $this->discard($lease);
             }
+        }
+    }
+
+    /**
+     * Ends a hook `borrowed` that takes longer than `timeouts.borrow`, where a task can be interrupted.
+     *
+     * @param \Closure(): mixed $hook
+     */
+    private function limited(\Closure $hook, int $id): void
+    {
+        $task = Scheduler::task();
+        $seconds = $this->options->timeouts->borrow;
+        if ($task === null || $seconds === 0.0) {
+            $hook();
+
+            return;
+        }
+        $own = null;
+        try {
+            Timeout::run($task, $seconds, static function () use ($hook, &$own): void {
+                try {
+                    $hook();
+                } catch (TimeoutException $own) {
+                    throw $own;
+                }
+            });
+        } catch (TimeoutException $expired) {
+            if ($expired === $own) {
+                throw $expired;
+            }
+            $message = "pool \"{$this->name}\": the hook \"borrowed\" of resource #{$id} took longer than timeouts.borrow, " . Number::text($seconds) . ' s; the resource is closed';
+            throw new ResourceNotReadyException($message, previous: $expired);
         }
     }
 }

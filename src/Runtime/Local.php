@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
+use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
@@ -18,6 +19,8 @@ final class Local
     private static int $lastKey = 0;
     /** @var array<int, mixed> */
     private static array $outside = [];
+    /** @var \WeakMap<Coroutine, true>|null tasks that have set a value without inheriting one; those that inherit are found through them */
+    private ?\WeakMap $setters = null;
 
     /** @internal among the variables of a task; below 0 of one that detached tasks do not inherit */
     public readonly int $key;
@@ -48,6 +51,10 @@ final class Local
         if ($task === null) {
             self::$outside[$this->key] = $value;
         } else {
+            if (!\array_key_exists($this->key, $task->locals)) {
+                $this->setters ??= new \WeakMap();
+                $this->setters[$task] = true;
+            }
             $task->locals[$this->key] = $value;
         }
     }
@@ -76,5 +83,27 @@ final class Local
     public function __destruct()
     {
         unset(self::$outside[$this->key]);
+        if ($this->setters !== null) {
+            foreach ($this->setters as $task => $_) {
+                $this->removeFrom($task);
+            }
+            foreach (Scheduler::$current?->detached->members ?? [] as $task) {
+                $this->removeFrom($task);
+            }
+        }
+    }
+
+    /** Removes the value from a task and from those that have inherited it: a task that goes on for long would keep it. */
+    private function removeFrom(Coroutine $task): void
+    {
+        if (!\array_key_exists($this->key, $task->locals)) {
+            return;
+        }
+        unset($task->locals[$this->key]);
+        for ($scope = $task->children; $scope !== null; $scope = $scope->outer) {
+            foreach ($scope->members() as $child) {
+                $this->removeFrom($child);
+            }
+        }
     }
 }

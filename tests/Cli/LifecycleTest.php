@@ -130,6 +130,26 @@ final class LifecycleTest extends TestCase
         self::assertMatchesRegularExpression('/The background task "follow" \(closure at \w+\.php:\d+\) returned a generator, whose body has not run/', $told);
     }
 
+    public function testTheFailureOfADetachedTaskIsLoggedAndTheApplicationGoesOn(): void
+    {
+        $this->start('', <<<'PHP'
+            set_error_handler(fn() => throw new ErrorException('a warning'));
+            $app->task('work', function () {
+                Weft\detach(fn() => throw new RuntimeException('no audit today'))->named('audit');
+                delay(0.01);
+                say('goes on');
+                delay(600);
+            });
+            PHP);
+        $told = '';
+        while (($line = $this->line()) !== 'goes on') {
+            $told .= "$line\n";
+        }
+        self::assertMatchesRegularExpression('/ error +The detached task audit failed: no audit today$/m', $told);
+        \proc_terminate($this->process);
+        self::assertSame([0, ''], $this->end());
+    }
+
     public function testATaskThatFailsIsRestartedAndLoggedAndOneThatReturnsIsDone(): void
     {
         $this->start('', <<<'PHP'

@@ -27,7 +27,6 @@ use Weft\Pool\Timeouts;
 use Weft\Pool\Validation;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Sql\Support\Witness;
-use Weft\Tests\Timing;
 
 use function Weft\all;
 use function Weft\async;
@@ -44,78 +43,6 @@ final class PoolTest extends TestCase
     use Witness;
 
     private int $made = 0;
-
-    /** @dataProvider silentFailures */
-    #[DataProvider('silentFailures')]
-    public function testAnErrorHandlerThatThrowsDoesNotEndTheRun(\Closure $fails, string $said): void
-    {
-        $log = (string) tempnam(sys_get_temp_dir(), 'weft-log');
-        $before = ini_set('error_log', $log);
-        // As the handlers of frameworks do.
-        set_error_handler(static fn(int $level, string $message) => throw new \ErrorException($message, 0, $level));
-        try {
-            $result = run(static function () use ($fails, $log, $said): string {
-                $pool = $fails();
-                Timing::until(static function () use ($log, $said): bool {
-                    delay(0.001);
-
-                    return str_contains((string) file_get_contents($log), $said);
-                }, "the log has: $said");
-                $pool?->close();
-
-                return 'goes on';
-            });
-        } finally {
-            restore_error_handler();
-            ini_set('error_log', (string) $before);
-            unlink($log);
-        }
-
-        self::assertSame('goes on', $result);
-    }
-
-    /** @return iterable<string, array{\Closure(): ?Pool, string}> */
-    public static function silentFailures(): iterable
-    {
-        $pool = static fn(float $leak = 0.0, ?Hooks $hooks = null, ?\Closure $reset = null, ?\Closure $close = null): Pool => new Pool(
-            static fn() => new \stdClass(),
-            new PoolOptions(size: 1, name: 'books', leases: new Leases(leakThreshold: $leak)),
-            reset: $reset,
-            close: $close,
-            hooks: $hooks ?? new Hooks(),
-        );
-        $fail = static fn() => throw new \LogicException('no');
-        yield 'a detached task' => [static function (): ?Pool {
-            detach(static fn() => throw new \LogicException('the audit failed'));
-
-            return null;
-        }, 'the audit failed'];
-        yield 'the close of a resource' => [static function () use ($pool, $fail): Pool {
-            $made = $pool(close: $fail);
-            $made->discard($made->borrow());
-
-            return $made;
-        }, 'close of resource #1 threw LogicException: no'];
-        yield 'the reset of a resource' => [static function () use ($pool, $fail): Pool {
-            $made = $pool(reset: $fail);
-            $made->with(static fn() => 1);
-            $made->with(static fn() => 1);
-
-            return $made;
-        }, 'reset of resource #1 threw LogicException: no'];
-        yield 'a leak' => [static function () use ($pool): Pool {
-            $made = $pool(leak: 0.01);
-            async(static fn() => $made->with(static fn() => delay(0.05)));
-
-            return $made;
-        }, 'holds a resource for'];
-        yield 'a hook of leaks that throws' => [static function () use ($pool, $fail): Pool {
-            $made = $pool(leak: 0.01, hooks: new Hooks(leaked: $fail));
-            async(static fn() => $made->with(static fn() => delay(0.05)));
-
-            return $made;
-        }, 'the hook "leaked" threw LogicException: no. The leak was: pool "books": task #'];
-    }
 
     public function testACreationThatTheEndOfARunCutsOffIsMadeAgainForTheNext(): void
     {

@@ -282,7 +282,7 @@ final class ProcessTest extends TestCase
             $app->run();
             PHP);
 
-        self::assertStringContainsString('The detached task audit failed: DomainException: the audit failed at ', $program->output . $program->errors);
+        self::assertStringContainsString('The detached task audit failed: the audit failed', $program->output . $program->errors);
         self::assertSame(0, $program->exitCode);
     }
 

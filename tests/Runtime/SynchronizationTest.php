@@ -16,6 +16,7 @@ use Weft\Runtime\Internal\TurnQueue;
 use Weft\Runtime\Local;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Semaphore;
+use Weft\Runtime\Task;
 
 use function Weft\all;
 use function Weft\async;
@@ -220,6 +221,40 @@ final class SynchronizationTest extends TestCase
         });
 
         self::assertSame(['default', 'set', 'default', 'set', 'set'], $seen);
+    }
+
+    public function testTheValuesOfALocalThatIsGoneAreReleasedByTheTasksThatGoOn(): void
+    {
+        $kept = run(static function (): array {
+            $local = new Local();
+            $values = [];
+            $set = static function (object $value) use (&$local, &$values): void {
+                $values[] = \WeakReference::create($value);
+                $local->set($value);
+            };
+            $set(new \stdClass());
+            $tasks = [
+                async(static fn() => delay(60)),
+                async(static function () use ($set): void {
+                    $set(new \stdClass());
+                    delay(60);
+                }),
+                detach(static function () use ($set): void {
+                    $set(new \stdClass());
+                    async(static fn() => delay(60));
+                    delay(60);
+                }),
+            ];
+            yieldNow();
+            yieldNow();
+            $local = null;
+            $kept = \array_map(static fn(\WeakReference $value): bool => $value->get() !== null, $values);
+            \array_map(static fn(Task $task) => $task->cancel(), $tasks);
+
+            return $kept;
+        });
+
+        self::assertSame([false, false, false], $kept);
     }
 
     public function testOneOfSeveralSignalsIsWaitedFor(): void

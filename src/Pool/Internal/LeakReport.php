@@ -5,31 +5,32 @@ declare(strict_types=1);
 namespace Weft\Pool\Internal;
 
 use Weft\Pool\Holder;
+use Weft\Pool\Hooks;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Internal\Warning;
+use Weft\Runtime\Internal\Warnings;
 
 /**
- * Reports a lease that is held for longer than `Leases::$leakThreshold`.
+ * Reports a lease that lasts longer than the leak threshold: to the hook of the application, or as a warning.
  *
  * @internal
  */
 final class LeakReport
 {
-    /** @param (\Closure(Holder): void)|null $hook */
-    public static function give(Holder $holder, ?\Closure $hook): void
+    /** Neither the hook nor an error handler ends the pool's work. */
+    public static function of(Holder $holder, Hooks $hooks): void
     {
-        if ($hook === null) {
-            Warning::raise((string) $holder);
+        if ($hooks->leaked === null) {
+            Warnings::trigger((string) $holder);
 
             return;
         }
         try {
-            $hook($holder);
+            ($hooks->leaked)($holder);
         } catch (\Throwable $thrown) {
             if (Scheduler::isCancelledBy($thrown)) {
                 throw $thrown;
             }
-            Warning::raise(\sprintf('pool "%s": the hook "leaked" threw %s: %s. The leak was: %s', $holder->pool, $thrown::class, $thrown->getMessage(), $holder));
+            Warnings::trigger(\sprintf('pool "%s": the hook "leaked" threw %s: %s. The leak was: %s', $holder->pool, $thrown::class, $thrown->getMessage(), $holder));
         }
     }
 }

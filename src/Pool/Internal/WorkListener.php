@@ -50,6 +50,8 @@ final class WorkListener
         if ($scheduler !== null && $this->loop?->get() !== $scheduler) {
             $this->stop();
             $this->loop = \WeakReference::create($scheduler);
+            // What the end of another run() has cut off announces itself no more.
+            $this->handler->get()?->handleWork($scheduler);
             $this->awaitWork($scheduler);
         }
     }

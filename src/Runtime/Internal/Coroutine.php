@@ -99,13 +99,26 @@ final class Coroutine implements Task, \Stringable
             if ($this->scheduler->running === $this && Scheduler::$current === $this->scheduler) {
                 throw new \Error("Task {$this->label()} cannot wait for its own end");
             }
-            ($this->joiners ??= new WaitQueue("the end of task {$this->label()}"))->wait();
+            $this->join();
         }
         if ($this->error !== null) {
             throw $this->error;
         }
 
         return $this->result;
+    }
+
+    /** Waits until the task has ended, whatever its outcome. One that the end of its run() has left behind does not end. */
+    public function awaitEnd(): void
+    {
+        if ($this->outcome === null && !$this->scheduler->hasEnded()) {
+            $this->join();
+        }
+    }
+
+    private function join(): void
+    {
+        ($this->joiners ??= new WaitQueue("the end of task {$this->label()}"))->wait();
     }
 
     public function cancel(string $reason = 'cancel() was called'): void

@@ -16,6 +16,8 @@ final class DetachedTasks implements Group
 {
     /** @var array<int, Coroutine> */
     public array $members = [];
+    /** Whether run() ends, and has cancelled them. */
+    public bool $isEnding = false;
 
     /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
     public function __construct(private readonly Scheduler $scheduler, private readonly ?\Closure $uncaught)
@@ -39,6 +41,20 @@ final class DetachedTasks implements Group
         return $task;
     }
 
+    /**
+     * Starts a task that inherits nothing from the running one, which only happens to be the first to need it: the factory of a pool.
+     *
+     * @param callable $main
+     * @param array<mixed> $args
+     */
+    public function startUnrelated(mixed $main, array $args): Coroutine
+    {
+        $task = $this->scheduler->start($main, $args, $this, null);
+        $this->members[$task->id] = $task;
+
+        return $task;
+    }
+
     public function ended(Coroutine $child): void
     {
         if ($child->outcome === TaskState::Failed && $child->error !== null) {
@@ -55,6 +71,7 @@ final class DetachedTasks implements Group
 
     public function cancel(): void
     {
+        $this->isEnding = true;
         $cancellation = new Cancellation('run() has ended');
         foreach ($this->members as $task) {
             $task->end($cancellation);
@@ -67,7 +84,7 @@ final class DetachedTasks implements Group
             if ($this->uncaught !== null) {
                 ($this->uncaught)($error, $child);
             } else {
-                Warning::raise("Uncaught exception in detached task {$child->label()}: $error");
+                Warnings::trigger("Uncaught exception in detached task {$child->label()}: $error");
             }
         } catch (\Throwable $thrown) {
             $this->scheduler->fail($thrown);

@@ -51,7 +51,7 @@ final class HookCheck
             return $wanted;
         }
         if ($isFirst) {
-            Warning::raise("Libraries block the process instead of suspending the task: $failure. WEFT_HOOKS=off silences this, see docs/reference/hooks.md");
+            Warnings::trigger("Libraries block the process instead of suspending the task: $failure. WEFT_HOOKS=off silences this, see docs/reference/hooks.md");
         }
 
         return [];

@@ -454,6 +454,12 @@ final class Scheduler
         $this->root->end(new Cancellation($failure->getMessage(), $failure));
     }
 
+    /** Whether its loop has ended: the tasks that are left never go on. */
+    public function hasEnded(): bool
+    {
+        return $this->closing;
+    }
+
     /** @return list<Coroutine> all that have not ended, oldest first */
     public function tasks(): array
     {
@@ -858,7 +864,7 @@ final class Scheduler
     private static function reportUnwound(Coroutine $task): void
     {
         if ($task->error !== null && $task->outcome !== TaskState::Cancelled) {
-            Warning::raise("Uncaught exception in the clean-up of task {$task->label()} at the end of the process: $task->error");
+            Warnings::trigger("Uncaught exception in the clean-up of task {$task->label()} at the end of the process: $task->error");
         }
     }
 

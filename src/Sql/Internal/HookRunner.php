@@ -14,8 +14,7 @@ use Weft\Pool\Internal\Thrown;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Internal\Warning;
-use Weft\Runtime\Task;
+use Weft\Runtime\Internal\Warnings;
 use Weft\Sql\Session;
 
 /**
@@ -28,7 +27,7 @@ final class HookRunner implements WorkHandler
     private readonly WorkListener $listener;
     /** @var array<int, Coroutine> running hooks, by the number of their call */
     private array $running = [];
-    /** @var array<int, Task> hooks of connections that are closed, by task */
+    /** @var array<int, array{Coroutine, int}> hooks of connections that are closed, by task, with the number of the session */
     private array $closing = [];
 
     public function __construct(private readonly SqlDatabase $native, private readonly string $pool, private readonly Hooks $hooks)
@@ -58,10 +57,10 @@ final class HookRunner implements WorkHandler
             } elseif ($scheduler === null) {
                 $this->work($kind, $subject, $work[2] ?? 0);
             } else {
-                // In a task of its own: a hook may wait, and an error handler may throw.
-                $task = $scheduler->detached->start($this->work(...), [$kind, $subject, $work[2] ?? 0]);
+                // In a task of its own: a hook may wait.
+                $task = $scheduler->detached->startUnrelated($this->work(...), [$kind, $subject, $work[2] ?? 0]);
                 if ($kind === 'closed') {
-                    $this->closing[$task->id()] = $task;
+                    $this->closing[$task->id] = [$task, $work[2] ?? 0];
                 } elseif (\is_int($subject)) {
                     $this->running[$subject] = $task;
                 }
@@ -73,18 +72,15 @@ final class HookRunner implements WorkHandler
     public function finish(): void
     {
         $this->handleWork();
-        foreach ($this->closing as $id => $task) {
-            unset($this->closing[$id]);
+        foreach ($this->closing as $id => [$task, $session]) {
             if ($task === Scheduler::$current?->running) {
                 continue;
             }
-            try {
-                $task->await();
-            } catch (CancelledException $cancelled) {
-                // The end of an earlier run may have cut it off.
-                if (Scheduler::isCancelledBy($cancelled)) {
-                    throw $cancelled;
-                }
+            $task->awaitEnd();
+            if (isset($this->closing[$id])) {
+                // The end of its run() has cancelled it before it began.
+                unset($this->closing[$id]);
+                $this->call('closed', 0, $session);
             }
         }
     }
@@ -96,7 +92,7 @@ final class HookRunner implements WorkHandler
     private function work(string $kind, int|array $subject, int $session): void
     {
         if (\is_array($subject)) {
-            LeakReport::give(Holder::of($this->pool, $subject), $this->hooks->leaked);
+            LeakReport::of(Holder::of($this->pool, $subject), $this->hooks);
         } else {
             $this->call($kind, $subject, $session);
         }
@@ -115,7 +111,7 @@ final class HookRunner implements WorkHandler
             $this->native->hookThrew($call, Thrown::keep($thrown), $message);
             $isReported = $point === 'created' || $point === 'borrowed' || $thrown instanceof CancelledException;
             if (!$isReported) {
-                Warning::raise("$message; the connection is closed");
+                Warnings::trigger("$message; the connection is closed");
             }
 
             return;
