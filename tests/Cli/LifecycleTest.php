@@ -317,7 +317,7 @@ final class LifecycleTest extends TestCase
 
     public function testAnApplicationThatHasFailedIsNotReadyWhileItsTasksCleanUp(): void
     {
-        $this->start('', <<<'PHP'
+        $this->start('grace: 600.0', <<<'PHP'
             $app->metrics('127.0.0.1:0')
                 ->check('cache', fn() => true, every: 0.01)
                 ->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
@@ -335,7 +335,7 @@ final class LifecycleTest extends TestCase
 
     public function testAWorkerWhoseApplicationHasFailedDoesNotCountAsReady(): void
     {
-        $this->write('', <<<'PHP'
+        $this->write('grace: 600.0', <<<'PHP'
             $app->task('follow', function () { try { delay(600); } finally { while (!is_file(__DIR__ . '/go')) { delay(0.01); } } })
                 ->task('license', function () { while (!is_file(__DIR__ . '/gone')) { delay(0.01); } throw new DomainException('the license is gone'); }, Weft\RestartPolicy::never());
             PHP);

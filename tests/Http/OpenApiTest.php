@@ -322,7 +322,7 @@ final class Resident
         public readonly Home $home,
         #[Assert\Valid]
         public readonly array $others,
-        #[Assert\Choice(['m', 'f'])]
+        #[Assert\Choice(choices: ['m', 'f'])]
         public readonly ?string $sex,
     ) {
     }
@@ -354,7 +354,7 @@ final class Chosen
         #[Assert\Count(max: 2)]
         #[Assert\NotBlank]
         public readonly array $rates,
-        #[Assert\Choice([Board::None])]
+        #[Assert\Choice(choices: [Board::None])]
         public readonly ?Board $board,
         #[Assert\LessThan(\INF)]
         public readonly float $any,

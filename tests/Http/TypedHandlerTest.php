@@ -513,7 +513,7 @@ final class TypedHandlerTest extends HttpTestCase
     {
         $server = $this->serve(<<<'PHP'
             use Symfony\Component\Validator\Constraints as Assert;
-            final class Feed { public function __construct(#[Assert\Positive] public readonly int $since, #[Assert\Choice(["eu", "us"])] public readonly string $region = "eu") {} }
+            final class Feed { public function __construct(#[Assert\Positive] public readonly int $since, #[Assert\Choice(choices: ["eu", "us"])] public readonly string $region = "eu") {} }
             $routes->websocket("/feed", #[Weft\Validation\Validate] static fn(WebSocket $socket, #[Weft\Http\Query] Feed $feed) => $socket->send("$feed->since"));
             PHP);
 
