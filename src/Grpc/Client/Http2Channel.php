@@ -165,8 +165,8 @@ final class Http2Channel implements Channel
     }
 
     /**
-     * Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. What the iterable throws cancels the call and is
-     * thrown to the reader of the responses.
+     * Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. An exception of the iterable cancels the call
+     * and is thrown to the reader of the responses.
      */
     public function bidiStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): iterable
     {

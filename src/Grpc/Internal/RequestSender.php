@@ -16,13 +16,13 @@ use function Weft\async;
 /**
  * Sends the requests of a streaming call in a task of the caller's scope, because the call may end while the iterable waits.
  *
- * What the iterable throws cancels the call and is for the reader of the responses; it does not end the scope.
+ * An exception of the iterable cancels the call and is thrown to the reader of the responses; it does not end the scope.
  *
  * @internal
  */
 final class RequestSender
 {
-    /** What the iterable has thrown. */
+    /** The exception of the iterable. */
     public ?\Throwable $failure = null;
 
     private readonly Task $task;
@@ -31,10 +31,10 @@ final class RequestSender
     public function __construct(GrpcClientCall $call, iterable $requests, string $method)
     {
         $this->task = async(function () use ($call, $requests): void {
-            // Ends the call explicitly, because the stack trace of an exception may keep a reference to it.
             try {
                 self::send($call, $requests);
             } catch (\Throwable $error) {
+                // Explicitly, because the stack trace of the exception may keep a reference to the call.
                 $call->cancel();
                 if (Scheduler::isCancelledBy($error)) {
                     throw $error;

@@ -81,7 +81,7 @@ final class Race
     {
         $failure = $result = null;
         try {
-            // What the alternative starts belongs to its result: a failure there is its failure, and it has not won before that work is done.
+            // Tasks that an alternative starts are part of it: their failure is its failure, and it wins only after they have ended.
             $result = $item instanceof Task ? $item->await() : CallScope::call(static fn(): mixed => $item());
         } catch (\Throwable $failure) {
         }

@@ -38,7 +38,7 @@ final class WaitQueue implements Wait
         try {
             $task->scheduler->park($task, $this);
         } catch (\Throwable $thrown) {
-            // That of a handler of pcntl_signal() comes out of any call: the queue must not wake a task that no longer waits in it.
+            // A handler of pcntl_signal() may throw out of any call: the queue must not wake a task that no longer waits in it.
             $task->wait = null;
             $this->abandon($task);
             throw $thrown;
