@@ -62,7 +62,7 @@ final class ClassCodec
     public function decode(array $data): object
     {
         $object = $this->prototype === null ? $this->class->newInstanceWithoutConstructor() : clone $this->prototype;
-        $uninitialized = $this->uninitializedIn($data);
+        $uninitialized = $this->uninitializable ? $this->uninitializedIn($data) : [];
         try {
             foreach ($this->writers as $write) {
                 $write($object, $data, $uninitialized);
@@ -82,11 +82,11 @@ final class ClassCodec
     public function encode(object $object): array|\stdClass
     {
         $data = [];
-        $uninitialized = $this->uninitializable === [] ? [] : \array_filter($this->uninitializable, static fn(\ReflectionProperty $property): bool => !$property->isInitialized($object));
+        $uninitialized = $this->uninitializable ? \array_filter($this->uninitializable, static fn(\ReflectionProperty $property): bool => !$property->isInitialized($object)) : [];
         foreach ($this->readers as $read) {
             $data += $read($object, $uninitialized);
         }
-        if ($uninitialized !== []) {
+        if ($uninitialized) {
             $data[self::UNINITIALIZED] = \array_keys($uninitialized);
         }
 
@@ -117,7 +117,7 @@ final class ClassCodec
     /** @return array<string, \ReflectionProperty> */
     private function uninitializedIn(array $data): array
     {
-        $names = $this->uninitializable === [] ? null : $data[self::UNINITIALIZED] ?? null;
+        $names = $data[self::UNINITIALIZED] ?? null;
 
         return \is_array($names) ? \array_intersect_key($this->uninitializable, \array_flip(\array_filter($names, \is_string(...)))) : [];
     }
@@ -150,13 +150,16 @@ final class ClassCodec
         $missing = self::missing(...);
 
         return \Closure::bind(static function (object $object, array $data, array $uninitialized) use ($plan, $missing): void {
-            foreach ($uninitialized === [] ? [] : \array_intersect_key($uninitialized, $plan) as $name => $property) {
-                // It has its default value.
-                if ($property->isInitialized($object)) {
-                    unset($object->$name);
+            if ($uninitialized) {
+                foreach (\array_intersect_key($uninitialized, $plan) as $name => $property) {
+                    // It has its default value.
+                    if ($property->isInitialized($object)) {
+                        unset($object->$name);
+                    }
                 }
+                $plan = \array_diff_key($plan, $uninitialized);
             }
-            foreach ($uninitialized === [] ? $plan : \array_diff_key($plan, $uninitialized) as $name => $field) {
+            foreach ($plan as $name => $field) {
                 if ($field === null) {
                     $object->$name = $data[$name] ?? null;
                 } elseif (\array_key_exists($name, $data)) {
@@ -184,7 +187,7 @@ final class ClassCodec
 
         return \Closure::bind(static function (object $object, array $uninitialized) use ($plan): array {
             $data = [];
-            foreach ($uninitialized === [] ? $plan : \array_diff_key($plan, $uninitialized) as $name => $type) {
+            foreach ($uninitialized ? \array_diff_key($plan, $uninitialized) : $plan as $name => $type) {
                 try {
                     $data[$name] = $type === null ? $object->$name : $type->encode($object->$name);
                 } catch (MismatchException $mismatch) {
