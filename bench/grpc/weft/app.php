@@ -11,6 +11,10 @@ use Weft\App;
 use Weft\Bench\Grpc\Weft\Bytes;
 use Weft\Bench\Grpc\Weft\GoogleUsers;
 use Weft\Examples\Users\UserDirectory;
+use Weft\Grpc\Limits as GrpcLimits;
+use Weft\Grpc\MessageLimits;
+use Weft\Grpc\ServerOptions;
+use Weft\Grpc\StreamLimits;
 use Weft\Http\BodyLimits;
 use Weft\Http\Keepalive;
 use Weft\Http\Limits;
@@ -36,6 +40,9 @@ if ($messages === 'google-protobuf') {
 }
 
 $app = new App();
-$limits = new Limits(clientShare: 1.0, keepalive: new Keepalive(idle: 3_600.0), body: new BodyLimits(window: (int) $options['stream-window']));
-$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], new \Weft\Grpc\ServerOptions(limits: new \Weft\Grpc\Limits(clientShare: 1.0, messages: new \Weft\Grpc\MessageLimits(writeTimeout: null))), connections: $limits);
+// The load generator is one client, and has as many calls on one connection as it is told.
+$connections = new Limits(clientShare: 1.0, keepalive: new Keepalive(idle: 3_600.0), body: new BodyLimits(window: (int) $options['stream-window']));
+$limits = new GrpcLimits(clientShare: 1.0, messages: new MessageLimits(writeTimeout: null), streams: new StreamLimits(streamsPerConnection: 1_000));
+$users = $messages === 'weft' ? new UserDirectory() : new GoogleUsers();
+$app->grpc('127.0.0.1:' . getenv('PORT'), [$users, new Bytes()], new ServerOptions(limits: $limits), connections: $connections);
 $app->run();
