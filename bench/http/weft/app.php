@@ -9,6 +9,8 @@ use Weft\Http\Limits;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Sql\Database;
+use Weft\Sql\Result;
+use Weft\Sql\Transaction;
 use Weft\Pool\PoolOptions;
 
 require __DIR__ . '/../../../autoload.php';
@@ -26,12 +28,17 @@ $app->http('127.0.0.1:' . getenv('PORT'), new Limits(clientShare: 1.0))
         $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->queryParameter('id')])->first(),
     ))
     ->get('/queries', static function (Request $request) use ($database): Response {
-        $rows = [];
-        for ($i = (int) $request->queryParameter('count'); $i > 0; --$i) {
-            $rows[] = $database->execute('SELECT id, name, email FROM people WHERE id = ?', [mt_rand(1, 10_000)])->first();
-        }
+        // The statements of a transaction are sent together, and so is its commit: its results are read afterwards.
+        $results = $database->transaction(static function (Transaction $transaction) use ($request): array {
+            $results = [];
+            for ($i = (int) $request->queryParameter('count'); $i > 0; --$i) {
+                $results[] = $transaction->execute('SELECT id, name, email FROM people WHERE id = ?', [mt_rand(1, 10_000)]);
+            }
 
-        return Response::json($rows);
+            return $results;
+        });
+
+        return Response::json(array_map(static fn (Result $result): ?array => $result->first(), $results));
     })
     ->get('/update', static function () use ($database): Response {
         $row = $database->execute('SELECT id, value FROM counters WHERE id = ?', [mt_rand(1, 10_000)])->first();

@@ -13,7 +13,7 @@ enum Workload: string
     case Hello = 'hello';
     case Json = 'json';
     case Query = 'query';
-    /** That many queries, one after the other. */
+    /** That many statements, each for one row. */
     case Queries5 = 'queries-5';
     case Queries20 = 'queries-20';
     /** A row is read, changed and written back: two statements. */

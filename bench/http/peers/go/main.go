@@ -84,17 +84,14 @@ func queries(pool *pgxpool.Pool) http.HandlerFunc {
 			return
 		}
 		people := make([]person, count)
-		err = pool.AcquireFunc(r.Context(), func(c *pgxpool.Conn) error {
-			for i := range people {
-				p := &people[i]
-				row := c.QueryRow(r.Context(), "SELECT id, name, email FROM people WHERE id = $1", 1+rand.IntN(10_000))
-				if err := row.Scan(&p.ID, &p.Name, &p.Email); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		batch := &pgx.Batch{}
+		for i := range people {
+			p := &people[i]
+			batch.Queue("SELECT id, name, email FROM people WHERE id = $1", 1+rand.IntN(10_000)).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&p.ID, &p.Name, &p.Email)
+			})
+		}
+		if err := pool.SendBatch(r.Context(), batch).Close(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
