@@ -269,11 +269,11 @@ bench-http: ## measure Weft, Go, Node, PHP-FPM, php -S, and where SWOOLE_EXTENSI
 	@$(SUITE) --only=http
 
 .PHONY: bench-guard
-bench-guard: ## count instructions, allocations and system calls of a request, a query and a message; fails when one rose by 3 % (four minutes)
+bench-guard: ## count instructions, allocations and system calls of a request, a query and a message; fails when one rose by 3 % (four minutes; LIMITS=FILE: others than the committed, WRITE=1 makes them)
 	@scripts/setup demo services memory
 	@$(MAKE) build
 	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; bench/guard/run --extension='$(EXTENSION)'
+	@. "$${WEFT_VAR:-var}/services/env"; bench/guard/run --extension='$(EXTENSION)' $(if $(LIMITS),--limits='$(LIMITS)') $(if $(WRITE),--write)
 
 .PHONY: bench-grpc
 bench-grpc: ## measure Weft, grpc-go, tonic and grpc-js as gRPC servers (SHORT=1: two minutes)

@@ -25,7 +25,7 @@ final class WorkflowsTest extends TestCase
             }
         }
 
-        self::assertSame([], \array_diff(['check', 'test-matrix', 'test-install', '.ci/run', 'scripts/release', 'scripts/publish'], $called));
+        self::assertSame([], \array_diff(['check', 'bench-guard', 'test-matrix', 'test-install', '.ci/run', 'scripts/release', 'scripts/publish'], $called));
     }
 
     public function testHelpListsEveryTargetThatIsDocumented(): void

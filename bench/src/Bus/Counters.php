@@ -31,14 +31,14 @@ final class Counters
     {
         if (!$this->asked && $this->connect()) {
             $host = parse_url($this->url, PHP_URL_HOST);
-            // Over HTTP/1.1, RabbitMQ 4.3 sends the answer in chunks.
-            $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.0\r\nHost: $host\r\n\r\n") !== false;
+            // Over HTTP/1.0, RabbitMQ 4.3 does not tell where the answer ends.
+            $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.1\r\nHost: $host\r\nConnection: close\r\n\r\n") !== false;
         }
 
         return $this->asked;
     }
 
-    /** @return array{published: int, delivered: int, acknowledged: int}|null null while the answer is not complete */
+    /** @return array{published: int, delivered: int, acknowledged: int}|null null while the answer is not complete, and where it was cut off */
     public function answer(): ?array
     {
         if (!$this->asked) {
@@ -48,11 +48,10 @@ final class Counters
         if (!feof($this->connection)) {
             return null;
         }
-        $isWhole = preg_match('{^HTTP/\S+ 200 .*?\r\n\r\n}s', $this->answer) === 1;
-        $counts = $isWhole ? array_map($this->sum(...), self::NAMES) : null;
+        $body = self::body($this->answer);
         $this->close();
 
-        return $counts;
+        return $body === null ? null : array_map(static fn (string $name): int => self::sum($body, $name), self::NAMES);
     }
 
     public function close(): void
@@ -74,10 +73,41 @@ final class Counters
         return $this->connection !== null;
     }
 
-    /** Over all protocols and kinds of queues. */
-    private function sum(string $name): int
+    /** Null of an answer that was cut off. */
+    private static function body(string $answer): ?string
     {
-        preg_match_all("/^$name\\{[^}]*\\} (\\d+)/m", $this->answer, $lines);
+        if (preg_match('{^HTTP/\S+ 200 (.*?\r\n)\r\n(.*)$}s', $answer, $parts) !== 1) {
+            return null;
+        }
+        [, $head, $body] = $parts;
+        if (preg_match('{^content-length: *(\d+)}mi', $head, $length) === 1) {
+            return strlen($body) === (int) $length[1] ? $body : null;
+        }
+
+        return preg_match('{^transfer-encoding: *chunked}mi', $head) === 1 ? self::joinChunks($body) : $body;
+    }
+
+    private static function joinChunks(string $chunks): ?string
+    {
+        $body = '';
+        $at = 0;
+        while (preg_match('{\G([0-9a-f]+)\r\n}i', $chunks, $line, 0, $at) === 1) {
+            $bytes = (int) hexdec($line[1]);
+            if ($bytes === 0) {
+                return $body;
+            }
+            $at += strlen($line[0]);
+            $body .= substr($chunks, $at, $bytes);
+            $at += $bytes + 2;
+        }
+
+        return null;
+    }
+
+    /** Over all protocols and kinds of queues. */
+    private static function sum(string $metrics, string $name): int
+    {
+        preg_match_all("/^$name\\{[^}]*\\} (\\d+)/m", $metrics, $lines);
 
         return array_sum(array_map(intval(...), $lines[1]));
     }
