@@ -196,11 +196,11 @@ bench-relay: ## measure the relay on an outbox with 100,000 messages left behind
 	@. "$${WEFT_VAR:-var}/services/env"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/relay/run
 
 .PHONY: soak-bus
-soak-bus: ## run inbox, relay, delays, order, fairness and memory of the bus for long, a quarter of an hour in all
+soak-bus: ## run inbox, relay, delays, order, keys, fairness and memory of the bus for long, a quarter of an hour or more in all
 	@scripts/setup demo services
 	@$(MAKE) build
 	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; code=0; for soak in inbox relay 'delays 100000 36 database' 'delays 100000 36 queues' 'order 1000 100 3' fairness memory; do \
+	@. "$${WEFT_VAR:-var}/services/env"; code=0; for soak in inbox relay 'delays 100000 36 database' 'delays 100000 36 queues' 'order 1000 100 3' 'keys 1 200000' fairness memory; do \
 		echo "--- $$soak"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/soak/$$soak || code=1; done; exit $$code
 
 .PHONY: chaos

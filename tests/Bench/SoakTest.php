@@ -53,6 +53,11 @@ final class SoakTest extends TestCase
             static fn(array $result): bool => [$result['keys_out_of_order'], $result['keys_blocked'], $result['waited']] === [0, 2, 20],
             static fn(array $result): bool => $result['percent'] >= 95.0,
         ];
+        yield 'keys' => [
+            'keys 2 30000', 'keys',
+            static fn(array $result): bool => [$result['handled'], $result['out_of_order'], $result['handlers_at_a_time'] <= 2, $result['tasks_most'] < 100] === [60_000, 0, true, true],
+            static fn(array $result): bool => $result['memory_at_the_end'] < $result['memory_after_a_fifth'] * 1.1,
+        ];
         foreach (['rabbitmq', 'postgres'] as $where) {
             yield "fairness, {$where}" => [
                 "fairness 3000 {$where}", "fairness-{$where}",

@@ -22,7 +22,7 @@ final class MetricsTest extends TestCase
 
     protected function tearDown(): void
     {
-        foreach (['orders', 'billing'] as $name) {
+        foreach (['orders', 'billing', 'payments'] as $name) {
             \array_map(\unlink(...), \glob("{$this->app->directory}/{$name}.db-weft/*") ?: []);
             @\rmdir("{$this->app->directory}/{$name}.db-weft");
         }
@@ -66,20 +66,62 @@ final class MetricsTest extends TestCase
             'weft_bus_delayed_messages' => [['database' => "{$this->app->directory}/orders.db"], '1'],
             'weft_bus_outbox_messages' => [['database' => "{$this->app->directory}/billing.db"], '0'],
         ];
-        $missing = $expected;
-        // What waits is looked up now and then.
-        for ($deadline = \microtime(true) + self::DEADLINE; $missing !== [] && \microtime(true) < $deadline; \usleep(50_000)) {
-            $page = (string) @\file_get_contents("http://{$address}/metrics");
-            $missing = \array_filter($expected, static fn(array $series, string $name): bool => !self::shows($page, $name, ...$series), \ARRAY_FILTER_USE_BOTH);
-        }
-
-        self::assertSame([], $missing, $page . $run->messages());
+        $page = self::pageWith($expected, $run, $address);
         self::assertTrue(self::shows($page, 'weft_bus_delayed_messages', ['database' => "{$this->app->directory}/billing.db"], '0'), 'each database has a series of its own');
         foreach (\array_keys($expected) as $name) {
             self::assertMatchesRegularExpression('/^# HELP ' . \preg_replace('/_count$/', '', $name) . ' \S/m', $page);
         }
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end());
+    }
+
+    public function testADeliveryCountsAsRedeliveredAfterItsWorkerWasKilledAndNoOther(): void
+    {
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($this->app->file, <<<PHP
+            <?php
+            require $autoload;
+            use Weft\\Bus\\{Bus, CommandHandler, Context};
+            final class Pay { public function __construct(public string \$what) {} }
+            final class Payments
+            {
+                #[CommandHandler]
+                public function pay(Pay \$pay, Context \$context): void
+                {
+                    if (\$pay->what === 'crash' && !\$context->redelivered()) { posix_kill(posix_getpid(), SIGKILL); }
+                    if (\$pay->what === 'crash') { \$context->send(new Pay('rent')); }
+                }
+            }
+            \$isFirst = !is_file(__DIR__ . '/payments.db');
+            \$bus = Bus::connect('sqlite:' . __DIR__ . '/payments.db')->handlers(new Payments());
+            \$bus->queue('payments')->declare();
+            \$isFirst && \$bus->send(new Pay('crash'));
+            (new Weft\\App())->consume(\$bus, 'payments')->run();
+            PHP);
+        $run = new Supervised($this->app->file, ['--metrics=127.0.0.1:0'], ['WEFT_LOG_LEVEL' => 'info']);
+        $address = $run->wait('metrics')['address'];
+        $page = self::pageWith(['weft_bus_succeeded_total' => [['type' => 'Pay'], '2'], 'weft_bus_redelivered_total' => [['type' => 'Pay'], '1']], $run, $address);
+
+        self::assertMatchesRegularExpression('/^# HELP weft_bus_redelivered_total \S/m', $page);
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+    }
+
+    /**
+     * @param array<string, array{array<string, string>, string}> $expected labels and value of each series
+     * @return string the page when it shows them
+     */
+    private static function pageWith(array $expected, Supervised $run, string $address): string
+    {
+        $missing = $expected;
+        // What waits is looked up now and then.
+        for ($deadline = \microtime(true) + self::DEADLINE; $missing !== [] && \microtime(true) < $deadline; \usleep(50_000)) {
+            $page = (string) @\file_get_contents("http://{$address}/metrics");
+            $missing = \array_filter($expected, static fn(array $series, string $name): bool => !self::shows($page, $name, ...$series), \ARRAY_FILTER_USE_BOTH);
+        }
+        self::assertSame([], $missing, $page . $run->messages());
+
+        return $page;
     }
 
     /** @param array<string, string> $labels beside that of the worker */

@@ -92,6 +92,41 @@ final class RabbitMqBusTest extends BusTestCase
         });
     }
 
+    public function testMetricsHaveTheStateOfAConnectionThatIsLostRestoredAndClosed(): void
+    {
+        $this->inRuntime(function (): void {
+            $dsn = $this->host->in(self::setting('AMQP_URL'));
+            $port = (int) \parse_url($dsn, \PHP_URL_PORT);
+            $proxy = new Proxy('127.0.0.1', $port);
+            $bus = Bus::connect(\str_replace(":{$port}/", ":{$proxy->port}/", $dsn));
+            $bus->queue(self::QUEUE)->declare();
+            $setup = (fn(): Setup => $this->setup)->call($bus);
+            // States that are 1.
+            $states = static function () use ($setup): array {
+                $gauges = async(fn() => (new MetricsPoller($setup->transport, null, new NullLogger()))->follow(self::QUEUE));
+                delay(0.02);
+                $gauges->cancel();
+                \preg_match_all('/^weft_bus_connection\{purpose="publishing",state="(\w+)"\} 1$/m', metrics(), $found);
+
+                return $found[1];
+            };
+            $changes = [
+                'connected' => static fn() => null,
+                'connecting' => static fn() => $proxy->goAway(),
+                'restored' => static fn() => $proxy->comeBack(),
+                'closed' => static fn() => $bus->close(),
+            ];
+            foreach ($changes as $state => $change) {
+                $change();
+                while (($found = $states()) !== [$state === 'restored' ? 'connected' : $state]) {
+                    self::assertCount(1, $found, "a connection has one state, until it is {$state}");
+                }
+            }
+            self::assertStringContainsString('weft_bus_connection{purpose="publishing",state="connecting"} 0', metrics());
+            $proxy->stop();
+        });
+    }
+
     public function testAQueueOfABrokerThatIsFarAwayIsEmptiedToItsEnd(): void
     {
         $this->inRuntime(function (): void {

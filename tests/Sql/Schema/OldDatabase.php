@@ -100,7 +100,7 @@ trait OldDatabase
                 }
                 unset($new['ctid'], $new['cause']);
                 if ($table === 'weft_schedules') {
-                    unset($new['type']);
+                    unset($new['type'], $new['fired']);
                 }
                 \ksort($new);
                 $rows[$table][] = $new;

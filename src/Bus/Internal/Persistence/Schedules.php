@@ -20,9 +20,10 @@ use Weft\Sql\Transaction;
 
 /**
  * Recurring messages. A schedule is its name and the type of its command, so services with one database may choose the same name. Its row
- * stores the time (`due`) before which all times have fired. A worker advances it and stores the delayed message in the same transaction.
- * Each time therefore yields one message, however many workers there are, also while they have different rules: then the times of all
- * rules fire.
+ * stores the latest times that have fired (`fired`), and the second after the last of them (`due`). All times before the first of them count
+ * as fired. A worker adds a time and stores the delayed message in the same transaction. Each time therefore yields one message, however
+ * many workers there are, also while they have different rules: then the times of all rules fire, also those that a worker reaches after
+ * a later time of another rule has fired.
  *
  * @internal
  */
@@ -43,14 +44,14 @@ final class Schedules
     /** The length of the column for types. */
     private const TYPE_BYTES = 200;
 
+    /** The most times in `fired`. */
+    private const FIRED_TIMES = 60;
+
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
 
-    /** Missed times that are stepped through one by one before all times until now count as one. */
-    private const MAX_SINGLE_STEPS = 10;
-
-    /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
-    private array $since = [];
+    /** @var array<string, int> the time until which this worker has fired each or found it fired, in seconds since 1970, by name */
+    private array $settled = [];
 
     /** @var array<string, string> the type of the command of each, by name */
     private array $types = [];
@@ -103,7 +104,7 @@ final class Schedules
         }
         $now = $this->now();
         $rows = [];
-        foreach ($this->database->execute('SELECT name, type, rule, due FROM weft_schedules')->rows() as $row) {
+        foreach ($this->database->execute('SELECT name, type, rule, due, fired FROM weft_schedules')->rows() as $row) {
             $rows[$row['name']][$row['type']] = $row;
         }
         // A test's clock stands still, and no other process has its database.
@@ -163,30 +164,66 @@ final class Schedules
     private function advance(string $name, string $type, Cron $cron, \Closure $command, ?array $row, float $now): float
     {
         if ($row === null) {
-            $this->since[$name] ??= 0;
+            $this->settled[$name] ??= (int) $now;
             $this->begin($name, $type, $cron, (int) $now + 1);
 
             return (float) $cron->after((int) $now);
         }
-        $this->learn($name, $type, $cron, $row, $now);
+        $fired = self::fired($row);
+        $settled = $this->learn($name, $type, $cron, $row, $fired[0], (int) $now);
         if ($row['due'] > $now + self::MAX_AHEAD) {
             return $this->reset($name, $type, $cron, $row['due'], (int) $now);
         }
-        $first = $cron->after(\max($row['due'] - 1, $this->since[$name]));
+        $first = $cron->after($settled);
         if ($first > $now) {
             return (float) $first;
         }
-        [$last, $next] = self::latest($cron, $first, $now);
-        $this->database->transaction(function (Transaction $transaction) use ($name, $type, $cron, $command, $row, $last, $now): void {
-            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND type = ? AND due = ?', [$cron->rule, $last + 1, $name, $type, $row['due']]);
-            if ($moved->affected() === 1) {
-                $made = $command();
-                $this->warnOfAnotherType($name, $type, $made);
-                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $made, null), \min($now, Clock::now()));
-            }
-        });
+        $last = self::latest($cron, $first, (int) $now);
+        if (!\in_array($last, $fired, true) && !$this->store($name, $type, $cron, $command, $row, $last, $now)) {
+            // Another worker has advanced the row since, perhaps for a time of another rule.
+            return $now;
+        }
+        $this->settled[$name] = $last;
 
-        return (float) $next;
+        return (float) $cron->after($last);
+    }
+
+    /**
+     * Advances the row and stores the message, unless the row has changed.
+     *
+     * @param \Closure(): object   $command
+     * @param array<string, mixed> $row
+     */
+    private function store(string $name, string $type, Cron $cron, \Closure $command, array $row, int $time, float $now): bool
+    {
+        $fired = [...self::fired($row), $time];
+        \sort($fired);
+        $columns = [$cron->rule, \max($row['due'], $time + 1), \implode(' ', \array_slice($fired, -self::FIRED_TIMES))];
+
+        return $this->database->transaction(function (Transaction $transaction) use ($name, $type, $command, $row, $columns, $now): bool {
+            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ?, fired = ? WHERE name = ? AND type = ? AND due = ? AND fired = ?', [...$columns, $name, $type, $row['due'], $row['fired']]);
+            if ($moved->affected() === 0) {
+                return false;
+            }
+            $made = $command();
+            $this->warnOfAnotherType($name, $type, $made);
+            $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $made, null), \min($now, Clock::now()));
+
+            return true;
+        });
+    }
+
+    /**
+     * A row that has begun or been reset, and one that a worker of 0.1 has advanced, has fired until then, and does not store at which times.
+     *
+     * @param array<string, mixed> $row
+     * @return non-empty-list<int> in ascending order
+     */
+    private static function fired(array $row): array
+    {
+        $fired = \array_map('intval', \explode(' ', $row['fired']));
+
+        return \in_array($row['due'] - 1, $fired, true) ? $fired : [$row['due'] - 1];
     }
 
     /**
@@ -247,7 +284,7 @@ final class Schedules
      */
     private function reset(string $name, string $type, Cron $cron, int $due, int $now): float
     {
-        $reset = $this->database->execute('UPDATE weft_schedules SET due = ? WHERE name = ? AND type = ? AND due = ?', [$now + 1, $name, $type, $due]);
+        $reset = $this->database->execute("UPDATE weft_schedules SET due = ?, fired = '' WHERE name = ? AND type = ? AND due = ?", [$now + 1, $name, $type, $due]);
         if ($reset->affected() === 1) {
             $this->logger->warning('Schedule "{name}" was not due before {due} UTC, because a worker whose clock was ahead has fired it; it is due again from now on, {now} UTC', [
                 'name' => $name,
@@ -263,33 +300,40 @@ final class Schedules
      * A rule that no other process knew has no times before it was added. The times of other rules stay due.
      *
      * @param array<string, mixed> $row
+     * @param int                  $first of the times that have fired
+     * @return int the time until which the times of this rule have fired
      */
-    private function learn(string $name, string $type, Cron $cron, array $row, float $now): void
+    private function learn(string $name, string $type, Cron $cron, array $row, int $first, int $now): int
     {
-        $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
-        if ($this->since[$name] > $now + self::MAX_AHEAD) {
-            // The clock was ahead then.
-            $this->since[$name] = (int) $now;
+        $settled = $this->settled[$name] ?? \PHP_INT_MAX;
+        if ($settled > $now + self::MAX_AHEAD) {
+            // It is new here, or the clock was ahead.
+            $settled = $row['rule'] === $cron->rule ? $row['due'] - 1 : $now;
         }
         if ($row['rule'] !== $cron->rule) {
             $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ? AND type = ?', [$cron->rule, $name, $type]);
         }
+
+        return $this->settled[$name] = \max($settled, $first);
     }
 
     /**
-     * Times that were missed are made up for by one message. It stands for those of this rule alone: another worker's rule may have had
-     * a time since.
+     * The last time of the rule until now. One message makes up for times that were missed: that of the last one, which therefore is the
+     * same for all workers with this rule.
      *
-     * @return array{int, int} the latest that is due, and the next
+     * @param int $time one until now
      */
-    private static function latest(Cron $cron, int $time, float $now): array
+    private static function latest(Cron $cron, int $time, int $now): int
     {
-        for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
-            // This many missed times mean an outage.
-            $time = $times < self::MAX_SINGLE_STEPS ? $next : (int) $now;
+        // Halved each time, because there may be years of times: none lies between $end and now.
+        $end = $now;
+        while ($time < $end && $cron->after($time) <= $end) {
+            $middle = $time + \intdiv($end - $time, 2);
+            $later = $cron->after($middle);
+            [$time, $end] = $later <= $end ? [$later, $end] : [$time, $middle];
         }
 
-        return [$time, $next];
+        return $time;
     }
 
     private function begin(string $name, string $type, Cron $cron, int $due): void

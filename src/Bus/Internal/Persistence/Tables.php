@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Persistence;
 
 use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema\Catalog;
+use Weft\Sql\Internal\Schema\Column;
 use Weft\Sql\Internal\Schema\Component;
 use Weft\Sql\Internal\Schema\Rename;
 use Weft\Sql\Internal\Schema\Step;
@@ -24,7 +25,7 @@ final class Tables
     public static function component(): Component
     {
         return new Component('bus', 'weft_inbox', self::tables(...), [
-            // Until 0.1: weft_attempts, weft_keys, weft_waiting, weft_rates, and weft_inbox.body; no weft_schedules.type.
+            // Until 0.1: weft_attempts, weft_keys, weft_waiting, weft_rates, and weft_inbox.body; no weft_schedules.type and weft_schedules.fired.
             new Version(2, '0.2', 'weft_redeliveries', self::expandTo2(...), self::contractTo2(...)),
         ]);
     }
@@ -93,6 +94,8 @@ final class Tables
             ->column('type', Type::name(200), suffix: "DEFAULT ''")
             ->column('rule', Type::name(200))
             ->column('due', Type::bigint())
+            // The latest times that have fired, in seconds since 1970. Workers of 0.1 store none.
+            ->column('fired', Type::name(800), suffix: "DEFAULT ''")
             ->primaryKey('name', 'type');
     }
 
@@ -228,14 +231,14 @@ final class Tables
         return new Step('add column weft_outbox.cause', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_outbox') && !$catalog->hasColumn('weft_outbox', 'cause'));
     }
 
-    /** Schedules of 0.1 are known by their name alone. */
+    /** Schedules of 0.1 are known by their name alone, and have one time until which they have fired. */
     private static function schedulesTo2(Driver $driver): Step
     {
         $table = self::schedules();
-        $column = $table->columns[1]->sql($driver);
+        [, $type, , , $fired] = \array_map(static fn(Column $column): string => $column->sql($driver), $table->columns);
         $statements = match ($driver) {
-            Driver::Postgres => ["ALTER TABLE weft_schedules ADD COLUMN {$column}, DROP CONSTRAINT weft_schedules_pkey, ADD PRIMARY KEY (name, type)"],
-            Driver::Mysql => ["ALTER TABLE weft_schedules ADD COLUMN {$column} AFTER name, DROP PRIMARY KEY, ADD PRIMARY KEY (name, type)"],
+            Driver::Postgres => ["ALTER TABLE weft_schedules ADD COLUMN {$type}, ADD COLUMN {$fired}, DROP CONSTRAINT weft_schedules_pkey, ADD PRIMARY KEY (name, type)"],
+            Driver::Mysql => ["ALTER TABLE weft_schedules ADD COLUMN {$type} AFTER name, ADD COLUMN {$fired}, DROP PRIMARY KEY, ADD PRIMARY KEY (name, type)"],
             // SQLite cannot change a primary key.
             Driver::Sqlite => [
                 'ALTER TABLE weft_schedules RENAME TO weft_schedules_1',
@@ -245,7 +248,7 @@ final class Tables
             ],
         };
 
-        return new Step('add column weft_schedules.type', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_schedules') && !$catalog->hasColumn('weft_schedules', 'type'));
+        return new Step('add columns weft_schedules.type and weft_schedules.fired', $statements, static fn(Catalog $catalog): bool => $catalog->isTable('weft_schedules') && !$catalog->hasColumn('weft_schedules', 'type'));
     }
 
     /** @return list<Step> */
