@@ -52,6 +52,9 @@ use function Weft\delay;
 /** Messages that leave later, and those that come again and again. */
 class DelayTest extends BusTestCase
 {
+    /** Until a schedule that has failed is tried again. */
+    private const SCHEDULE_RETRY_SECONDS = 10.0;
+
     use Servers;
     use TemporaryDatabase;
 
@@ -707,6 +710,7 @@ class DelayTest extends BusTestCase
                 $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
             $bus->send(self::customer('delayed'), new SendOptions(delay: 0.3));
+            $began = \hrtime(true);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static function () use (&$heard): bool {
                 return \count(\array_unique($heard)) > 1;
@@ -717,7 +721,7 @@ class DelayTest extends BusTestCase
 
             self::assertEqualsCanonicalizing(['delayed', 'sound'], \array_values(\array_unique($heard)));
             $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such report'));
-            self::assertCount(1, $told, 'not again at every look');
+            self::assertLessThanOrEqual(1 + (\hrtime(true) - $began) / 1e9 / self::SCHEDULE_RETRY_SECONDS, \count($told), 'not again at every look');
             self::assertStringContainsString('"broken"', \implode($told));
             self::assertLessThan(\time(), $database->execute("SELECT due FROM weft_schedules WHERE name = 'broken'")->value(), 'it still has its turn');
             $bus->close();
@@ -742,6 +746,7 @@ class DelayTest extends BusTestCase
                 $database->execute("INSERT INTO weft_schedules (name, rule, due) VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
             $bus->send(self::customer('delayed'), new SendOptions(delay: 0.1));
+            $began = \hrtime(true);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static function () use (&$heard): bool {
                 return \count(\array_unique($heard)) > 1;
@@ -751,7 +756,8 @@ class DelayTest extends BusTestCase
 
             self::assertEqualsCanonicalizing(['delayed', 'sound'], \array_values(\array_unique($heard)));
             $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such row'));
-            self::assertCount(1, $told);
+            // On a busy machine the time of the next attempt comes.
+            self::assertLessThanOrEqual(1 + (\hrtime(true) - $began) / 1e9 / self::SCHEDULE_RETRY_SECONDS, \count($told), 'not again at every look');
             self::assertStringContainsString('Schedule "refused" failed', \implode($told));
             $bus->close();
             $database->close();
