@@ -52,11 +52,11 @@ use function Weft\delay;
 /** Messages that leave later, and those that come again and again. */
 class DelayTest extends BusTestCase
 {
-    /** Until a schedule that has failed is tried again. */
-    private const SCHEDULE_RETRY_SECONDS = 10.0;
-
     use Servers;
     use TemporaryDatabase;
+
+    /** Until a schedule that has failed is tried again. */
+    private const SCHEDULE_RETRY_SECONDS = 10.0;
 
     public static function buses(): iterable
     {

@@ -70,6 +70,38 @@ final class JsonTest extends TestCase
         self::assertSame(404, self::ask('HEAD', '/v1/import', null, "--$version", '--head')->httpStatus());
     }
 
+    /**
+     * RFC 9113 §8.3.1
+     *
+     * @dataProvider calls
+     */
+    #[DataProvider('calls')]
+    public function testACallOverHttp2WhoseHostIsNotItsAuthorityIsRefused(string $verb, string $path, string $contentType, string $message): void
+    {
+        $wire = new Wire(self::$server->connect());
+        $fields = [
+            ':method' => $verb, ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => $contentType, 'te' => 'trailers',
+        ];
+        $answers = [];
+        foreach ([1 => 'other', 3 => 'TEST'] as $stream => $host) {
+            $wire->send(Wire::head($stream, [...$fields, 'host' => $host]) . Wire::frame(Wire::DATA, Wire::END_STREAM, $stream, $message));
+            [, $answered, $head] = $wire->await(Wire::HEADERS);
+            $answers[$answered] = $head[0];
+        }
+
+        // RFC 7541 appendix A: 12 is ":status: 400", 8 is ":status: 200".
+        self::assertSame([1 => "\x8c", 3 => "\x88"], $answers);
+        self::assertTrue(self::$server->awaitLog('× bad_request, last from 127.0.0.1:'));
+    }
+
+    /** @return iterable<string, array{string, string, string, string}> */
+    public static function calls(): iterable
+    {
+        yield 'gRPC' => ['POST', '/library.Library/GetBook', 'application/grpc', "\0\0\0\0\0"];
+        yield 'gRPC-Web' => ['POST', '/library.Library/GetBook', 'application/grpc-web+proto', "\0\0\0\0\0"];
+        yield 'JSON' => ['POST', '/v1/shelves/7/books', 'application/json', '{}'];
+    }
+
     public function testTheSamePortServesGrpcAndPagesToo(): void
     {
         self::assertSame('a page', self::ask('GET', '/page')->body);

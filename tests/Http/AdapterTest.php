@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+
 /** Applications written for other interfaces, over real HTTP. */
 final class AdapterTest extends HttpTestCase
 {
@@ -99,6 +101,33 @@ final class AdapterTest extends HttpTestCase
 
         self::assertStatus(200, $response);
         self::assertSame('http://localhost/health {"SERVER_NAME":"localhost"}', self::bodyOf($response));
+    }
+
+    /** @dataProvider authorities */
+    #[DataProvider('authorities')]
+    public function testAPsr7ApplicationSeesOneHost(\Closure $ask): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . <<<'PHP'
+            $psr17 = new Nyholm\Psr7\Factory\Psr17Factory();
+            $routes->fallback(new Weft\Http\PsrHandler(static function (Psr\Http\Message\ServerRequestInterface $request) use ($psr17) {
+                $parameters = $request->getServerParams();
+                $uri = $request->getUri();
+                $seen = [(string) $uri, $uri->getHost(), $request->getHeaderLine("host"), $parameters["HTTP_HOST"], $parameters["SERVER_NAME"]];
+                return $psr17->createResponse()->withBody($psr17->createStream(json_encode($seen, JSON_UNESCAPED_SLASHES)));
+            }, $psr17, $psr17));
+            PHP);
+
+        self::assertSame('["http://internal:81/a","internal","internal:81","internal:81","internal"]', self::bodyOf($ask($server)));
+    }
+
+    /** @return iterable<string, array{\Closure(ServerProcess): string}> */
+    public static function authorities(): iterable
+    {
+        $absolute = "GET http://internal:81/a HTTP/1.1\r\nHost: public\r\nConnection: close\r\n\r\n";
+        yield 'the absolute form' => [static fn(ServerProcess $server): string => $server->exchange($absolute)];
+        // curl sends it as the authority.
+        $options = ['--http2-prior-knowledge', '-H', 'Host: internal:81'];
+        yield 'an authority of HTTP/2' => [static fn(ServerProcess $server): string => $server->get('/a', ...$options)];
     }
 
     public function testALargePsr7BodyArrivesWhole(): void

@@ -12,6 +12,16 @@ final class RefusalTest extends HttpTestCase
 {
     private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->host() . " " . $r->header("host") . " " . implode(",", $r->headers()["host"])))->post("/", static fn(Request $r) => Response::text($r->body()));';
 
+    /** A handler that keeps its place until a gate opens, though its client or its deadline has cancelled it. */
+    private const WAITS = self::ROUTES . <<<'PHP'
+        $app->metrics("127.0.0.1:0");
+        $routes->get("/wait", static function () {
+            fwrite(STDERR, "waits\n");
+            return Weft\shield(static function () { gate("wait"); return Response::text("waited"); });
+        });
+        $routes->get("/events", static fn() => Response::events(static function (EventWriter $out) { $out->send("first"); delay(600); }));
+        PHP;
+
     /** @dataProvider refused */
     #[DataProvider('refused')]
     public function testARefusalIsLoggedWithItsReasonAndPeer(string $reason, int $status, string $request, string $limits = ''): void
@@ -20,9 +30,7 @@ final class RefusalTest extends HttpTestCase
 
         self::assertStatus($status, $server->exchange($request));
 
-        self::assertTrue($server->awaitLog("× $reason"));
-        self::assertMatchesRegularExpression("~HTTP server refused 1 × $reason, last from 127\\.0\\.0\\.1:\\d+~", $server->log());
-        self::assertStringContainsString("weft_http_refused_total{reason=\"$reason\"} 1", self::metrics($server));
+        self::assertRefused($server, $reason);
     }
 
     /** @return iterable<string, array{0: string, 1: int, 2: string, 3?: string}> */
@@ -37,17 +45,119 @@ final class RefusalTest extends HttpTestCase
         yield 'half a body' => ['body_timeout', 408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", 'body: new BodyLimits(timeout: 0.25)'];
     }
 
+    /** @dataProvider requests */
+    #[DataProvider('requests')]
+    public function testARequestBeyondTheQueueIsLoggedAndCounted(string $request): void
+    {
+        $server = $this->serve(self::WAITS, ', limits: new Limits(inFlight: 1, queue: 1, clientShare: 1.0)');
+        $running = $this->running($server);
+        $others = [$server->connect(), $server->connect()];
+        foreach ($others as $other) {
+            fwrite($other, $request);
+        }
+
+        // The other one waits in the queue.
+        [$ready, $none] = [$others, null];
+        self::assertSame(1, stream_select($ready, $none, $none, (int) Timing::DEADLINE));
+        $refused = (int) array_key_first($ready);
+        self::assertStatus(503, ServerProcess::readUntil($others[$refused], "\r\n\r\n"));
+
+        self::assertRefused($server, 'overload', 'the server has 1 requests waiting, which is its limit');
+        $server->open('wait');
+        self::assertStatus(200, ServerProcess::readUntil($others[1 - $refused], "\r\n\r\n"));
+        self::assertStatus(200, ServerProcess::readAll($running));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function requests(): iterable
+    {
+        yield 'a plain one' => ["GET / HTTP/1.1\r\nHost: a\r\n\r\n"];
+        yield 'one with a body' => ["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"];
+    }
+
+    public function testARequestWhoseDeadlinePassesInTheQueueIsLoggedAndCounted(): void
+    {
+        $server = $this->serve(self::WAITS, ', limits: new Limits(inFlight: 1, clientShare: 1.0, deadline: 1.0)');
+        $running = $this->running($server);
+
+        self::assertStatus(503, $server->get('/'));
+
+        self::assertRefused($server, 'deadline', 'the deadline has passed');
+        $server->open('wait');
+        self::assertStatus(503, ServerProcess::readAll($running));
+    }
+
+    public function testALongLivedRequestBeyondTheLimitIsLoggedAndCounted(): void
+    {
+        $server = $this->serve(self::WAITS, ', limits: new Limits(longLived: new LongLivedLimits(total: 1))');
+        $open = $server->connect();
+        fwrite($open, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+        ServerProcess::readUntil($open, 'data: first');
+
+        self::assertStatus(503, $server->get('/events'));
+
+        self::assertRefused($server, 'long_lived', 'the server has 1 event streams and WebSockets open, which is its limit');
+    }
+
+    public function testAConnectionBeyondTheShareOfItsClientIsLoggedAndCounted(): void
+    {
+        $server = $this->serve(self::WAITS, ', limits: new Limits(connections: 2)');
+        $open = $server->connect();
+
+        self::assertSame('', ServerProcess::readAll($server->connect()));
+
+        self::assertRefused($server, 'client_connections', 'the client address has 1 connections open, which is its limit');
+        fclose($open);
+    }
+
+    /** @dataProvider halfBodies */
+    #[DataProvider('halfBodies')]
+    public function testABodyThatItsClientBreaksOffIsLoggedAndCounted(string $request, \Closure $breakOff): void
+    {
+        $server = $this->serve(self::WAITS);
+        $socket = $server->connect();
+        fwrite($socket, $request);
+
+        $breakOff($socket);
+
+        self::assertRefused($server, 'body_incomplete', 'the request body ended before it was complete: ');
+    }
+
+    /** @return iterable<string, array{string, \Closure(resource): void}> */
+    public static function halfBodies(): iterable
+    {
+        $http1 = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx";
+        // 28 is the name "content-length" of RFC 7541 appendix A.
+        $http2 = Http2Wire::PREFACE . Http2Wire::frame(Http2Wire::HEADERS, Http2Wire::END_HEADERS, 1, Http2Wire::POST . "\x0f\x0d\x019")
+            . Http2Wire::frame(Http2Wire::DATA, 0, 1, 'x') . Http2Wire::frame(Http2Wire::PING, 0, 0, 'arrived?');
+        yield 'a connection that is closed' => [$http1, static function ($socket): void {
+            fclose($socket);
+        }];
+        yield 'a connection that is closed on one side' => [$http1, static function ($socket): void {
+            stream_socket_shutdown($socket, STREAM_SHUT_WR);
+            self::assertStatus(400, ServerProcess::readAll($socket));
+        }];
+        // Closing with frames of the server unread discards a request that has not arrived.
+        yield 'a connection of HTTP/2 that is closed' => [$http2, static function ($socket): void {
+            ServerProcess::readUntil($socket, 'arrived?');
+            fclose($socket);
+        }];
+        yield 'a stream of HTTP/2 that is reset' => [$http2, static function ($socket): void {
+            ServerProcess::readUntil($socket, 'arrived?');
+            fwrite($socket, Http2Wire::frame(Http2Wire::RST_STREAM, 0, 1, pack('N', 8)));
+        }];
+    }
+
     public function testTheMetricHasEachReasonBeforeTheFirstRefusal(): void
     {
         $server = $this->serve(self::ROUTES . '$app->metrics("127.0.0.1:0");');
 
         preg_match_all('/^weft_http_refused_total\{reason="(\w+)"\} 0$/m', self::metrics($server), $series);
 
-        self::assertContains('accept', $series[1]);
-        self::assertContains('flood', $series[1]);
-        foreach (self::refused() as [$reason]) {
-            self::assertContains($reason, $series[1]);
-        }
+        self::assertEqualsCanonicalizing([
+            'accept', 'bad_request', 'body_incomplete', 'body_timeout', 'body_too_large', 'client_connections', 'deadline', 'flood', 'header_timeout',
+            'header_too_large', 'long_lived', 'overload', 'protocol', 'tls',
+        ], $series[1]);
     }
 
     public function testRefusalsAreAddedUpInTheMetrics(): void
@@ -197,6 +307,24 @@ final class RefusalTest extends HttpTestCase
         self::assertSame("\x88", $answers[3][0][0]);
         self::assertSame('a a a', $answers[3][1]);
         self::assertSame($server->address . ' ' . $server->address . ' ' . $server->address, self::bodyOf($server->get('/', '--http2-prior-knowledge')));
+    }
+
+    private static function assertRefused(ServerProcess $server, string $reason, string $detail = ''): void
+    {
+        self::assertTrue($server->awaitLog("× $reason"), $server->log());
+        $detail = $detail === '' ? '' : ": $detail";
+        self::assertMatchesRegularExpression("~HTTP server refused 1 × $reason, last from 127\\.0\\.0\\.1:\\d+$detail~", $server->log());
+        self::assertStringContainsString("weft_http_refused_total{reason=\"$reason\"} 1\n", self::metrics($server));
+    }
+
+    /** @return resource the connection of a request whose handler runs until the gate "wait" opens */
+    private function running(ServerProcess $server)
+    {
+        $socket = $server->connect();
+        fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::assertTrue($server->awaitLog('waits'));
+
+        return $socket;
     }
 
     /** @return resource a connection that the server has accepted */

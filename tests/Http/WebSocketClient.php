@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Grpc\Wire;
+
 /** Says exactly what a test wants it to say, right or wrong. */
 final class WebSocketClient
 {
@@ -31,6 +33,15 @@ final class WebSocketClient
     {
         return "GET $path HTTP/1.1\r\nHost: weft.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"
             . "Sec-WebSocket-Key: $key\r\nSec-WebSocket-Version: $version\r\n$more\r\n";
+    }
+
+    /** The head of a handshake over HTTP/2 (RFC 8441). */
+    public static function connect(int $stream, string $path, string $protocol = 'websocket'): string
+    {
+        return Wire::head($stream, [
+            ':method' => 'CONNECT', ':protocol' => $protocol, ':scheme' => 'http', ':path' => $path, ':authority' => 'test',
+            'sec-websocket-version' => '13',
+        ]);
     }
 
     public static function frame(int $opcode, string $data, bool $isLast = true, bool $isMasked = true): string

@@ -32,7 +32,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
         self::assertStringContainsString("\0\x08\0\0\0\x01", $settings, 'SETTINGS_ENABLE_CONNECT_PROTOCOL');
 
         foreach ([1 => 'ann', 3 => 'bob'] as $stream => $name) {
-            $wire->send(self::connect($stream, "/$name"));
+            $wire->send(WebSocketClient::connect($stream, "/$name"));
             [, $answered, $head] = $wire->await(Wire::HEADERS);
             self::assertSame([$stream, self::OK], [$answered, $head[0]]);
             self::assertSame([$stream, "\x81" . \chr(\strlen("GET $name over 2 at test")) . "GET $name over 2 at test"], self::data($wire));
@@ -54,7 +54,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());
         foreach ([1, 3] as $stream) {
-            $wire->send(self::connect($stream, '/ann'));
+            $wire->send(WebSocketClient::connect($stream, '/ann'));
             self::data($wire);
         }
 
@@ -69,7 +69,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
     {
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());
-        $wire->send(self::connect(1, '/ann'));
+        $wire->send(WebSocketClient::connect(1, '/ann'));
         self::data($wire);
 
         $server->signal();
@@ -88,7 +88,7 @@ final class WebSocketOverHttp2Test extends HttpTestCase
         $server = $this->serve(self::ROUTES);
         $wire = new Wire($server->connect());
 
-        $wire->send(self::connect(1, $path, $protocol));
+        $wire->send(WebSocketClient::connect(1, $path, $protocol));
 
         [, , $head] = $wire->await(Wire::HEADERS);
         self::assertNotSame(self::OK, $head[0]);
@@ -100,11 +100,6 @@ final class WebSocketOverHttp2Test extends HttpTestCase
     {
         yield 'a page' => ['/page', 'websocket'];
         yield 'another protocol' => ['/ann', 'connect-udp'];
-    }
-
-    private static function connect(int $stream, string $path, string $protocol = 'websocket'): string
-    {
-        return Wire::head($stream, [':method' => 'CONNECT', ':protocol' => $protocol, ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'sec-websocket-version' => '13']);
     }
 
     /** @return array{int, string}|null stream and payload of the next frame with data */

@@ -166,6 +166,30 @@ final class SymfonyHandlerTest extends HttpTestCase
         self::assertSame(['HTTP_USER_AGENT'], array_keys($seen['server']));
     }
 
+    /** @dataProvider authorities */
+    #[DataProvider('authorities')]
+    public function testTheApplicationSeesOneHost(\Closure $ask): void
+    {
+        $server = $this->symfony(<<<'PHP'
+            new Weft\Bridge\Symfony\SymfonyHandler(static fn($request) => new Symfony\Component\HttpFoundation\JsonResponse([
+                $request->getHost(), $request->getPort(), $request->headers->get("host"),
+                $request->server->get("HTTP_HOST"), $request->server->get("SERVER_NAME"),
+            ]))
+            PHP);
+
+        self::assertSame(['internal', 81, 'internal:81', 'internal:81', 'internal'], self::json($ask($server)));
+    }
+
+    /** @return iterable<string, array{\Closure(ServerProcess): string}> */
+    public static function authorities(): iterable
+    {
+        $absolute = "GET http://internal:81/a HTTP/1.1\r\nHost: public\r\nConnection: close\r\n\r\n";
+        yield 'the absolute form' => [static fn(ServerProcess $server): string => $server->exchange($absolute)];
+        // curl sends it as the authority.
+        $options = ['--http2-prior-knowledge', '-H', 'Host: internal:81'];
+        yield 'an authority of HTTP/2' => [static fn(ServerProcess $server): string => $server->get('/a', ...$options)];
+    }
+
     public function testAPathWithABackslashIsServed(): void
     {
         $server = $this->symfony();
