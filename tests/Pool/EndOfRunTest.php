@@ -126,7 +126,9 @@ final class EndOfRunTest extends TestCase
     {
         $log = [];
         run(static function () use (&$log): void {
-            $pool = new Pool(static function () use (&$log): void {
+            $hasBegun = false;
+            $pool = new Pool(static function () use (&$log, &$hasBegun): void {
+                $hasBegun = true;
                 try {
                     delay(3600.0);
                 } finally {
@@ -135,7 +137,7 @@ final class EndOfRunTest extends TestCase
                 }
             }, new PoolOptions(size: 1, timeouts: new Timeouts(create: 0.0)));
             $borrower = async(static fn(): ?\Throwable => self::thrownBy($pool->borrow(...)));
-            while ($pool->stats()['connecting'] === 0) {
+            while (!$hasBegun) {
                 delay(0.001);
             }
             timeout(60.0, $pool->close(...));
