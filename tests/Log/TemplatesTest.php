@@ -31,11 +31,17 @@ final class TemplatesTest extends TestCase
 
     public function testTheSearchFindsThem(): void
     {
-        foreach (['"a $b"', '"a {$b->c()}"', '"a " . $b', '$b . "a"', '"a" . f($b)', '"a" . $b->c()'] as $template) {
+        $joined = ['"a $b"', '"a {$b->c()}"', '"a " . $b', '$b . "a"', '"a" . f($b)', '"a" . $b->c()'];
+        $alone = ['$b->c()', '$b?->c()', '$b->c', 'f($b)', '(string) f($b)'];
+        foreach ([...$joined, ...$alone] as $template) {
             $line = "<?php\n\$this->logger->error($template, ['x' => 1]);";
             self::assertTrue(self::hasValue(self::templates($line)[2]), $template);
         }
-        self::assertFalse(self::hasValue(self::templates("<?php\n\$this->log->log(\$level, A::B . ' c {d}', ['d' => \"\$d\"]);")[2]));
+        // The last two pass on the template of their caller.
+        foreach (["A::B . ' c {d}'", "\$a->isB() ? 'c' : 'd'", '$message', '(string) $message'] as $template) {
+            $line = "<?php\n\$this->log->log(\$level, $template, ['d' => \"\$d\"]);";
+            self::assertFalse(self::hasValue(self::templates($line)[2]), $template);
+        }
     }
 
     /** @return array<int, list<string|array{int, string, int}>> tokens of the message of each call, by its line */
@@ -87,6 +93,12 @@ final class TemplatesTest extends TestCase
     /** @param list<string|array{int, string, int}> $template */
     private static function hasValue(array $template): bool
     {
+        $kinds = array_map(static fn(string|array $token): mixed => $token[0], $template);
+        $isExpression = array_intersect($kinds, ['(', T_OBJECT_OPERATOR, T_NULLSAFE_OBJECT_OPERATOR]) !== [];
+        if ($isExpression && !\in_array(T_CONSTANT_ENCAPSED_STRING, $kinds, true)) {
+            // The value of a property or of a call, without any text of the library.
+            return true;
+        }
         foreach ($template as $at => $token) {
             $joins = ($template[$at - 1] ?? '') === '.' || ($template[$at + 1] ?? '') === '.';
             // A double quote that opens text with variables; a variable, or a call, that is joined to text.

@@ -104,7 +104,7 @@ final class ServeCommand extends Command
             $servesFiles = Setting::boolean('"public" in config/weft.php (WEFT_PUBLIC)', Setting::given($config->get('weft.public')) ?? true);
             $applications = Applications::of($application, $size, $logger, onOctane: (bool) $this->option('octane'));
         } catch (UsageError $refused) {
-            $logger->critical($refused->getMessage());
+            $logger->critical('{reason}', ['reason' => $refused->getMessage()]);
 
             return self::FAILURE;
         }

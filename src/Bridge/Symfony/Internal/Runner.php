@@ -55,7 +55,7 @@ final class Runner implements RunnerInterface
             $directory = (string) ($options->value('public_dir') ?? \dirname((string) \realpath((string) $_SERVER['SCRIPT_FILENAME'])));
             $site = $directory === '' ? $handler : $options->use('public_dir', static fn() => new PublicDirectory($directory, $handler));
         } catch (UsageError $refused) {
-            $logger->critical($refused->getMessage());
+            $logger->critical('{reason}', ['reason' => $refused->getMessage()]);
 
             return 1;
         }
