@@ -100,7 +100,6 @@ final class RandomCalls
     private function one(\ReflectionFunctionAbstract $callable): void
     {
         $this->calls++;
-        getenv("TRACE") and fwrite(STDERR, ($callable->class ?? "") . "::" . $callable->name . " " . "\n");
         $arguments = $this->arguments->random($callable);
         try {
             $outcome = match (true) {

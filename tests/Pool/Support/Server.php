@@ -13,7 +13,7 @@ use Weft\Tests\Sql\Support\Proxy;
 /** A database server as these tests need it: what they ask of it in its own words, and its end. */
 final class Server
 {
-    /** @var array<string, true> services that a test has killed and not started again */
+    /** @var array<string, true> services that a test has killed and that have not started since */
     private static array $killed = [];
 
     private ?Database $admin = null;
@@ -123,18 +123,19 @@ final class Server
     /** Starts it beside the tasks: a process to wait for. */
     public function start(): Starting
     {
-        unset(self::$killed[$this->service]);
-
-        return new Starting(self::script() . " start {$this->service}");
+        return new Starting(self::script() . " start {$this->service}", function (): void {
+            unset(self::$killed[$this->service]);
+        });
     }
 
-    /** Starts those that a failed test has killed and left so; for `tearDown()`. */
+    /** Starts those that a failed test has killed and left so, also while they are being started; for `tearDown()`. */
     public static function startKilled(): void
     {
         foreach (\array_keys(self::$killed) as $service) {
-            unset(self::$killed[$service]);
+            $output = [];
             \exec(self::script() . " start $service 2>&1 </dev/null", $output, $code);
             $code === 0 || throw new \RuntimeException("$service does not start again: " . \implode("\n", $output));
+            unset(self::$killed[$service]);
         }
     }
 

@@ -13,7 +13,8 @@ final class Starting
     private $process;
     private string $log;
 
-    public function __construct(string $command)
+    /** @param \Closure(): void $started called when the command has succeeded */
+    public function __construct(string $command, private readonly \Closure $started)
     {
         $this->log = (string) \tempnam(\sys_get_temp_dir(), 'weft-start');
         $process = \proc_open("exec $command", [['file', '/dev/null', 'r'], ['file', $this->log, 'w'], ['file', $this->log, 'a']], $pipes);
@@ -30,5 +31,6 @@ final class Starting
         $log = (string) \file_get_contents($this->log);
         \unlink($this->log);
         $status['exitcode'] === 0 || throw new \RuntimeException("starting ended with {$status['exitcode']}: $log");
+        ($this->started)();
     }
 }
