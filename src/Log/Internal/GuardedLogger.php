@@ -6,7 +6,7 @@ namespace Weft\Log\Internal;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
-use Weft\Internal\Printable;
+use Weft\Internal\ErrorLog;
 use Weft\Log\StreamLogger;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -18,9 +18,6 @@ use Weft\Runtime\Internal\Scheduler;
  */
 final class GuardedLogger extends AbstractLogger
 {
-    /** Bytes written to PHP's own log at most. */
-    private const MAX_BYTES = 8_192;
-
     private function __construct(private readonly LoggerInterface $logger) {}
 
     /** @param LoggerInterface|null $logger by default the one of the environment */
@@ -42,8 +39,8 @@ final class GuardedLogger extends AbstractLogger
             if (Scheduler::isCancelledBy($thrown)) {
                 throw $thrown;
             }
-            $text = 'Weft: the logger ' . $this->logger::class . " failed: {$thrown->getMessage()}; the record was: " . Message::of((string) $message, $context)->text;
-            \error_log(Printable::line(Printable::cut($text, self::MAX_BYTES)));
+            $record = Message::of((string) $message, $context)->text;
+            ErrorLog::write('the logger ', $this->logger::class, ' failed: ', $thrown->getMessage(), '; the record was: ', $record);
         }
     }
 }

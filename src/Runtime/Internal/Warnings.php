@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime\Internal;
 
-use Weft\Internal\Printable;
+use Weft\Internal\ErrorLog;
 
 /**
  * PHP warnings of the runtime, in places where no code of the application could catch an exception: background tasks, the event loop, destructors.
@@ -15,9 +15,6 @@ use Weft\Internal\Printable;
  */
 final class Warnings
 {
-    /** Bytes written to PHP's own log at most. */
-    private const MAX_BYTES = 8_192;
-
     /** Triggers an `E_USER_WARNING`. If the error handler of the application throws, PHP's own log receives the message and what was thrown. */
     public static function trigger(string $message): void
     {
@@ -28,8 +25,7 @@ final class Warnings
                 throw $thrown;
             }
             $text = $thrown->getMessage() === $message ? '' : ": {$thrown->getMessage()}";
-            $handler = \sprintf('Weft: the error handler threw %s%s; the warning was: ', \get_debug_type($thrown), Printable::cut($text, self::MAX_BYTES));
-            \error_log(Printable::line($handler . Printable::cut($message, self::MAX_BYTES)));
+            ErrorLog::write('the error handler threw ', \get_debug_type($thrown), $text, '; the warning was: ', $message);
         }
     }
 }

@@ -22,7 +22,7 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Internal\Printable;
+use Weft\Internal\ErrorLog;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
@@ -352,7 +352,7 @@ final class Receiver
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $thrown) {
-            \error_log('Weft: the logger failed, connection events are no longer logged: ' . Printable::line(Printable::cut($thrown->getMessage(), 8_192)));
+            ErrorLog::write('the logger failed, connection events are no longer logged: ', $thrown->getMessage());
         }
     }
 
