@@ -55,7 +55,7 @@ class DelayTest extends BusTestCase
     use Servers;
     use TemporaryDatabase;
 
-    /** Until a schedule that has failed is tried again. */
+    /** Until a schedule that has failed is tried again, which a busy machine may reach. */
     private const SCHEDULE_RETRY_SECONDS = 10.0;
 
     public static function buses(): iterable
@@ -756,7 +756,6 @@ class DelayTest extends BusTestCase
 
             self::assertEqualsCanonicalizing(['delayed', 'sound'], \array_values(\array_unique($heard)));
             $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such row'));
-            // On a busy machine the time of the next attempt comes.
             self::assertLessThanOrEqual(1 + (\hrtime(true) - $began) / 1e9 / self::SCHEDULE_RETRY_SECONDS, \count($told), 'not again at every look');
             self::assertStringContainsString('Schedule "refused" failed', \implode($told));
             $bus->close();

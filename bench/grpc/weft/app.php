@@ -40,7 +40,7 @@ if ($messages === 'google-protobuf') {
 }
 
 $app = new App();
-// The load generator is one client, and has as many calls on one connection as it is told.
+// The load generator is one client, with up to 500 calls on one connection.
 $connections = new Limits(clientShare: 1.0, keepalive: new Keepalive(idle: 3_600.0), body: new BodyLimits(window: (int) $options['stream-window']));
 $limits = new GrpcLimits(clientShare: 1.0, messages: new MessageLimits(writeTimeout: null), streams: new StreamLimits(streamsPerConnection: 1_000));
 $users = $messages === 'weft' ? new UserDirectory() : new GoogleUsers();

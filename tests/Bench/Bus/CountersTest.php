@@ -11,7 +11,7 @@ use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
-/** What the benchmark of the bus reads of RabbitMQ's counters. */
+/** RabbitMQ's counters as the benchmark of the bus reads them. */
 final class CountersTest extends TestCase
 {
     private const METRICS = "rabbitmq_global_messages_received_total{protocol=\"amqp091\"} 300\n"
