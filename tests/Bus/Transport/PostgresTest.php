@@ -6,6 +6,7 @@ namespace Weft\Tests\Bus\Transport;
 
 use Psr\Log\AbstractLogger;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Postgres\Store;
 use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
@@ -116,6 +117,24 @@ final class PostgresTest extends TransportConformance
             self::assertSame(['bad'], \array_keys($failures));
             self::assertStringContainsString('NUL', $failures['bad']);
             self::assertSame(['good', 'fine'], $this->drain($transport));
+        });
+    }
+
+    public function testTheServerPlansASingleMessageOnlyForItsFirstUses(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $database = Database::connect($this->databaseDsn(), new PoolOptions(size: 1));
+            $store = new Store($database);
+            for ($i = 0; $i < 20; ++$i) {
+                $store->insert($database, [$this->message('a', "routed $i")]);
+                $store->insertInto($database, $this->queue(), [$this->message('a', "direct $i")]);
+            }
+
+            $plans = $database->execute("SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement ~ '^(INSERT|WITH) '")->rows();
+            self::assertSame(\array_fill(0, 2, ['custom_plans' => 5, 'generic_plans' => 15]), $plans, 'PostgreSQL compares with the first five plans');
+            self::assertCount(40, $this->drain($transport));
+            $database->close();
         });
     }
 

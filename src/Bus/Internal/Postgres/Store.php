@@ -27,8 +27,10 @@ final class Store
     private const ROWS = 1000;
     private const BYTES = 4 << 20;
 
+    private const INTO = 'INSERT INTO weft_messages (id, type, headers, body) SELECT ';
+
     /** Rows are numbered after sorting. */
-    private const INSERT = 'INSERT INTO weft_messages (id, type, headers, body) SELECT (m.queue_id::bigint << ' . Tables::QUEUE_BITS . ') + (m.rank << '
+    private const INSERT = self::INTO . '(m.queue_id::bigint << ' . Tables::QUEUE_BITS . ') + (m.rank << '
         . Tables::NUMBER_BITS . ") + nextval('weft_message_numbers'), m.type, m.headers, m.body FROM ";
 
     private const ROWS_GIVEN = 'unnest(?::text[], ?::bigint[], ?::text[], ?::bytea[]) WITH ORDINALITY AS r(type, rank, headers, body, place)';
@@ -38,8 +40,17 @@ final class Store
         . ' JOIN weft_bindings b ON b.type = r.type ORDER BY r.place) m RETURNING type) SELECT DISTINCT type FROM put';
 
     /** Locks the queue, so that it is not deleted concurrently without these messages. */
-    private const INSERT_INTO = 'WITH q AS MATERIALIZED (SELECT id FROM weft_queues WHERE name = ? FOR SHARE) '
-        . self::INSERT . '(SELECT q.id AS queue_id, r.* FROM q, ' . self::ROWS_GIVEN . ' ORDER BY r.place) m';
+    private const QUEUE = 'WITH q AS MATERIALIZED (SELECT id FROM weft_queues WHERE name = ? FOR SHARE) ';
+    private const INSERT_INTO = self::QUEUE . self::INSERT
+        . '(SELECT q.id AS queue_id, r.* FROM q, ' . self::ROWS_GIVEN . ' ORDER BY r.place) m';
+
+    /**
+     * For one message: the same without arrays. The planner estimates more rows for an array that it does not know, so it would plan the
+     * statement anew each time.
+     */
+    private const INSERT_ONE = ' << ' . Tables::QUEUE_BITS . ') + (?::bigint << ' . Tables::NUMBER_BITS . ") + nextval('weft_message_numbers'), ?::text, ?::text, ?::bytea FROM ";
+    private const INSERT_ONE_ROUTED = self::INTO . '(b.queue_id::bigint' . self::INSERT_ONE . 'weft_bindings b WHERE b.type = ? RETURNING type';
+    private const INSERT_ONE_INTO = self::QUEUE . self::INTO . '(q.id::bigint' . self::INSERT_ONE . 'q';
 
     /**
      * Locks the consumer's own row first. A process that considers the consumer dead and releases its messages waits for this lock; if the
@@ -94,7 +105,10 @@ final class Store
     {
         $routed = [];
         foreach (self::chunks($messages) as $columns) {
-            $routed[] = $connection->execute(self::INSERT_ROUTED, $columns);
+            $one = self::one($columns);
+            $routed[] = $one === null
+                ? $connection->execute(self::INSERT_ROUTED, $columns)
+                : $connection->execute(self::INSERT_ONE_ROUTED, [...$one, $columns[0][0]]);
         }
 
         return $routed;
@@ -125,7 +139,11 @@ final class Store
     public function insertInto(Connection $connection, string $queue, array $messages): void
     {
         foreach (self::chunks($messages) as $columns) {
-            if ($connection->execute(self::INSERT_INTO, [$queue, ...$columns])->affected() === 0) {
+            $one = self::one($columns);
+            $inserted = $one === null
+                ? $connection->execute(self::INSERT_INTO, [$queue, ...$columns])
+                : $connection->execute(self::INSERT_ONE_INTO, [$queue, ...$one]);
+            if ($inserted->affected() === 0) {
                 throw Queues::undefined($queue);
             }
         }
@@ -263,6 +281,17 @@ final class Store
         if ($columns[0] !== []) {
             yield $columns;
         }
+    }
+
+    /**
+     * @param array{list<string>, list<int>, list<string>, list<Bytes>} $columns
+     * @return array{int, string, string, Bytes}|null the parameters of {@see INSERT_ONE} if it is one message
+     */
+    private static function one(array $columns): ?array
+    {
+        [$types, $ranks, $headers, $bodies] = $columns;
+
+        return \count($types) === 1 ? [$ranks[0], $types[0], $headers[0], $bodies[0]] : null;
     }
 
     private function identity(): string
