@@ -21,13 +21,16 @@ pub enum Purpose {
     Compression,
     /// Calls of libraries that PHP has loaded, for which there is no descriptor to wait for.
     Libraries,
+    /// Keys that are derived from passwords, which takes milliseconds on purpose.
+    Passwords,
 }
 
-const PURPOSES: [Purpose; 4] = [
+const PURPOSES: [Purpose; 5] = [
     Purpose::Files,
     Purpose::Names,
     Purpose::Compression,
     Purpose::Libraries,
+    Purpose::Passwords,
 ];
 
 impl Purpose {
@@ -35,7 +38,7 @@ impl Purpose {
     pub const fn threads(self) -> usize {
         match self {
             Self::Files | Self::Names => 4,
-            Self::Compression => 2,
+            Self::Compression | Self::Passwords => 2,
             Self::Libraries => 16,
         }
     }
@@ -45,7 +48,8 @@ impl Purpose {
 pub(crate) const THREADS: usize = Purpose::Files.threads()
     + Purpose::Names.threads()
     + Purpose::Compression.threads()
-    + Purpose::Libraries.threads();
+    + Purpose::Libraries.threads()
+    + Purpose::Passwords.threads();
 
 thread_local! {
     /// One set for each thread: a runtime here runs on one thread and has a pool of its own.

@@ -1,6 +1,6 @@
 //! Authentication: answers the server's requests that the configuration allows.
 
-use std::io;
+use std::{io, mem};
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -17,6 +17,7 @@ use super::failure::ServerFailure;
 use super::replies::Replies;
 use super::text::Malformed;
 use super::wire::Reader;
+use crate::blocking::{self, Purpose};
 use crate::net::Stream;
 
 /// The state of an authentication.
@@ -62,7 +63,7 @@ impl<'a> Login<'a> {
     ///
     /// # Errors
     /// The reason why the request is refused.
-    pub(super) fn answer(&mut self, request: Request, out: &mut BytesMut) -> io::Result<()> {
+    pub(super) async fn answer(&mut self, request: Request, out: &mut BytesMut) -> io::Result<()> {
         match request {
             Request::Cleartext => {
                 self.begin(AuthMethod::Password)?;
@@ -80,13 +81,7 @@ impl<'a> Login<'a> {
                 Ok(())
             }
             Request::Sasl(mechanisms) => self.begin_scram(&mechanisms, out),
-            Request::SaslContinue(data) => match &mut self.stage {
-                Stage::Scram { scram, .. } => {
-                    scram.update(&data)?;
-                    frontend::sasl_response(scram.message(), out)
-                }
-                _ => Err(io::Error::other("the server skipped the start of SCRAM")),
-            },
+            Request::SaslContinue(data) => self.continue_scram(data, out).await,
             // No answer is sent: the server continues by itself after its proof.
             Request::SaslFinal(data) => match &mut self.stage {
                 Stage::Scram { scram, bound } => {
@@ -207,6 +202,19 @@ impl<'a> Login<'a> {
         Ok(())
     }
 
+    async fn continue_scram(&mut self, challenge: Vec<u8>, out: &mut BytesMut) -> io::Result<()> {
+        let Stage::Scram { mut scram, bound } = mem::replace(&mut self.stage, Stage::Answered)
+        else {
+            return Err(io::Error::other("the server skipped the start of SCRAM"));
+        };
+        // The server sets the cost of the key: some milliseconds with PostgreSQL's default of 4,096 iterations, for each connection of a pool.
+        let deriving = move || scram.update(&challenge).map(|()| scram);
+        let scram = blocking::run(Purpose::Passwords, deriving).await??;
+        frontend::sasl_response(scram.message(), out)?;
+        self.stage = Stage::Scram { scram, bound };
+        Ok(())
+    }
+
     fn password(&self) -> io::Result<&'a [u8]> {
         let password = self.config.connect.password.as_ref();
         password
@@ -290,5 +298,72 @@ fn read_mechanisms(mut reader: Reader<'_>) -> Result<Vec<String>, Malformed> {
             name if name.is_empty() => return Ok(mechanisms),
             name => mechanisms.push(name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::reactor::Reactor;
+
+    const MOST_ITERATIONS: u32 = 100_000;
+
+    /// Authenticates up to the server's challenge and answers that; whether the first poll already had the answer, and the answer.
+    async fn prove(iterations: u32, polls: impl FnOnce(bool)) -> io::Result<Vec<u8>> {
+        let config = Config::parse("postgres://app:secret@localhost/").unwrap();
+        let mut login = Login {
+            config: &config,
+            is_proven: false,
+            is_tls: false,
+            binding: None,
+            stage: Stage::Begun,
+        };
+        let mut out = BytesMut::new();
+        let offered = Request::Sasl(vec![SCRAM_SHA_256.to_owned()]);
+        login.answer(offered, &mut out).await?;
+        let (_, nonce) = std::str::from_utf8(&out)
+            .unwrap()
+            .rsplit_once("r=")
+            .unwrap();
+        let challenge = format!("r={nonce}server,s=c2FsdA==,i={iterations}");
+        out.clear();
+        {
+            let challenge = Request::SaslContinue(challenge.into_bytes());
+            let mut answering = pin!(login.answer(challenge, &mut out));
+            let mut context = Context::from_waker(Waker::noop());
+            let first = answering.as_mut().poll(&mut context);
+            polls(first.is_ready());
+            match first {
+                std::task::Poll::Ready(outcome) => outcome?,
+                std::task::Poll::Pending => answering.await?,
+            }
+        }
+        Ok(out.to_vec())
+    }
+
+    fn on_reactor<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
+        let reactor = Reactor::new(|_| None).unwrap();
+        let id = reactor.spawn(async { Some(future.await) });
+        while !reactor.poll(None).contains(&id) {}
+        reactor.take(id).flatten().unwrap()
+    }
+
+    #[test]
+    fn the_event_loop_goes_on_while_a_key_is_derived_at_the_servers_price() {
+        let answer = on_reactor(prove(MOST_ITERATIONS, |ready| assert!(!ready))).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(
+            answer.contains("c=biws,r=") && answer.contains(",p="),
+            "{answer}"
+        );
+    }
+
+    #[test]
+    fn a_price_above_the_limit_is_refused() {
+        let refused = on_reactor(prove(MOST_ITERATIONS + 1, |_| ())).unwrap_err();
+        assert!(refused.to_string().contains("iteration count"), "{refused}");
     }
 }

@@ -198,7 +198,7 @@ impl Connector {
                 Some(_) if answer.is_let_in => Err(io::Error::other(
                     "the server requests authentication after AuthenticationOk",
                 )),
-                Some(request) => login.answer(request, &mut connection.link.out),
+                Some(request) => login.answer(request, &mut connection.link.out).await,
             };
             written.map_err(|error| self.unauthenticated(&error))?;
         }
