@@ -10,6 +10,7 @@ mod cancellation_tests;
 
 use std::cell::Cell;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,6 +37,11 @@ fn server_dsn(driver: &str) -> String {
     }
 }
 
+fn with_option(dsn: &str, option: &str) -> String {
+    let separator = if dsn.contains('?') { '&' } else { '?' };
+    format!("{dsn}{separator}{option}")
+}
+
 /// A database with one connection.
 async fn open(dsn: &str) -> Database {
     let pool = PoolOptions {
@@ -50,21 +56,29 @@ async fn open(dsn: &str) -> Database {
 /// A database with one connection and a table of its own, dropped by [`finish`](Self::finish).
 struct Bed {
     db: Database,
+    dsn: String,
     table: String,
-    file: Option<std::path::PathBuf>,
+    file: Option<PathBuf>,
     round: Cell<i64>,
 }
 
 impl Bed {
     async fn make(driver: &str, name: &str) -> Self {
+        Self::with_options(driver, name, "").await
+    }
+
+    /// `options` are those of the DSN, `name=value`.
+    async fn with_options(driver: &str, name: &str, options: &str) -> Self {
         let unique = format!("weft_drop_{name}_{}", std::process::id());
         let file = (driver == "sqlite").then(|| std::env::temp_dir().join(format!("{unique}.db")));
         let dsn = match (driver, &file) {
             (_, Some(file)) => format!("sqlite:{}", file.display()),
-            (server, None) => server_dsn(server),
+            (server, None) if options.is_empty() => server_dsn(server),
+            (server, None) => with_option(&server_dsn(server), options),
         };
         let bed = Self {
             db: open(&dsn).await,
+            dsn,
             table: unique,
             file,
             round: Cell::new(0),
@@ -388,6 +402,458 @@ fn a_close_that_is_dropped_is_finished_by_the_next() {
     });
 }
 
+/// Rows of an operation of several steps, as its caller knows them where it is dropped.
+#[derive(Default)]
+struct Progress {
+    sent: Cell<i64>,
+    /// Rows of the steps that have returned.
+    answered: Cell<i64>,
+    is_committing: Cell<bool>,
+}
+
+impl Progress {
+    /// A step that writes so many rows.
+    async fn step<T>(
+        &self,
+        rows: i64,
+        step: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.sent.set(self.sent.get() + rows);
+        let result = step.await?;
+        self.answered.set(self.answered.get() + rows);
+        Ok(result)
+    }
+
+    async fn commit(&self, commit: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+        self.is_committing.set(true);
+        commit.await
+    }
+
+    /// `committed`: what a commit after the drop has returned.
+    fn check<T: std::fmt::Debug>(&self, ended: &Ended<Result<(), T>>, committed: bool, count: i64) {
+        let (sent, answered) = (self.sent.get(), self.answered.get());
+        let is_sound = match ended {
+            Ended::Completed(outcome) => outcome.is_ok() && count == sent,
+            // Of the commit that was dropped only the server knows the outcome.
+            Ended::Dropped(_) if self.is_committing.get() => count == 0 || count == sent,
+            Ended::Dropped(_) if committed => (answered..=sent).contains(&count),
+            Ended::Dropped(_) => count == 0,
+        };
+        assert!(
+            is_sound,
+            "{count} rows of {sent}, {answered} of them answered: {ended:?}, then committed: {committed}"
+        );
+    }
+}
+
+#[test]
+fn a_statement_of_a_session_takes_effect_or_not_and_the_session_serves_the_next() {
+    run(async {
+        for driver in DRIVERS {
+            let bed = Bed::make(driver, "alone").await;
+            // The session holds a connection before the statement, or borrows one for it.
+            for keep in [false, true] {
+                drop_at_every_poll(
+                    async || {
+                        let session = Session::new(&bed.db);
+                        let first = session.execute(&bed.db, statement("SELECT 1"), keep);
+                        first.await.unwrap();
+                        session
+                    },
+                    async |session: &mut Session| {
+                        let inserted = session.execute(&bed.db, bed.insert(), keep).await;
+                        inserted.map(drop)
+                    },
+                    async |session, ended| {
+                        let next = session.execute(&bed.db, statement("SELECT 1"), false).await;
+                        assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
+                        drop(session);
+                        let count = bed.count().await;
+                        match ended {
+                            Ended::Completed(outcome) => {
+                                assert_eq!((outcome.is_ok(), count), (true, 1), "{driver}")
+                            }
+                            Ended::Dropped(_) => assert!(count <= 1, "{driver}: {ended:?}"),
+                        }
+                        bed.next_round();
+                    },
+                )
+                .await;
+            }
+            bed.finish().await;
+        }
+    });
+}
+
+/// How a caller whose call was dropped ends its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Commit,
+    RollBack,
+    Reset,
+}
+
+#[test]
+fn a_transaction_of_a_session_has_all_that_was_answered_or_nothing() {
+    run(async {
+        for driver in DRIVERS {
+            let bed = Bed::make(driver, "session").await;
+            for end in [End::Commit, End::RollBack, End::Reset] {
+                drop_at_every_poll(
+                    async || (Session::new(&bed.db), Progress::default()),
+                    async |(session, progress): &mut (Session, Progress)| {
+                        session.begin().unwrap();
+                        for _ in 0..2 {
+                            let insert = session.execute(&bed.db, bed.insert(), false);
+                            progress.step(1, insert).await?;
+                        }
+                        progress.commit(session.commit()).await
+                    },
+                    async |(session, progress), ended| {
+                        let is_committed = match end {
+                            End::Commit => session.commit().await.is_ok(),
+                            _ => false,
+                        };
+                        match end {
+                            End::Reset => session.reset(),
+                            _ => session.roll_back().await.unwrap(),
+                        }
+                        let next = session.execute(&bed.db, statement("SELECT 1"), false).await;
+                        assert!(next.is_ok(), "{driver}, {end:?}: {next:?}, {ended:?}");
+                        drop(session);
+                        progress.check(&ended, is_committed, bed.count().await);
+                        bed.next_round();
+                    },
+                )
+                .await;
+            }
+            bed.finish().await;
+        }
+    });
+}
+
+#[test]
+fn a_rollback_of_a_session_leaves_nothing() {
+    run(async {
+        for driver in DRIVERS {
+            let bed = Bed::make(driver, "undone").await;
+            drop_at_every_poll(
+                async || {
+                    let session = Session::new(&bed.db);
+                    session.begin().unwrap();
+                    let inserted = session.execute(&bed.db, bed.insert(), false).await;
+                    inserted.unwrap();
+                    session
+                },
+                async |session: &mut Session| session.roll_back().await,
+                async |session, ended| {
+                    // Before it was polled, the transaction goes on.
+                    session.roll_back().await.unwrap();
+                    let next = session.execute(&bed.db, statement("SELECT 1"), false).await;
+                    assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
+                    drop(session);
+                    assert_eq!(bed.count().await, 0, "{driver}: {ended:?}");
+                    bed.next_round();
+                },
+            )
+            .await;
+            bed.finish().await;
+        }
+    });
+}
+
+#[test]
+fn a_session_that_is_reset_during_a_statement_is_a_new_one() {
+    run(async {
+        for driver in DRIVERS {
+            let bed = Bed::make(driver, "reset").await;
+            drop_at_every_poll(
+                async || {
+                    let session = Session::new(&bed.db);
+                    session.begin().unwrap();
+                    session
+                },
+                async |session: &mut Session| {
+                    let insert = session.execute(&bed.db, bed.insert(), false);
+                    let (inserted, ()) = tokio::join!(insert, async { session.reset() });
+                    inserted.map(drop)
+                },
+                async |session, ended| {
+                    let is_reset = !matches!(ended, Ended::Dropped(point) if point.polls == 0);
+                    assert_eq!(session.begin().is_ok(), is_reset, "{driver}: {ended:?}");
+                    let next = session.execute(&bed.db, statement("SELECT 1"), false).await;
+                    assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
+                    session.commit().await.unwrap();
+                    drop(session);
+                    assert_eq!(bed.count().await, 0, "{driver}: {ended:?}");
+                    bed.next_round();
+                },
+            )
+            .await;
+            bed.finish().await;
+        }
+    });
+}
+
+/// A statement that changes a setting of the session, and one that reads it.
+const SETTINGS: [(&str, [&str; 2]); 2] = [
+    (
+        "postgres",
+        ["SET application_name = 'kept'", "SHOW application_name"],
+    ),
+    ("mysql", ["SET @setting = 'kept'", "SELECT @setting"]),
+];
+
+#[test]
+fn a_session_keeps_its_settings_or_says_that_it_has_lost_them() {
+    run(async {
+        for (driver, [set, read]) in SETTINGS {
+            let bed = Bed::make(driver, "settings").await;
+            for end in [End::Commit, End::RollBack] {
+                drop_at_every_poll(
+                    async || {
+                        let session = Session::new(&bed.db);
+                        let changed = session.execute(&bed.db, statement(set), false).await;
+                        changed.unwrap();
+                        session.begin().unwrap();
+                        let inserted = session.execute(&bed.db, bed.insert(), false).await;
+                        inserted.unwrap();
+                        session
+                    },
+                    async |session: &mut Session| match end {
+                        End::Commit => session.commit().await,
+                        _ => session.roll_back().await,
+                    },
+                    async |session, ended| {
+                        let setting = session.execute(&bed.db, statement(read), false).await;
+                        match (setting, &ended) {
+                            (Ok(setting), _) => {
+                                let kept = Value::Text("kept".to_owned());
+                                assert_eq!(setting.rows[0][0], kept, "{driver}: {ended:?}");
+                            }
+                            (
+                                Err(Error::Cancelled { .. } | Error::OutcomeUnknown { .. }),
+                                Ended::Dropped(point),
+                            ) if point.polls > 0 => {}
+                            (Err(error), _) => panic!("{driver}: {error}, {ended:?}"),
+                        }
+                        session.roll_back().await.unwrap();
+                        let next = session.execute(&bed.db, statement("SELECT 1"), false).await;
+                        assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
+                        drop(session);
+                        let count = bed.count().await;
+                        assert!(count <= i64::from(end == End::Commit), "{driver}: {count}");
+                        bed.next_round();
+                    },
+                )
+                .await;
+            }
+            bed.finish().await;
+        }
+    });
+}
+
+#[test]
+fn a_cursor_in_a_transaction_that_is_left_ends_the_transaction() {
+    run(async {
+        let bed = Bed::make("mysql", "cursor").await;
+        for end in [End::Commit, End::RollBack] {
+            drop_at_every_poll(
+                async || (bed.db.transaction(), Progress::default()),
+                async |(tx, progress): &mut (Transaction, Progress)| {
+                    progress.step(1, async { tx.push(bed.insert()) }).await?;
+                    let sql = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3";
+                    let rows = tx.stream(statement(sql), 1)?;
+                    let mut seen = 0;
+                    while let Some(chunk) = rows.next().await? {
+                        seen += chunk.rows.len();
+                    }
+                    assert_eq!(seen, 3);
+                    progress.step(1, async { tx.push(bed.insert()) }).await?;
+                    progress.commit(tx.commit()).await
+                },
+                async |(tx, progress), ended| {
+                    check_transaction(&bed, tx, &progress, end, &ended).await;
+                },
+            )
+            .await;
+        }
+        bed.finish().await;
+    });
+}
+
+#[test]
+fn a_copy_in_a_transaction_stores_everything_or_nothing() {
+    run(async {
+        let bed = Bed::make("postgres", "copies").await;
+        for end in [End::Commit, End::RollBack] {
+            drop_at_every_poll(
+                async || (bed.db.transaction(), Progress::default()),
+                async |(tx, progress): &mut (Transaction, Progress)| {
+                    progress.step(1, async { tx.push(bed.insert()) }).await?;
+                    let copy = tx.copy_in(statement(&format!("COPY {} FROM STDIN", bed.table)));
+                    let line = format!("{}\n", bed.round.get());
+                    let stored = progress.step(3, async {
+                        for _ in 0..3 {
+                            copy.send(Bytes::from(line.clone())).await?;
+                        }
+                        copy.finish().await
+                    });
+                    assert_eq!(stored.await?, 3);
+                    progress.step(1, async { tx.push(bed.insert()) }).await?;
+                    let sql = "COPY (SELECT generate_series(1, 1000)) TO STDOUT";
+                    let copy = tx.copy_out(statement(sql));
+                    while copy.next().await?.is_some() {}
+                    progress.commit(tx.commit()).await
+                },
+                async |(tx, progress), ended| {
+                    check_transaction(&bed, tx, &progress, end, &ended).await;
+                },
+            )
+            .await;
+        }
+        bed.finish().await;
+    });
+}
+
+/// Ends a transaction whose call was dropped, and checks what it has left.
+async fn check_transaction(
+    bed: &Bed,
+    tx: Transaction,
+    progress: &Progress,
+    end: End,
+    ended: &Ended<Result<(), Error>>,
+) {
+    let is_committed = match end {
+        End::Commit => tx.commit().await.is_ok(),
+        _ => false,
+    };
+    let outcome = tx.check_outcome();
+    let _ = tx.rollback().await;
+    assert!(!tx.is_open());
+    drop(tx);
+    let count = bed.count().await;
+    progress.check(ended, is_committed, count);
+    // Only a commit that was sent may have an outcome that is unknown.
+    let is_unknown = outcome.is_err();
+    assert!(!is_unknown || progress.is_committing.get(), "{outcome:?}");
+    if !is_committed && !is_unknown && matches!(ended, Ended::Dropped(_)) {
+        assert_eq!(count, 0, "{ended:?}");
+    }
+    bed.next_round();
+}
+
+/// A file of that many lines: the number of the round, and what is not stored.
+fn write_lines(file: &Path, round: i64, lines: usize, length: usize) {
+    let line = format!("{round}\t{}\n", "x".repeat(length));
+    std::fs::write(file, line.repeat(lines)).unwrap();
+}
+
+#[test]
+fn a_file_that_is_loaded_is_stored_as_a_whole_or_not() {
+    const LINES: usize = 12;
+    run(async {
+        let bed = Bed::with_options("mysql", "infile", "local_infile=on").await;
+        let file = std::env::temp_dir().join(format!("{}.tsv", bed.table));
+        let load = format!(
+            "LOAD DATA LOCAL INFILE '{}' INTO TABLE {} (round, @unused)",
+            file.display(),
+            bed.table
+        );
+        let observer = open(&bed.dsn).await;
+        for is_in_transaction in [false, true] {
+            let begun = bed.round.get();
+            drop_at_every_poll(
+                // Several parts are sent, and a drop may leave the server with some of them.
+                async || write_lines(&file, bed.round.get(), LINES, 60_000),
+                async |()| {
+                    if !is_in_transaction {
+                        return bed.db.execute(statement(&load)).await.map(drop);
+                    }
+                    let tx = bed.db.transaction();
+                    tx.push(bed.insert())?;
+                    tx.push(statement(&load))?;
+                    tx.flush().await
+                },
+                async |(), ended| {
+                    let count = bed.count().await;
+                    let all = if is_in_transaction { 0 } else { LINES as i64 };
+                    match ended {
+                        Ended::Completed(outcome) => {
+                            assert!(outcome.is_ok(), "{outcome:?}");
+                            assert_eq!(count, all);
+                        }
+                        Ended::Dropped(_) => {
+                            assert!(count == 0 || count == all, "{count} rows: {ended:?}")
+                        }
+                    }
+                    bed.next_round();
+                },
+            )
+            .await;
+            // Sessions that the client has left may have gone on for a while.
+            let all = if is_in_transaction { 0 } else { LINES };
+            let sql = format!(
+                "SELECT round, count(*) FROM {} WHERE round >= {begun} GROUP BY round HAVING count(*) <> {all}",
+                bed.table
+            );
+            let parts = observer.execute(statement(&sql)).await.unwrap().rows;
+            assert!(parts.is_empty(), "{parts:?}");
+        }
+        observer.close().await.unwrap();
+        std::fs::remove_file(&file).unwrap();
+        bed.finish().await;
+    });
+}
+
+#[test]
+fn a_wait_for_changes_that_is_dropped_misses_none() {
+    run(async {
+        let bed = Bed::make("sqlite", "change").await;
+        let other = open(&bed.dsn).await;
+        // The change comes before the wait, or during it.
+        for is_before in [true, false] {
+            drop_at_every_poll(
+                async || {
+                    if is_before {
+                        other.execute(bed.insert()).await.unwrap();
+                    }
+                },
+                async |()| {
+                    let changed = bed.db.wait_for_change().unwrap();
+                    let (changed, ()) = tokio::join!(changed, async {
+                        if !is_before {
+                            other.execute(bed.insert()).await.unwrap();
+                        }
+                    });
+                    changed
+                },
+                async |(), ended| {
+                    let is_completed = matches!(ended, Ended::Completed(_));
+                    let changed = match ended {
+                        Ended::Completed(changed) => changed,
+                        Ended::Dropped(_) => {
+                            if bed.count().await == 0 {
+                                other.execute(bed.insert()).await.unwrap();
+                            }
+                            bed.db.wait_for_change().unwrap().await
+                        }
+                    };
+                    assert!(changed.is_ok(), "{changed:?}");
+                    // Nothing has changed since, also not for a wait that was dropped before.
+                    let again = bed.db.wait_for_change().unwrap();
+                    let again = tokio::time::timeout(Duration::from_millis(1), again).await;
+                    assert!(again.is_err(), "{again:?}, completed: {is_completed}");
+                    bed.next_round();
+                },
+            )
+            .await;
+        }
+        other.close().await.unwrap();
+        bed.finish().await;
+    });
+}
+
 /// A server's own number of the session, a statement with one parameter, one with two.
 const STATEMENTS: [(&str, [&str; 3]); 2] = [
     (
@@ -416,9 +882,7 @@ fn is_parameter_error(outcome: Result<ResultSet, Error>) -> bool {
 fn a_statement_with_missing_parameters_costs_no_connection() {
     run(async {
         for (driver, [session_id, one, two]) in STATEMENTS {
-            let dsn = server_dsn(driver);
-            let separator = if dsn.contains('?') { '&' } else { '?' };
-            let db = open(&format!("{dsn}{separator}statement_cache=1")).await;
+            let db = open(&with_option(&server_dsn(driver), "statement_cache=1")).await;
             let before = db.execute(statement(session_id)).await.unwrap().rows;
             for _ in 0..3 {
                 db.execute(with_ints(one, 1)).await.unwrap();

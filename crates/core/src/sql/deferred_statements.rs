@@ -48,6 +48,16 @@ pub struct SentCommit {
     pub(super) sent: Rc<Cell<bool>>,
 }
 
+impl SentCommit {
+    /// The error after the wait for the answer was cancelled.
+    pub(super) fn cancelled(&self) -> Error {
+        Error::OutcomeUnknown {
+            target: self.target.to_string(),
+            message: "the wait for its answer was cancelled".to_owned(),
+        }
+    }
+}
+
 impl<'a> CancelGuard<'a> {
     pub(super) fn new(deferred: &'a RefCell<DeferredStatements>) -> Self {
         Self {
@@ -80,10 +90,7 @@ impl<'a> CancelGuard<'a> {
 
     fn failure(&self) -> Error {
         match &self.commit {
-            Some(commit) if commit.sent.get() => Error::OutcomeUnknown {
-                target: commit.target.to_string(),
-                message: "the wait for its answer was cancelled".to_owned(),
-            },
+            Some(commit) if commit.sent.get() => commit.cancelled(),
             _ => Error::Cancelled {
                 statement: "the transaction it belonged to was cancelled and rolled back"
                     .to_owned(),

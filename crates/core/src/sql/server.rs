@@ -59,8 +59,13 @@ pub trait ServerConnection {
 
     fn is_in_transaction(&self) -> bool;
 
+    /// Whether the session has state beside a transaction: settings, temporary tables, locks.
+    fn has_settings(&self) -> bool;
+
     /// Whether the session has state that must survive between two statements and be hidden from other borrowers.
-    fn holds_state(&self) -> bool;
+    fn holds_state(&self) -> bool {
+        self.is_in_transaction() || self.has_settings()
+    }
 
     /// Accepts the current session state as the connection's own, so that cleaning keeps it.
     fn keep_session_state(&mut self);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::deferred_statements::SentCommit;
 use super::server::{Server, ServerConnection};
 use super::server_manager::ServerManager;
 use super::{Error, ResultSet, Statement};
@@ -49,27 +50,65 @@ impl<S: Server> Default for ServerSession<S> {
     }
 }
 
-/// Marks the session as lost when the future of a running statement is dropped, because the connection is dropped with it.
-struct CancelGuard<'a> {
+/// Marks the session as lost when it is dropped, because the connection is dropped with it: the future of a call was dropped, or the call
+/// cannot use the connection any more.
+struct LossGuard<'a> {
     lost: &'a RefCell<Option<Error>>,
-    /// Whether the session holds a transaction or other state.
+    /// Whether something is lost with the connection: a transaction that goes on, or other state.
     is_stateful: bool,
+    commit: Option<SentCommit>,
 }
 
-impl CancelGuard<'_> {
+impl<'a> LossGuard<'a> {
+    fn new(lost: &'a RefCell<Option<Error>>, is_stateful: bool) -> Self {
+        Self {
+            lost,
+            is_stateful,
+            commit: None,
+        }
+    }
+
+    /// For a commit. Its own outcome is the caller's; only other state can be lost to later calls.
+    fn committing(lost: &'a RefCell<Option<Error>>, is_stateful: bool, commit: SentCommit) -> Self {
+        commit.sent.set(false);
+        Self {
+            lost,
+            is_stateful,
+            commit: Some(commit),
+        }
+    }
+
+    /// The connection goes on.
     fn disarm(mut self) {
         self.is_stateful = false;
     }
+
+    /// The connection has failed.
+    fn fail(mut self, error: Error) -> Error {
+        let is_sent = self.commit.as_ref().is_some_and(|commit| commit.sent.get());
+        let error = match is_sent {
+            true => error.of_commit(),
+            false => error,
+        };
+        if std::mem::take(&mut self.is_stateful) {
+            self.lost.replace(Some(error.clone()));
+        }
+        error
+    }
 }
 
-impl Drop for CancelGuard<'_> {
+impl Drop for LossGuard<'_> {
     fn drop(&mut self) {
         if self.is_stateful {
-            let statement =
-                "its session has ended with it, and an open transaction was rolled back";
-            self.lost.replace(Some(Error::Cancelled {
-                statement: statement.to_owned(),
-            }));
+            let error = match &self.commit {
+                Some(commit) if commit.sent.get() => commit.cancelled(),
+                _ => Error::Cancelled {
+                    statement:
+                        "its session has ended with it, and an open transaction was rolled back"
+                            .to_owned(),
+                },
+            };
+            self.lost.replace(Some(error));
         }
     }
 }
@@ -107,28 +146,18 @@ impl<S: Server> ServerSession<S> {
         };
         lease.set_statement(&statement.source);
         let wanted = state.in_transaction.get();
-        let guard = CancelGuard {
-            lost: &state.lost,
-            is_stateful: wanted || lease.holds_state(),
-        };
+        let guard = LossGuard::new(&state.lost, wanted || lease.holds_state());
         // If the server refused a statement before the transaction began, the next statement begins it.
         let begin = wanted && !lease.is_in_transaction();
         let outcome = lease.run_statement(&statement, begin).await;
-        let is_stateful = guard.is_stateful;
+        let result = match outcome {
+            Ok(result) => result,
+            Err(error) => return Err(guard.fail(error)),
+        };
         guard.disarm();
-        match outcome {
-            Ok(result) => {
-                let keeps = keep || state.in_transaction.get() || lease.holds_state();
-                *held = keeps.then_some(lease);
-                result
-            }
-            Err(error) => {
-                if is_stateful {
-                    state.lost.replace(Some(error.clone()));
-                }
-                Err(error)
-            }
-        }
+        let keeps = keep || state.in_transaction.get() || lease.holds_state();
+        *held = keeps.then_some(lease);
+        result
     }
 
     pub(super) async fn commit(&self) -> Result<(), Error> {
@@ -143,13 +172,13 @@ impl<S: Server> ServerSession<S> {
         };
         let mut outcome = Ok(());
         if lease.is_in_transaction() {
-            let commit = lease.sent_commit();
-            commit.sent.set(false);
-            let ended = lease.commit().await;
-            outcome = ended.map_err(|error| match commit.sent.get() {
-                true => error.of_commit(),
-                false => error,
-            })?;
+            let has_settings = lease.has_settings();
+            let guard = LossGuard::committing(&state.lost, has_settings, lease.sent_commit());
+            outcome = match lease.commit().await {
+                Ok(outcome) => outcome,
+                Err(error) => return Err(guard.fail(error)),
+            };
+            guard.disarm();
         }
         *held = lease.holds_state().then_some(lease);
         outcome
@@ -164,11 +193,13 @@ impl<S: Server> ServerSession<S> {
             return Ok(());
         };
         if lease.is_in_transaction() {
+            let guard = LossGuard::new(&state.lost, lease.has_settings());
             let undone = tokio::time::timeout(ROLLBACK_TIMEOUT, lease.roll_back()).await;
             if !matches!(undone, Ok(Ok(()))) {
                 // If this fails or takes too long, the connection is broken or dirty, and the pool cleans or closes it.
                 return Ok(());
             }
+            guard.disarm();
         }
         *held = lease.holds_state().then_some(lease);
         Ok(())

@@ -78,6 +78,11 @@ impl Session {
         }
     }
 
+    /// Commits the transaction, if there is one.
+    ///
+    /// Dropping the future ends the transaction: it is rolled back, or, once the commit was sent, committed or rolled back. A session that
+    /// has other state ends with it, as [`execute`](Self::execute) says.
+    ///
     /// # Errors
     /// That of the commit: nothing took effect. [`Error::OutcomeUnknown`] when the connection was lost after it was sent.
     pub fn commit(&self) -> Pending<()> {
@@ -97,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Rolls back. A lost session becomes usable again.
+    /// Rolls back. A lost session becomes usable again, without the settings, temporary tables and locks that it had.
     pub fn roll_back(&self) -> Pending<()> {
         match &self.0 {
             Kind::Postgres(session) => {

@@ -78,8 +78,8 @@ impl ServerConnection for Connection {
         !self.is_idle()
     }
 
-    fn holds_state(&self) -> bool {
-        !self.is_idle() || self.has_changed_session()
+    fn has_settings(&self) -> bool {
+        self.has_changed_session()
     }
 
     fn keep_session_state(&mut self) {

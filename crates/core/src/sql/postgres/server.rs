@@ -74,8 +74,8 @@ impl ServerConnection for Connection {
         self.status() != TransactionStatus::Idle
     }
 
-    fn holds_state(&self) -> bool {
-        self.is_in_transaction() || !self.session_state.is_none()
+    fn has_settings(&self) -> bool {
+        !self.session_state.is_none()
     }
 
     fn keep_session_state(&mut self) {
