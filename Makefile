@@ -145,8 +145,9 @@ test-server-model: ## explore a million random schedules of the server core
 	@cargo test --locked --release --package weft-core --lib -- --ignored server::
 
 .PHONY: test-properties
-test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of malformed inputs (CASES=100000 of each kind)
+test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of malformed inputs (CASES=100000 of each kind), and run all attacks of a hostile broker
 	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile malformed_input
+	@WEFT_HOSTILE=all cargo test --locked --package weft-core --test amqp -- hostile_broker::
 
 .PHONY: fuzz
 fuzz: ## feed the decoders of gRPC and Protocol Buffers malformed input for an hour each, or FOR=SECONDS; a failure names its seed

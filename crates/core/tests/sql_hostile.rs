@@ -3,11 +3,12 @@
 //! only announces; an error names the server and what the client waited for; a connection on which the protocol was broken is
 //! never used again, and the next borrower gets another one.
 
-#![allow(unsafe_code, reason = "replaces the allocator")]
 // Clippy exempts the tests themselves, not what they share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/peak_memory.rs"]
+mod peak_memory;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::pin::Pin;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use peak_memory::PeakMemory;
 use tokio::task::LocalSet;
 use weft_core::pool::PoolOptions;
 use weft_core::sql::{Database, Error, Hooks, Statement};
@@ -25,31 +27,6 @@ use weft_core::sql::{Database, Error, Hooks, Statement};
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Bytes that a client may need for one conversation.
 const MEMORY: usize = 4 << 20;
-
-/// Knows how much of the heap is in use, and how much was.
-struct Measuring;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is the system's allocator, and counting allocates nothing.
-unsafe impl GlobalAlloc for Measuring {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Measuring = Measuring;
 
 /// The messages of a server once its client has said something.
 #[derive(Clone)]
@@ -643,8 +620,7 @@ async fn survives(
         .collect();
     server.next.lock().unwrap().replace(script);
     let before = server.connected.load(Ordering::SeqCst);
-    let memory = USED.load(Ordering::Relaxed);
-    MOST.store(memory, Ordering::Relaxed);
+    let memory = PeakMemory::begin();
 
     let database = open(&server.dsn(conversation)).await;
     let outcome = (conversation.talk)(database.clone()).await;
@@ -690,7 +666,7 @@ async fn survives(
     let stats = database.stats().unwrap();
     ensure(stats.waiting == 0, || format!("{} wait", stats.waiting))?;
     database.close().await.unwrap();
-    let most = MOST.load(Ordering::Relaxed).saturating_sub(memory);
+    let most = memory.bytes();
     ensure(most < MEMORY, || format!("it took {most} bytes"))
 }
 

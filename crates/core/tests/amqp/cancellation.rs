@@ -1,5 +1,6 @@
 //! Every public future is dropped at each of its polls. The connection has three channels, so one that is leaked shows soon.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,14 +8,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use weft_core::amqp::{
-    Config, Connection, ConsumeOptions, Consumer, Publisher, PublisherOptions, Queue, Status,
-    Topology,
+    Config, Connection, ConsumeOptions, Consumer, Error, Exchange, Publisher, PublisherOptions,
+    Queue, Status, Topology,
 };
 
 use crate::cancellation_tests::{Ended, drop_at_every_poll};
 use crate::support::{
     Proxy, config, connect, consumer, declare_queue, eventually, number, publisher, ready_messages,
-    to, within,
+    to, unique, wait_for_messages, within,
 };
 
 const CHANNELS: u16 = 3;
@@ -294,6 +295,129 @@ async fn a_dropped_close_of_the_connection_closes_it_in_the_background() {
     .await;
     observer.delete_queue(&queue).await.unwrap();
     observer.close().await;
+}
+
+/// Whether passive declarations find them. Other errors count as an answer that is still to come.
+async fn exists(connection: &Connection, exchange: Option<&str>, queue: Option<&str>) -> bool {
+    let topology = Topology {
+        exchanges: exchange
+            .map(|name| Exchange {
+                passive: true,
+                ..Exchange::new(name, "fanout")
+            })
+            .into_iter()
+            .collect(),
+        queues: queue
+            .map(|name| Queue {
+                passive: true,
+                ..Queue::new(name)
+            })
+            .into_iter()
+            .collect(),
+        ..Topology::default()
+    };
+    match within(connection.declare(topology)).await {
+        Ok(_) => true,
+        Err(error) => !matches!(error, Error::Refused { code: 404, .. }),
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_deletion_is_carried_out_and_gives_its_channel_back() {
+    let connection = narrow().await;
+    let kept = declare_queue(&connection, "kept").await;
+    let (queue, exchange) = (unique("deleted"), unique("deleted"));
+    drop_at_every_poll(
+        async || {
+            let topology = Topology {
+                exchanges: vec![Exchange::new(&exchange, "fanout")],
+                queues: vec![Queue::new(&queue)],
+                ..Topology::default()
+            };
+            within(connection.declare(topology)).await.unwrap();
+            Cell::new(0)
+        },
+        async |begun| {
+            begun.set(1);
+            connection.delete_queue(&queue).await.unwrap();
+            begun.set(2);
+            connection.delete_exchange(&exchange).await.unwrap();
+        },
+        async |begun, _| {
+            assert_intact(&connection, &kept).await;
+            if begun.get() >= 1 {
+                eventually("the queue is gone", async || {
+                    !exists(&connection, None, Some(&queue)).await
+                })
+                .await;
+            }
+            if begun.get() >= 2 {
+                eventually("the exchange is gone", async || {
+                    !exists(&connection, Some(&exchange), None).await
+                })
+                .await;
+            }
+            // Deleting what does not exist succeeds.
+            within(connection.delete_queue(&queue)).await.unwrap();
+            within(connection.delete_exchange(&exchange)).await.unwrap();
+            assert_undisturbed(&connection).await;
+        },
+    )
+    .await;
+    connection.delete_queue(&kept).await.unwrap();
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn a_dropped_wait_for_room_leaves_the_room_to_the_next() {
+    let connection = narrow().await;
+    let queue = declare_queue(&connection, "room").await;
+    let publisher = publisher(&connection, 1).await;
+    let mut sent = 0;
+    let publish = || drop(publisher.try_publish(&to(&queue, b"one")).unwrap());
+    drop_at_every_poll(
+        async || publish(),
+        async |()| publisher.ready().await.unwrap(),
+        async |(), _| {
+            within(publisher.ready()).await.unwrap();
+            publish();
+            within(publisher.wait_for_confirms()).await.unwrap();
+            assert_eq!(publisher.unconfirmed(), 0);
+            sent += 2;
+            assert_undisturbed(&connection).await;
+        },
+    )
+    .await;
+    wait_for_messages(&connection, &queue, sent).await;
+    connection.delete_queue(&queue).await.unwrap();
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn a_dropped_wait_for_confirms_leaves_a_failure_to_the_next() {
+    let connection = narrow().await;
+    let publisher = publisher(&connection, 10).await;
+    let nowhere = unique("nowhere");
+    drop_at_every_poll(
+        async || {
+            // The broker returns a mandatory message that no queue takes.
+            drop(publisher.try_publish(&to(&nowhere, b"lost")).unwrap());
+        },
+        async |()| publisher.wait_for_confirms().await,
+        async |(), ended| {
+            let outcome = match ended {
+                Ended::Completed(outcome) => outcome,
+                Ended::Dropped(_) => within(publisher.wait_for_confirms()).await,
+            };
+            let error = outcome.unwrap_err().to_string();
+            assert!(error.contains(&nowhere), "{error}");
+            assert_eq!(publisher.unconfirmed(), 0);
+            within(publisher.wait_for_confirms()).await.unwrap();
+            assert_undisturbed(&connection).await;
+        },
+    )
+    .await;
+    connection.close().await;
 }
 
 struct Counted;

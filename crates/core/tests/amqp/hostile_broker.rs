@@ -1,8 +1,8 @@
 //! A broker that answers properly but for one answer, which it cuts off, lengthens, replaces, repeats, moves to another channel or
 //! leaves out. On the next connection it behaves.
 //!
-//! No call waits beyond the heartbeat, every error names what failed, and the connection recovers. By default every
-//! eighth attack is run; `WEFT_HOSTILE=all` runs all of them.
+//! No call waits beyond the heartbeat, every error names what failed, the connection recovers, and no memory is taken for what a
+//! frame only announces. By default every eighth attack is run; `WEFT_HOSTILE=all` runs all of them, as `make test-properties` does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,15 @@ use weft_core::amqp::{
 };
 
 use crate::fake_broker::{Frame, Method, connection_start, frame, listen, method, reply};
+use crate::peak_memory::PeakMemory;
 use crate::support::to;
 
 /// Answers of the conversation below, from connection.start to the last channel.close-ok.
 const ANSWERS: usize = 18;
 /// Attacks at the same time: each takes two descriptors on both sides.
 const AT_ONCE: usize = 100;
+/// Bytes for all attacks at the same time, and for the tests beside this one. [`Attack::Huge`] announces eight times as much.
+const MEMORY: usize = 512 << 20;
 
 const METHODS: [Method; 32] = [
     (10, 10),
@@ -256,6 +259,7 @@ async fn whatever_answer_is_damaged_nothing_hangs_and_the_connection_recovers() 
     };
     let attacks = attacks();
     let cases = (0..ANSWERS).flat_map(|at| attacks.iter().map(move |attack| (at, *attack)));
+    let memory = PeakMemory::begin();
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for (at, attack) in cases
@@ -275,4 +279,5 @@ async fn whatever_answer_is_damaged_nothing_hangs_and_the_connection_recovers() 
         failed.extend(ended.err().map(|error| error.to_string()));
     }
     assert!(failed.is_empty(), "{failed:#?}");
+    assert!(memory.bytes() < MEMORY, "it took {} bytes", memory.bytes());
 }

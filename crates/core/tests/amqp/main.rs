@@ -11,6 +11,8 @@ mod hostile;
 mod hostile_broker;
 mod hostile_calls;
 mod messaging;
+#[path = "../support/peak_memory.rs"]
+mod peak_memory;
 mod recovery;
 mod restarts;
 mod scripted_broker;

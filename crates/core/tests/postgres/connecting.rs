@@ -1,9 +1,10 @@
 use std::time::{Duration, Instant};
 
-use weft_core::sql::postgres::{Config, Connection, Database};
-use weft_core::sql::{ConnectFailure, Error, Value};
+use weft_core::sql::postgres::{BindingMode, Config, Connection, Database};
+use weft_core::sql::{ConnectFailure, Endpoint, Error, SslMode, Value};
 
 use crate::support::*;
+use crate::tls::{Certificate, man_in_the_middle};
 
 async fn failure(config: Config) -> (ConnectFailure, String) {
     let db = Database::open(config, pool(1));
@@ -24,11 +25,6 @@ fn altered(alter: impl FnOnce(&mut Config)) -> Config {
 /// `DATABASE_URL` with other options.
 fn with(options: &str) -> Config {
     Config::parse(&format!("{}?{options}", url())).unwrap()
-}
-
-fn tls_url() -> String {
-    std::env::var("DATABASE_TLS_URL")
-        .expect("DATABASE_TLS_URL is not set: `make services` starts a PostgreSQL server with TLS")
 }
 
 #[test]
@@ -178,6 +174,30 @@ fn scram_is_bound_to_the_tls_connection_where_that_is_wanted() {
             error.contains("channel_binding=require is not met"),
             "{error}"
         );
+    });
+}
+
+#[test]
+fn a_proxy_with_another_certificate_is_noticed_where_scram_is_bound() {
+    run(async {
+        let certificate = Certificate::make();
+        let port = man_in_the_middle(&certificate).await;
+        let through = |mode| {
+            altered(|c| {
+                let host = "127.0.0.1".to_owned();
+                c.connect.endpoint = Endpoint::Tcp { host, port };
+                c.connect.ssl_mode = SslMode::Require;
+                c.channel_binding = mode;
+            })
+        };
+        // Without the binding neither side notices that the proxy reads what they say.
+        let db = Database::open(through(BindingMode::Disable), pool(1));
+        assert_eq!(scalar(&db, "SELECT 1").await, Value::Int(1));
+        for mode in [BindingMode::Prefer, BindingMode::Require] {
+            let (cause, message) = failure(through(mode)).await;
+            assert_eq!(cause, ConnectFailure::Authentication, "{message}");
+            assert!(message.contains("channel binding"), "{message}");
+        }
     });
 }
 

@@ -8,6 +8,7 @@ use weft_core::sql::postgres::{Config, Database};
 use weft_core::sql::{Error, Value};
 
 use crate::support::*;
+use crate::tls::{self, Certificate};
 
 const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
@@ -21,7 +22,7 @@ fn serve(answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
+        let mut socket = accept(&listener);
         for answer in answers {
             if !read_request(&mut socket) || socket.write_all(&answer).is_err() {
                 return;
@@ -31,11 +32,16 @@ fn serve(answers: Vec<Vec<u8>>) -> String {
     format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable&connect_timeout=2")
 }
 
-/// One write of the client.
-fn read_request(socket: &mut TcpStream) -> bool {
+fn accept(listener: &TcpListener) -> TcpStream {
+    let (socket, _) = listener.accept().unwrap();
     socket
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
+    socket
+}
+
+/// One write of the client.
+fn read_request(socket: &mut impl Read) -> bool {
     matches!(socket.read(&mut [0; 64 * 1024]), Ok(length) if length > 0)
 }
 
@@ -138,10 +144,22 @@ fn a_peer_that_speaks_another_protocol_is_recognised() {
 /// Serves one log-in with the given requests, one after each message of the client. Returns what the client sent after the
 /// first, and what it made of it.
 async fn answer_to(options: &str, requests: Vec<Vec<u8>>) -> (Vec<u8>, Error) {
+    log_in(&format!("sslmode=disable&{options}"), requests, |socket| {
+        socket
+    })
+    .await
+}
+
+/// `secured` makes the connection of what was accepted.
+async fn log_in<S: Read + Write>(
+    options: &str,
+    requests: Vec<Vec<u8>>,
+    secured: impl FnOnce(TcpStream) -> S + Send + 'static,
+) -> (Vec<u8>, Error) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
+        let mut socket = secured(accept(&listener));
         let mut sent = Vec::new();
         read_request(&mut socket);
         for request in requests {
@@ -152,7 +170,7 @@ async fn answer_to(options: &str, requests: Vec<Vec<u8>>) -> (Vec<u8>, Error) {
         }
         sent
     });
-    let dsn = format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable&{options}");
+    let dsn = format!("postgres://app:secret@127.0.0.1:{port}/db?{options}");
     let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
     let error = query(&db, "SELECT 1", vec![]).await.unwrap_err();
     db.close().await;
@@ -247,6 +265,41 @@ fn authentication_methods_that_the_client_does_not_allow_are_not_answered() {
             let error = error.to_string();
             assert!(error.contains(cause), "{options}: {error}");
             assert!(!error.contains("secret"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_password_in_clear_text_is_sent_over_tls_only_to_a_server_that_is_verified() {
+    run(async {
+        let certificate = Certificate::make();
+        let ask = async |options: &str| {
+            let server = certificate.server();
+            let secured = move |socket| tls::accept(socket, server);
+            log_in(options, vec![CLEARTEXT.to_vec()], secured).await
+        };
+        for options in ["sslmode=prefer", "sslmode=require", "require_auth=!md5"] {
+            let (sent, error) = ask(options).await;
+            assert_eq!(sent, b"", "{options}: {error}");
+            assert!(matches!(error, Error::Connect { .. }), "{error}");
+            let error = error.to_string();
+            for part in [
+                "in clear text, but the server's certificate is not verified",
+                "sslmode=verify-full",
+                "require_auth=password",
+            ] {
+                assert!(error.contains(part), "{options}: {error}");
+            }
+            assert!(!error.contains("secret"), "{error}");
+        }
+        let trusted = format!("sslrootcert={}", certificate.file().display());
+        for options in [
+            format!("sslmode=verify-full&{trusted}"),
+            format!("sslmode=verify-ca&{trusted}"),
+            "sslmode=require&require_auth=password".to_owned(),
+        ] {
+            let (sent, error) = ask(&options).await;
+            assert_eq!(sent, b"p\0\0\0\x0bsecret\0", "{options}: {error}");
         }
     });
 }

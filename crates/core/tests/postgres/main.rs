@@ -9,5 +9,6 @@ mod connecting;
 mod fake_server;
 mod streaming;
 mod support;
+mod tls;
 mod transactions;
 mod values;

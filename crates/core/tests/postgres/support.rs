@@ -16,6 +16,11 @@ pub fn url() -> String {
     )
 }
 
+pub fn tls_url() -> String {
+    std::env::var("DATABASE_TLS_URL")
+        .expect("DATABASE_TLS_URL is not set: `make services` starts a PostgreSQL server with TLS")
+}
+
 pub fn config() -> Config {
     Config::parse(&url()).unwrap()
 }
