@@ -342,6 +342,16 @@ final class CodecTest extends TestCase
         Codec::encode($class);
     }
 
+    public function testAPropertyThatIsNoFieldIsRefused(): void
+    {
+        $file = (string) \file_get_contents(__DIR__ . '/Generated/Everything/Everything.php');
+        $class = \preg_replace('/^<\?php|declare\(strict_types=1\);/', '', $file);
+        eval(\preg_replace('/final class Everything ([^{]*\{)/', 'final class Enlarged $1 public int $counter = 5;', (string) $class));
+        $this->expectException(InvalidSchemaException::class);
+        $this->expectExceptionMessage('Enlarged::$counter is no field of the message: the class does not fit its descriptor, generate it again');
+        Codec::decode(\substr(Everything::class, 0, -\strlen('Everything')) . 'Enlarged', '');
+    }
+
     public function testAClassThatDoesNotExistIsNamed(): void
     {
         $this->expectException(InvalidSchemaException::class);

@@ -266,6 +266,33 @@ class SqliteTest extends SqlConformance
         }
     }
 
+    public function testAResultThatPhpReadsLeavesNoMemoryBehind(): void
+    {
+        // A process of its own, in which nothing has called the functions that read: the first call from PHP changes what a call needs.
+        $code = <<<'PHP'
+            $database = Weft\Sql\Database::connect('sqlite:' . getenv('FILE'));
+            $database->execute('CREATE TABLE kept (at TIMESTAMP, doc JSON)');
+            $database->execute("INSERT INTO kept VALUES ('2024-01-02T03:04:05+00:00', '{\"a\": 1}')");
+            $taken = [];
+            foreach ([100, 2000, 2000] as $times) {
+                $before = memory_get_usage();
+                for ($i = 0; $i < $times; ++$i) {
+                    $database->execute('SELECT at, doc FROM kept')->first();
+                }
+                $taken[] = memory_get_usage() - $before;
+            }
+            echo end($taken);
+            PHP;
+        \putenv("FILE={$this->file}");
+        try {
+            $process = self::weft($code, $pipes);
+            self::assertSame('0', \stream_get_contents($pipes[1]), 'bytes');
+            self::assertSame(0, \proc_close($process));
+        } finally {
+            \putenv('FILE');
+        }
+    }
+
     public static function wrongDsns(): iterable
     {
         yield from parent::wrongDsns();

@@ -170,5 +170,7 @@ bool weft_buffers_may_wait(void);
 bool weft_receive_output(const zval *closure);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
 void weft_realms_request_shutdown(void);
+/* Writes the session that is still open, as session_write_close() does. */
+void weft_session_close(void);
 
 #endif

@@ -204,3 +204,20 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
 	}
 }
+
+/*
+ * PHP writes an open session when it shuts the extension "session" down, which it does after Weft: a save handler that uses Weft would find it gone.
+ */
+void weft_session_close(void)
+{
+	zend_function *close = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("session_write_close"));
+	if (close == NULL) {
+		return;
+	}
+	zend_try {
+		zval closed;
+		ZVAL_UNDEF(&closed);
+		zend_call_known_function(close, NULL, NULL, &closed, 0, NULL, NULL);
+		zval_ptr_dtor(&closed);
+	} zend_end_try();
+}

@@ -23,6 +23,7 @@ unsafe extern "C" {
     pub safe fn weft_nap(microseconds: u32) -> i32;
     pub safe fn weft_realms_startup() -> bool;
     pub safe fn weft_realms_request_shutdown();
+    pub safe fn weft_session_close();
     pub safe fn weft_buffers_share(level: c_int);
     pub safe fn weft_buffers_may_wait() -> bool;
     pub safe fn weft_may_suspend() -> bool;

@@ -45,6 +45,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = module
         .name("weft")
         .startup_function(process::startup)
+        .request_startup_function(process::request_startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
     let module = output::register(module);

@@ -14,7 +14,7 @@
 //! PHP destroys a suspended fiber from wherever its last reference goes. The fiber unwinds with its own buffers, and with those below them, or stand-ins
 //! for them: functions in C that it was left in are in the middle of the stack.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_int;
 
@@ -23,13 +23,15 @@ use ext_php_rs::types::Zval;
 
 use crate::c;
 use crate::failure::Failure;
+use crate::process::Process;
 use crate::zend::{self, Context, Handlers, OutputStack};
 
 thread_local! {
     /// Buffers below this level are shared by all fibers; negative while no requests are served.
     static BASE: Cell<c_int> = const { Cell::new(-1) };
     /// Buffers of fibers that are suspended, by the address of their context.
-    static KEPT: RefCell<HashMap<usize, Handlers>> = RefCell::default();
+    /// Taken out while it changes: memory that PHP refuses meanwhile ends the call by a jump, after which a borrow would last.
+    static KEPT: Cell<HashMap<usize, Handlers>> = Cell::default();
     static ARE_KEPT: Cell<bool> = const { Cell::new(false) };
     /// The address of the context that the event loop runs in; zero until its first switch to another.
     static EVENT_LOOP: Cell<usize> = const { Cell::new(0) };
@@ -64,37 +66,40 @@ fn exchange(base: c_int, from: usize, to: usize) {
         unwind(base, from, to);
         return;
     }
-    KEPT.with_borrow_mut(|kept| {
-        let own = OutputStack::current().take_above(base);
-        if !own.is_empty() {
-            kept.insert(from, own);
-        }
-        if let Some(next) = kept.remove(&to) {
-            OutputStack::put(&next);
-        }
-        ARE_KEPT.set(!kept.is_empty());
-    });
+    let mut kept = KEPT.take();
+    let own = OutputStack::current().take_above(base);
+    if !own.is_empty() {
+        kept.insert(from, own);
+    }
+    if let Some(next) = kept.remove(&to) {
+        OutputStack::put(&next);
+    }
+    keep(kept);
 }
 
 /// The fiber of a task that is not resumed by the event loop is destroyed: the buffers of the code that does that, of which there may be none, are kept
 /// until it has unwound.
 #[cold]
 fn unwind(base: c_int, from: usize, to: usize) {
-    KEPT.with_borrow_mut(|kept| {
-        if let Some(next) = kept.remove(&to) {
-            kept.insert(from, OutputStack::current().take_above(base));
-            OutputStack::put(&next);
-        }
-    });
+    let mut kept = KEPT.take();
+    if let Some(next) = kept.remove(&to) {
+        kept.insert(from, OutputStack::current().take_above(base));
+        OutputStack::put(&next);
+    }
+    keep(kept);
+}
+
+fn keep(kept: HashMap<usize, Handlers>) {
+    ARE_KEPT.set(!kept.is_empty());
+    KEPT.set(kept);
 }
 
 /// The buffers of such a fiber are lost, as its response is. PHP frees them at the end of the request.
 extern "C" fn destroyed(context: Context) {
     if ARE_KEPT.get() {
-        KEPT.with_borrow_mut(|kept| {
-            kept.remove(&(context as usize));
-            ARE_KEPT.set(!kept.is_empty());
-        });
+        let mut kept = KEPT.take();
+        kept.remove(&(context as usize));
+        keep(kept);
     }
 }
 
@@ -102,6 +107,9 @@ extern "C" fn destroyed(context: Context) {
 #[php(name = "Weft\\Native\\separateOutput")]
 pub fn separate_output(base: i64) -> PhpResult<()> {
     let base = c_int::try_from(base).unwrap_or(-1);
+    if base >= 0 {
+        Process::refuse_after_request()?;
+    }
     if base >= 0 && !OutputStack::current().is_as_declared() {
         let message = "this PHP keeps its output buffers in another way than this build of Weft expects: \
             build it with the headers of the PHP that loads it, 8.2 to 8.6";

@@ -13,6 +13,7 @@ use weft_core::signal::{self, Signals};
 use weft_core::sql::sqlite;
 use weft_core::workers::SupervisorClient;
 
+use crate::c;
 use crate::failure::{Detail, Failure};
 use crate::os;
 use crate::outcome::Outcome;
@@ -39,14 +40,18 @@ thread_local! {
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Set in a child whose parent had a runtime: its sockets and threads are the parent's.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Set after a request, in which PHP may still run code: that of a stream or a save handler which PHP closes last. What Weft kept for it would
+/// name classes and objects in the next request that are gone.
+static ENDED: AtomicBool = AtomicBool::new(false);
 /// Descriptors of the runtime's epoll instance, of which Tokio has two; -1 where there is none.
 static EVENT_POLLS: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
 
 impl Process {
     /// # Errors
-    /// `forked` when this process inherited a runtime through `fork`.
+    /// `forked` when this process inherited a runtime through `fork`, `runtime` after the request.
     pub fn current() -> Result<Rc<Self>, Failure> {
         Self::refuse_after_fork()?;
+        Self::refuse_after_request()?;
         CURRENT.with_borrow_mut(|current| match current {
             Some(process) => Ok(Rc::clone(process)),
             None => {
@@ -64,6 +69,21 @@ impl Process {
     pub fn refuse_after_fork() -> Result<(), Failure> {
         if FORKED.load(Ordering::Relaxed) {
             return Err(forked());
+        }
+        Ok(())
+    }
+
+    /// For calls that keep something until the request ends.
+    ///
+    /// # Errors
+    /// `runtime` when that is past.
+    pub fn refuse_after_request() -> Result<(), Failure> {
+        if ENDED.load(Ordering::Relaxed) {
+            return Err(Failure::new(
+                "runtime",
+                "Weft was called after the request had ended, by code that PHP runs last, such as the close of a stream: \
+                 call it before, or from a function that register_shutdown_function() registers",
+            ));
         }
         Ok(())
     }
@@ -202,7 +222,14 @@ fn part_from_parent() {
     }
 }
 
+pub extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
+    ENDED.store(false, Ordering::Relaxed);
+    0
+}
+
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
+    c::weft_session_close();
+    ENDED.store(true, Ordering::Relaxed);
     crate::hooks::request_shutdown();
     crate::realms::request_shutdown();
     crate::protobuf::forget();

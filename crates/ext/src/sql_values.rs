@@ -7,14 +7,14 @@ use ext_php_rs::boxed::ZBox;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::types::array::ArrayKey;
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
-use ext_php_rs::zend::Function;
+use ext_php_rs::zend::{ClassEntry, Function};
 
 use weft_core::sql::{Error, Params, ResultSet, Value};
 
 use crate::array::list;
 use crate::convert::{array_zval, call};
 use crate::sql_failure::{failure, item_failure};
-use crate::zend::Held;
+use crate::zend::{Class, Held};
 
 /// Nested lists; the limit of PHP's json_encode().
 const MAX_DEPTH: usize = 512;
@@ -224,8 +224,8 @@ pub fn rows(result: ResultSet) -> PhpResult<Zval> {
 /// The PHP functions that read what needs PHP, looked up at most once per result. They throw nothing.
 #[derive(Default)]
 struct Readers {
-    json: OnceCell<Function>,
-    timestamp: OnceCell<Function>,
+    json: OnceCell<&'static Function>,
+    timestamp: OnceCell<&'static Function>,
 }
 
 impl Readers {
@@ -238,11 +238,13 @@ impl Readers {
     }
 }
 
-fn read(reader: &OnceCell<Function>, name: &str, text: &str) -> PhpResult<Zval> {
+fn read(reader: &OnceCell<&'static Function>, name: &str, text: &str) -> PhpResult<Zval> {
     let function = match reader.get() {
         Some(function) => function,
         None => {
-            let found = Function::try_from_method("Weft\\Sql\\Internal\\Parameter", name)
+            let class = ClassEntry::try_find("Weft\\Sql\\Internal\\Parameter");
+            let found = class
+                .and_then(|class| Class::of_entry(class).method(name))
                 .ok_or("Weft\\Sql\\Internal\\Parameter not found: is Weft's PHP library loaded?")?;
             reader.get_or_init(|| found)
         }

@@ -35,6 +35,11 @@ final class MessageClass
                 return "{$class}::\${$name} {$problem}: the class does not fit its descriptor, generate it again";
             }
         }
+        foreach ($reflection->getProperties() as $property) {
+            if (!$property->isStatic() && !isset($expected[$property->getName()]) && $property->getName() !== self::UNKNOWN_FIELDS) {
+                return "{$class}::\${$property->getName()} is no field of the message: the class does not fit its descriptor, generate it again";
+            }
+        }
 
         return $names;
     }

@@ -18,6 +18,7 @@ pub fn switch_hooks(groups: i64) -> PhpResult<i64> {
     if groups == before {
         return Ok(before.into());
     }
+    Process::refuse_after_request()?;
     let is_usable = groups != 0 && life::has_room() && Process::current()?.fd_waits().is_some();
     if is_usable {
         libraries::scan();

@@ -13,6 +13,7 @@ use weft_core::protobuf::LayoutId;
 use super::binding::Binding;
 use super::failure::schema as refused;
 use super::schema_files::{self, class_of, schema};
+use crate::process::Process;
 use crate::zend::Class;
 
 /// No borrow of it is held while PHP runs: binding a class loads files, which may use this again.
@@ -135,6 +136,7 @@ fn load(layout: LayoutId) -> PhpResult<Rc<Binding>> {
 
 #[cold]
 fn bind(class: Class) -> PhpResult<Rc<Binding>> {
+    Process::refuse_after_request()?;
     let binding = Rc::new(Binding::of(class)?);
     Ok(with(|registry| registry.keep(class, binding)))
 }

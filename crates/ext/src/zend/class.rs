@@ -7,10 +7,11 @@ use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::{
-    self, zend_class_entry, zend_lookup_class_ex, zend_object, zend_property_info,
+    self, zend_class_entry, zend_hash_str_find_ptr_lc, zend_lookup_class_ex, zend_object,
+    zend_property_info,
 };
 use ext_php_rs::types::{ZendClassObject, ZendStr, Zval};
-use ext_php_rs::zend::ClassEntry;
+use ext_php_rs::zend::{ClassEntry, Function};
 
 use super::slot;
 
@@ -63,6 +64,19 @@ impl Class {
     pub fn slot_count(self) -> u32 {
         // SAFETY: the class lives until the request ends.
         unsafe { (*self.0.as_ptr()).default_properties_count as u32 }
+    }
+
+    /// The class's own function, and not a copy of it, which [`Function::try_from_method`] gives: PHP keeps with a function what its calls need,
+    /// would do so for each copy, and reads the function of a call once more when the call has ended by a fatal error.
+    ///
+    /// `name` is in lower case.
+    pub fn method(self, name: &str) -> Option<&'static Function> {
+        let functions = &self.entry().function_table;
+        // SAFETY: the class and its functions live until the request ends, and the table holds pointers to functions only.
+        unsafe {
+            let found = zend_hash_str_find_ptr_lc(functions, name.as_ptr().cast(), name.len());
+            found.cast::<Function>().as_ref()
+        }
     }
 
     /// Whether a class of an extension makes its objects. The class must be one that can be instantiated.
