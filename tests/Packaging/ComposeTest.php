@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Packaging;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Yaml\Yaml;
 
-/** `compose.yaml`, where there is no Docker to read it: its keys are those of the Compose specification. */
+/** `compose.yaml` and that of the Rinha, by Docker Compose, and where it is not there, by the keys of the Compose specification. */
 final class ComposeTest extends TestCase
 {
     /** Docker refuses a file with a key that it does not know. A key that is new here is looked up in the specification first. */
@@ -48,6 +49,30 @@ final class ComposeTest extends TestCase
             self::assertSame([], \array_diff(\array_keys($service), self::KEYS['service']), $name);
             self::assertSame([], \array_diff(\array_keys($service['healthcheck']), self::KEYS['healthcheck']), $name);
         }
+    }
+
+    /**
+     * Docker Compose reads the files without a daemon.
+     *
+     * @dataProvider files
+     */
+    #[DataProvider('files')]
+    public function testDockerComposeAcceptsThem(string $file): void
+    {
+        $program = match (true) {
+            self::runs(['docker-compose', 'version'])[0] === 0 => ['docker-compose'],
+            self::runs(['docker', 'compose', 'version'])[0] === 0 => ['docker', 'compose'],
+            default => self::markTestSkipped('docker-compose is not installed: Debian has a current one from release 13 on'),
+        };
+
+        self::assertSame([0, ''], self::runs([...$program, '-f', \dirname(__DIR__, 2) . "/$file", 'config', '--quiet']));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function files(): iterable
+    {
+        yield 'the servers' => ['compose.yaml'];
+        yield 'the example of the Rinha' => ['examples/rinha/compose.yaml'];
     }
 
     /** `docker compose up --wait` returns when the checks pass. */
@@ -94,6 +119,18 @@ final class ComposeTest extends TestCase
             self::assertEqualsCanonicalizing($ports[$name], $service['ports'], $name);
             self::assertSame([], \preg_grep('/^127\.0\.0\.1:\d+:\d+$/', $service['ports'], \PREG_GREP_INVERT), $name);
         }
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @return array{int, string} exit code and output
+     */
+    private static function runs(array $command): array
+    {
+        \exec(\implode(' ', \array_map(\escapeshellarg(...), $command)) . ' 2>&1', $output, $code);
+
+        return [$code, \implode("\n", $output)];
     }
 
     /** @return array{name: string, services: array<string, array<string, mixed>>, volumes: array<string, null>} */
