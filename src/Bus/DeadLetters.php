@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Weft\Bus\Internal\Consuming\RemainingDeliveries;
-use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\DatabaseTransport;
@@ -58,6 +57,16 @@ final class DeadLetters
     public static function queueOf(string $queue): string
     {
         return "{$queue}.dead";
+    }
+
+    /**
+     * The queue whose dead letters are in this one.
+     *
+     * @internal
+     */
+    public static function origin(string $deadLetters): ?string
+    {
+        return \str_ends_with($deadLetters, '.dead') ? \substr($deadLetters, 0, -\strlen('.dead')) : null;
     }
 
     /** @throws UndefinedQueueException neither the queue nor its dead letters exist */
@@ -150,11 +159,8 @@ final class DeadLetters
         $this->persistence?->prepare();
 
         return $this->each($filter, $limit, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery): void {
-            if (isset($letter->headers[Header::ORDER_KEY])) {
-                // First: without its letter a key would stay blocked after a crash.
-                $retry = DelayedMessages::retryId($this->queue, $letter->headers, $delivery->type, $delivery->body);
-                $this->persistence?->keys->releaseBlockedBy($this->queue, Persistence::idOf($letter->headers), $retry);
-            }
+            // First: without its letter a key would stay blocked after a crash.
+            $this->persistence?->releaseKeyOf($delivery, $this->queue);
             $consumer->ack($delivery);
         });
     }

@@ -76,7 +76,8 @@ final class Queue
     }
 
     /**
-     * Deletes every message that is ready for delivery. Unacknowledged messages stay.
+     * Deletes every message that is ready for delivery. Unacknowledged messages stay. In a queue of dead letters, the keys of ordered messages that
+     * they have blocked are released, as by {@see DeadLetters::delete()}.
      *
      * @return int number of deleted messages
      *

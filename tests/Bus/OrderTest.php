@@ -300,7 +300,7 @@ final class OrderTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
-    public function testAKeyThatADeadLetterBlocksIsLoggedAndReleasedWhenTheLetterIsDeleted(string $place): void
+    public function testAKeyThatADeadLetterBlocksIsLoggedAndReleasedWhenTheLetterIsDeletedOrItsQueuePurged(string $place): void
     {
         $this->inRuntime(function () use ($place): void {
             [$transport, $database] = $this->place($place);
@@ -327,6 +327,11 @@ final class OrderTest extends BusTestCase
             self::drain($bus);
             self::assertSame(['a2', 'a3'], $seen);
             self::assertSame(['account:b'], \array_column($queue->blockedKeys(), 'key'));
+
+            self::assertSame(1, $bus->queue(self::QUEUE . '.dead')->purge());
+            self::drain($bus);
+            self::assertSame(['a2', 'a3', 'b2'], $seen);
+            self::assertSame([], $queue->blockedKeys());
             $bus->close();
         });
     }

@@ -151,11 +151,14 @@ final class Receiver
         if (current() === null) {
             return run(fn(): int => $this->purge($queue));
         }
+        $origin = DeadLetters::origin($queue);
+        $origin === null || $this->setup->persistence?->prepare();
         $consumer = $this->setup->transport->consume($queue, self::BATCH_SIZE);
         $removed = 0;
         try {
             while (($deliveries = RemainingDeliveries::next($consumer, self::BATCH_SIZE, self::EMPTY_AFTER)) !== []) {
                 foreach ($deliveries as $delivery) {
+                    $origin === null || $this->setup->persistence?->releaseKeyOf($delivery, $origin);
                     $consumer->ack($delivery);
                     ++$removed;
                 }

@@ -70,6 +70,15 @@ final class Persistence
         }
     }
 
+    /** Releases the key that a dead letter blocks. */
+    public function releaseKeyOf(Delivery $deadLetter, string $queue): void
+    {
+        if (isset($deadLetter->headers[Header::ORDER_KEY])) {
+            $retry = DelayedMessages::retryId($queue, $deadLetter->headers, $deadLetter->type, $deadLetter->body);
+            $this->keys->releaseBlockedBy($queue, self::idOf($deadLetter->headers), $retry);
+        }
+    }
+
     /** @return array<string, int> */
     public function backlog(): array
     {
