@@ -34,8 +34,9 @@ final class MetricsTest extends TestCase
         \file_put_contents($this->app->file, <<<PHP
             <?php
             require $autoload;
-            use Weft\\Bus\\{Bus, CommandHandler, SendOptions};
-            final class Work { public function __construct(public bool \$fails) {} }
+            use Weft\\Bus\\{Bus, CommandHandler, OrderedBy, SendOptions};
+            #[OrderedBy('key')]
+            final class Work { public function __construct(public bool \$fails, public ?string \$key = null) {} }
             final class Works
             {
                 #[CommandHandler]
@@ -48,7 +49,8 @@ final class MetricsTest extends TestCase
             foreach (['orders' => 3, 'billing' => 1] as \$name => \$messages) {
                 \$bus = Bus::connect('sqlite:' . __DIR__ . "/{\$name}.db")->handlers(new Works());
                 \$bus->queue(\$name)->declare();
-                for (\$i = 0; \$i < \$messages; \$i++) { \$bus->send(new Work(\$i === 2)); }
+                for (\$i = 0; \$i < \$messages; \$i++) { \$bus->send(\$i === 2 ? new Work(true, 'a') : new Work(false)); }
+                if (\$name === 'orders') { \$bus->send(new Work(false, 'a')); }
                 if (\$name === 'orders') { \$bus->send(new Work(false), new SendOptions(delay: 3600.0)); }
                 \$app->consume(\$bus, \$name);
             }
@@ -64,6 +66,8 @@ final class MetricsTest extends TestCase
             'weft_bus_in_flight' => [['type' => 'Work'], '0'],
             'weft_bus_queue_messages' => [['queue' => 'orders.dead'], '1'],
             'weft_bus_delayed_messages' => [['database' => "{$this->app->directory}/orders.db"], '1'],
+            'weft_bus_blocked_keys' => [['queue' => 'orders'], '1'],
+            'weft_bus_blocked_messages' => [['queue' => 'orders'], '1'],
             'weft_bus_outbox_messages' => [['database' => "{$this->app->directory}/billing.db"], '0'],
         ];
         $page = self::pageWith($expected, $run, $address);

@@ -39,6 +39,7 @@ final class MetricsPoller
             // Independently: the database can be queried without the broker.
             $this->attempt($this->connections(...));
             $this->attempt($this->backlog(...));
+            $this->attempt(fn() => $this->blocked($queue));
             $this->attempt(fn() => $this->depth($queue));
             $this->attempt(fn() => $this->depth(DeadLetters::queueOf($queue)));
             delay(self::POLL_INTERVAL);
@@ -71,6 +72,16 @@ final class MetricsPoller
         Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, counted up to 100,000.', $labels, (float) $outbox);
         Native\setGauge('weft_bus_outbox_oldest_seconds', 'Age of the oldest message in the outbox; 0 when it is empty.', $labels, $oldest);
         Native\setGauge('weft_bus_delayed_messages', 'Delayed messages, counted up to 100,000.', $labels, (float) $delayed);
+    }
+
+    private function blocked(string $queue): void
+    {
+        if ($this->persistence === null) {
+            return;
+        }
+        [$keys, $messages] = $this->persistence->keys->sizes($queue);
+        Native\setGauge('weft_bus_blocked_keys', 'Keys of ordered messages that a failed message blocks, counted up to 100,000.', ['queue' => $queue], (float) $keys);
+        Native\setGauge('weft_bus_blocked_messages', 'Messages that wait behind blocked keys, counted up to 100,000.', ['queue' => $queue], (float) $messages);
     }
 
     private function connections(): void

@@ -107,6 +107,18 @@ final class BlockedKeys
         ), $rows);
     }
 
+    /** @return array{int, int} blocked keys of a queue, and the messages behind them; each counted up to {@see Persistence::MAX_COUNT} */
+    public function sizes(string $queue): array
+    {
+        $count = fn(string $table): int => (int) $this->database->execute(
+            "SELECT count(*) FROM (SELECT 1 FROM {$table} WHERE queue = ? LIMIT " . Persistence::MAX_COUNT . ') AS counted',
+            [$queue],
+        )->value();
+        $keys = $count('weft_blocked_keys');
+
+        return [$keys, $keys === 0 ? 0 : $count('weft_blocked_messages')];
+    }
+
     /** The number of messages that wait behind the keys of a queue. */
     public function waitingIn(string $queue): int
     {

@@ -24,7 +24,7 @@ use Weft\Sql\Internal\Schema\Migrator;
 final class Persistence
 {
     /** Largest number of rows that is counted: in an outage there may be millions. */
-    private const MAX_COUNT = 100_000;
+    public const MAX_COUNT = 100_000;
 
     /** Longest id that is stored unchanged, see {@see Identifier::fit()}. */
     private const ID_BYTES = 64;
