@@ -122,7 +122,7 @@ impl Database {
         match self {
             Self::Postgres(database) => {
                 let database = Rc::clone(database);
-                Box::pin(async move { database.execute(statement).await })
+                Box::pin(async move { database.execute_single(statement).await })
             }
             Self::Mysql(database) => {
                 let database = Rc::clone(database);

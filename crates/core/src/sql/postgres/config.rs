@@ -7,7 +7,7 @@ use crate::sql::connect_options::{ConnectOptions, Kind};
 const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
     port: 5432,
-    options: &["options", "require_auth", "channel_binding"],
+    options: &["options", "require_auth", "channel_binding", "max_pipeline"],
     socket: |directory, port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}")),
 };
 
@@ -22,11 +22,15 @@ pub struct Config {
     pub require_auth: RequireAuth,
     /// Whether SCRAM is bound to the TLS connection.
     pub channel_binding: BindingMode,
+    /// How many statements that wait for a connection of the pool are sent together. A slow one holds those up that were sent after it.
+    pub max_pipeline: usize,
 }
+
+const MOST_PIPELINED: usize = 1_000;
 
 impl Config {
     /// Reads what [`ConnectOptions`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`, `require_auth`,
-    /// `channel_binding`. A host that is a path is the directory of a socket; without a database it is the one with the user's
+    /// `channel_binding` and `max_pipeline`. A host that is a path is the directory of a socket; without a database it is the one with the user's
     /// name.
     ///
     /// # Errors
@@ -35,11 +39,18 @@ impl Config {
         let mut options = None;
         let mut require_auth = RequireAuth::default();
         let mut channel_binding = BindingMode::default();
+        let mut max_pipeline = 1;
         let mut connect = ConnectOptions::parse(dsn, &POSTGRES, |name, value| {
             match name {
                 "options" => options = Some(value.to_owned()),
                 "require_auth" => require_auth = RequireAuth::parse(value)?,
                 "channel_binding" => channel_binding = BindingMode::parse(value)?,
+                "max_pipeline" => {
+                    let number = value.parse().ok();
+                    max_pipeline = number
+                        .filter(|number| (1..=MOST_PIPELINED).contains(number))
+                        .ok_or_else(|| format!("max_pipeline \"{value}\" is not a whole number from 1 to {MOST_PIPELINED}"))?;
+                }
                 _ => return Ok(false),
             }
             Ok(true)
@@ -50,6 +61,7 @@ impl Config {
             options,
             require_auth,
             channel_binding,
+            max_pipeline,
         })
     }
 }
@@ -154,7 +166,7 @@ mod tests {
             ),
             (
                 "postgres://a:secret@h/d?colour=red",
-                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache, options, require_auth and channel_binding",
+                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache, options, require_auth, channel_binding and max_pipeline",
             ),
             (
                 "postgres://a@h/d?password=secret&connect_timeout=0",

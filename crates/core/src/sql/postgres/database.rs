@@ -1,12 +1,13 @@
 use std::time::Duration;
 
+use super::batch::is_boundary;
 use super::listener::Listener;
 use super::rows::RowStream;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::sql::copy::CopyData;
 use crate::sql::pooled_database::PooledDatabase;
-use crate::sql::{Error, Statement};
+use crate::sql::{Error, ResultSet, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
 pub type Database = PooledDatabase<Connector>;
@@ -15,6 +16,27 @@ impl PooledDatabase<Connector> {
     /// Creates a transaction, which begins on the server with its first flush.
     pub fn transaction(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(self.pool.clone(), options)
+    }
+
+    /// Runs one statement by itself. With `max_pipeline` in the DSN it may be sent together with others that wait for a connection, too; not where
+    /// the program has hooks, which prepare a connection for one borrower.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_single(&self, statement: Statement) -> Result<ResultSet, Error> {
+        let server = &self.pool.manager().server;
+        let hooks = &self.hook_calls().hooks;
+        if server.max_pipeline() == 1
+            || hooks.borrowed
+            || hooks.returned
+            || is_boundary(&statement.sql)
+        {
+            return self.execute(statement).await;
+        }
+        let trips = &server.shared_round_trips;
+        trips
+            .execute(&self.pool, server.max_pipeline(), statement)
+            .await
     }
 
     /// Runs a `COPY` whose data comes from or goes to the client.

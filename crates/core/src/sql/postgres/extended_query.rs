@@ -14,7 +14,8 @@ use super::encode::{self, Encoded, TypeMismatch};
 use super::failure::{ServerFailure, shorten};
 use super::replies::Results;
 use super::session_state::SessionState;
-use crate::sql::{Error, Statement, Value};
+use crate::sql::server::ServerConnection;
+use crate::sql::{Error, ResultSet, Statement, Value};
 
 impl Connection {
     /// Sends a batch and reads its results.
@@ -95,6 +96,61 @@ impl Connection {
             }
             Outdated::Types | Outdated::Parameter => Ok(outcome),
         }
+    }
+
+    /// Whether the statement is prepared here, has no effect on the session, and can be sent together with others.
+    pub(super) fn is_ready_for(&self, statement: &Statement) -> bool {
+        let prepared = self.cache.get(&statement.sql);
+        prepared
+            .is_some_and(|prepared| prepared.session_state.is_none() && is_plain(&statement.sql))
+    }
+
+    /// Runs statements that are [ready](Self::is_ready_for), each as a transaction of its own, in one round trip. `done` is called with the index of
+    /// each and its result, as soon as that is there.
+    ///
+    /// # Errors
+    /// [`Error::ConnectionLost`]: statements without a result have failed with it.
+    pub(super) async fn run_each(
+        &mut self,
+        statements: &[&Statement],
+        mut done: impl FnMut(usize, Result<ResultSet, Error>),
+    ) -> Result<(), Error> {
+        let mut sent = Vec::with_capacity(statements.len());
+        let mut again = Vec::new();
+        self.close_evicted();
+        for (at, statement) in statements.iter().enumerate() {
+            let step = self.step(&statement.sql, &statement.params, 0, false);
+            let start = self.link.out.len();
+            match write_step(&step, 0, &mut self.link.out) {
+                Ok(()) => {
+                    self.push_sync();
+                    sent.push((at, step.shape()));
+                }
+                Err(_) => {
+                    self.link.out.truncate(start);
+                    again.push(at);
+                }
+            }
+        }
+        for (at, shape) in sent {
+            let mut results = Results::new(vec![shape]);
+            self.exchange(&mut results).await?;
+            match (results.failure, results.done.pop()) {
+                (None, Some(completed)) => done(at, Ok(completed.result)),
+                (None, None) => return Err(self.give_up("it did not answer every statement")),
+                (Some(failure), _) if failure.outdated(true).is_some() => again.push(at),
+                (Some(failure), _) => {
+                    let statement = statements[at];
+                    let error = failure.into_error(&statement.sql);
+                    done(at, Err(error.in_words_of(statement)));
+                }
+            }
+        }
+        // What needs to be prepared anew had no effect.
+        for at in again {
+            done(at, self.run_statement(statements[at], false).await?);
+        }
+        Ok(())
     }
 
     /// Prepares the statements of a batch again. Returns whether the types of their parameters have changed.

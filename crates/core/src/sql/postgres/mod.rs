@@ -25,6 +25,7 @@ mod replies;
 mod rows;
 mod server;
 mod session_state;
+mod shared_round_trips;
 mod startup;
 mod text;
 mod transaction;

@@ -15,6 +15,7 @@ use super::config::Config;
 use super::connection::EXPECTED_SERVER;
 use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
+use super::shared_round_trips::SharedRoundTrips;
 use crate::net::{self, Deadline, PeerProtocol, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::server_manager::ServerManager;
@@ -45,6 +46,7 @@ pub struct Connector {
     /// Built once: reading the system's certificates takes milliseconds.
     tls: OnceCell<TlsConnector>,
     types: Types,
+    pub(super) shared_round_trips: SharedRoundTrips,
 }
 
 impl Connector {
@@ -54,7 +56,13 @@ impl Connector {
             config,
             tls: OnceCell::new(),
             types: Types::default(),
+            shared_round_trips: SharedRoundTrips::default(),
         }
+    }
+
+    /// Statements of a pool that are sent together at most.
+    pub(super) fn max_pipeline(&self) -> usize {
+        self.config.max_pipeline
     }
 
     pub(super) fn target(&self) -> &str {

@@ -1,0 +1,295 @@
+//! `max_pipeline`: statements that wait for a connection are sent together.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_local};
+use weft_core::sql::postgres::{Config, Database};
+use weft_core::sql::{Error, ResultSet, Value};
+
+use super::support::{Table, execute, pool, query, run, scalar, sql, sqlstate, text, url};
+
+/// One connection, on which the statements are prepared already.
+async fn database(limit: usize, prepared: &[&str]) -> Rc<Database> {
+    let url = format!("{}?max_pipeline={limit}", url());
+    let db = Database::open(Config::parse(&url).unwrap(), pool(1));
+    for statement in prepared {
+        let parameters = statement.matches('$').count();
+        query(&db, statement, vec![Value::Int(-1); parameters])
+            .await
+            .unwrap();
+    }
+    db
+}
+
+fn start(
+    db: &Rc<Database>,
+    statement: &str,
+    params: Vec<Value>,
+) -> JoinHandle<Result<ResultSet, Error>> {
+    let (db, statement) = (Rc::clone(db), sql(statement, params));
+    spawn_local(async move { db.execute_single(statement).await })
+}
+
+async fn value(task: JoinHandle<Result<ResultSet, Error>>) -> Value {
+    task.await.unwrap().unwrap().rows.remove(0).remove(0)
+}
+
+/// Starts what has the only connection until others wait for it.
+async fn occupy(db: &Rc<Database>) -> JoinHandle<Result<ResultSet, Error>> {
+    let occupied = start(db, "SELECT pg_sleep(0.05)", vec![]);
+    while db.stats().in_use == 0 {
+        tokio::task::yield_now().await;
+    }
+    occupied
+}
+
+const DOUBLE: &str = "SELECT $1::int * 2, pg_current_xact_id_if_assigned() IS NULL, now()";
+
+#[test]
+fn each_task_gets_its_own_result_of_a_transaction_of_its_own() {
+    run(async {
+        let db = database(8, &[DOUBLE]).await;
+        let occupied = occupy(&db).await;
+        let tasks: Vec<_> = (0..20)
+            .map(|number| start(&db, DOUBLE, vec![Value::Int(number)]))
+            .collect();
+        let mut times = Vec::new();
+        for (number, task) in tasks.into_iter().enumerate() {
+            let mut row = task.await.unwrap().unwrap().rows.remove(0);
+            times.push(row.remove(2));
+            assert_eq!(row[0], Value::Int(number as i64 * 2));
+        }
+        occupied.await.unwrap().unwrap();
+        let distinct: std::collections::BTreeSet<_> =
+            times.iter().map(|time| format!("{time:?}")).collect();
+        assert_eq!(distinct.len(), 20, "now() is the begin of a transaction");
+        assert_eq!(db.stats().in_use, 0);
+        db.close().await;
+    });
+}
+
+#[test]
+fn those_that_wait_share_round_trips_up_to_the_limit() {
+    run(async {
+        for (limit, lends) in [(1, 16), (4, 4), (16, 1), (1_000, 1)] {
+            let db = database(limit, &[DOUBLE]).await;
+            let occupied = occupy(&db).await;
+            let before = db.stats().borrowed;
+            let tasks: Vec<_> = (0..16)
+                .map(|number| start(&db, DOUBLE, vec![Value::Int(number)]))
+                .collect();
+            for task in tasks {
+                task.await.unwrap().unwrap();
+            }
+            occupied.await.unwrap().unwrap();
+            assert_eq!(db.stats().borrowed - before, lends, "at most {limit}");
+            db.close().await;
+        }
+    });
+}
+
+#[test]
+fn one_that_fails_fails_alone_with_its_own_words() {
+    run(async {
+        let table = Table::create("shared_failure", "id int PRIMARY KEY").await;
+        let insert = format!("INSERT INTO {} VALUES ($1) RETURNING id", table.name);
+        let db = database(16, &[&insert, "SELECT 1 / $1::int"]).await;
+        let occupied = occupy(&db).await;
+        let tasks: Vec<_> = [0, 1, 1, 2, 3]
+            .map(|id| start(&db, &insert, vec![Value::Int(id)]))
+            .into();
+        let division = start(&db, "SELECT 1 / $1::int", vec![Value::Int(0)]);
+        let misfit = start(&db, &insert, vec![text("no number")]);
+        let last = start(&db, &insert, vec![Value::Int(4)]);
+        let mut failed = Vec::new();
+        for task in tasks {
+            failed.extend(task.await.unwrap().err());
+        }
+        assert_eq!(failed.len(), 1);
+        assert_eq!(sqlstate(&failed[0]), "23505");
+        assert!(
+            failed[0].to_string().contains("INSERT INTO"),
+            "{}",
+            failed[0]
+        );
+        let division = division.await.unwrap().unwrap_err();
+        assert_eq!(sqlstate(&division), "22012");
+        let misfit = misfit.await.unwrap().unwrap_err();
+        assert_eq!(sqlstate(&misfit), "22P02");
+        last.await.unwrap().unwrap();
+        occupied.await.unwrap().unwrap();
+        assert_eq!(table.count(&db).await, 6, "-1 and 0 to 4");
+        db.close().await;
+    });
+}
+
+#[test]
+fn the_others_go_on_when_the_first_one_is_cancelled_in_the_middle() {
+    run(async {
+        let table = Table::create("shared_cancel", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let sleep = "SELECT pg_sleep($1::int / 100.0)";
+        let db = database(16, &[&insert, sleep]).await;
+        let occupied = occupy(&db).await;
+        let first = start(&db, sleep, vec![Value::Int(10)]);
+        let others: Vec<_> = (0..5)
+            .map(|id| start(&db, &insert, vec![Value::Int(id)]))
+            .collect();
+        occupied.await.unwrap().unwrap();
+        while db.stats().in_use == 0 {
+            tokio::task::yield_now().await;
+        }
+        first.abort();
+        for other in others {
+            other.await.unwrap().unwrap();
+        }
+        assert_eq!(table.count(&db).await, 6);
+        db.close().await;
+    });
+}
+
+#[test]
+fn statements_that_nobody_waits_for_any_more_are_cancelled() {
+    run(async {
+        let sleep = "SELECT pg_sleep($1::int)";
+        let db = database(16, &["SELECT $1::int", sleep]).await;
+        let occupied = occupy(&db).await;
+        let tasks: Vec<_> = (0..3)
+            .map(|_| start(&db, sleep, vec![Value::Int(600)]))
+            .collect();
+        occupied.await.unwrap().unwrap();
+        while db.stats().in_use == 0 {
+            tokio::task::yield_now().await;
+        }
+        tasks.iter().for_each(JoinHandle::abort);
+        assert_eq!(
+            value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,
+            Value::Int(7)
+        );
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_task_that_is_cancelled_while_it_waits_is_not_sent() {
+    run(async {
+        let table = Table::create("shared_leave", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let db = database(16, &[&insert]).await;
+        let occupied = occupy(&db).await;
+        let tasks: Vec<_> = (0..6)
+            .map(|id| start(&db, &insert, vec![Value::Int(id)]))
+            .collect();
+        tokio::task::yield_now().await;
+        for task in tasks.iter().step_by(2) {
+            task.abort();
+        }
+        for task in tasks.into_iter().skip(1).step_by(2) {
+            task.await.unwrap().unwrap();
+        }
+        occupied.await.unwrap().unwrap();
+        let ids = execute(&db, &format!("SELECT id FROM {} ORDER BY id", table.name)).await;
+        let ids: Vec<_> = ids.rows.into_iter().flatten().collect();
+        assert_eq!(ids, [-1, 1, 3, 5].map(Value::Int));
+        db.close().await;
+    });
+}
+
+#[test]
+fn those_after_a_lost_connection_fail_and_the_next_ones_get_another() {
+    run(async {
+        let kill =
+            "SELECT pg_terminate_backend(CASE $1::int WHEN 0 THEN pg_backend_pid() ELSE 0 END)";
+        let db = database(16, &[DOUBLE, kill]).await;
+        let occupied = occupy(&db).await;
+        let before = start(&db, DOUBLE, vec![Value::Int(1)]);
+        let end = start(&db, kill, vec![Value::Int(0)]);
+        let after: Vec<_> = (0..3)
+            .map(|number| start(&db, DOUBLE, vec![Value::Int(number)]))
+            .collect();
+        occupied.await.unwrap().unwrap();
+        assert_eq!(value(before).await, Value::Int(2));
+        for task in std::iter::once(end).chain(after) {
+            let lost = task.await.unwrap().unwrap_err();
+            assert!(matches!(lost, Error::ConnectionLost { .. }), "{lost}");
+        }
+        assert_eq!(
+            value(start(&db, DOUBLE, vec![Value::Int(4)])).await,
+            Value::Int(8)
+        );
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_statement_whose_table_has_changed_is_prepared_again() {
+    run(async {
+        let table = Table::create("shared_change", "id int").await;
+        let select = format!("SELECT * FROM {} WHERE $1::int < 9", table.name);
+        let db = database(16, &[&select, DOUBLE]).await;
+        execute(&db, &format!("INSERT INTO {} VALUES (1)", table.name)).await;
+        execute(&db, &format!("ALTER TABLE {} ADD name text", table.name)).await;
+        let occupied = occupy(&db).await;
+        let mut tasks = Vec::new();
+        for number in 0..3 {
+            tasks.push((start(&db, &select, vec![Value::Int(number)]), 2));
+            tasks.push((start(&db, DOUBLE, vec![Value::Int(number)]), 3));
+        }
+        for (task, columns) in tasks {
+            assert_eq!(task.await.unwrap().unwrap().columns.len(), columns);
+        }
+        occupied.await.unwrap().unwrap();
+        db.close().await;
+    });
+}
+
+#[test]
+fn what_changes_the_session_or_is_not_prepared_is_sent_alone() {
+    run(async {
+        let set = "SELECT set_config('application_name', 'x' || $1::int, false)";
+        let name = "SELECT current_setting('application_name'), $1::int";
+        let db = database(16, &[set, name]).await;
+        let occupied = occupy(&db).await;
+        let changed = start(&db, set, vec![Value::Int(1)]);
+        let seen = start(&db, name, vec![Value::Int(1)]);
+        let new = start(&db, "SELECT 'new', $1::int", vec![Value::Int(1)]);
+        assert_eq!(value(changed).await, text("x1"));
+        assert_ne!(value(seen).await, text("x1"));
+        assert_eq!(value(new).await, text("new"));
+        occupied.await.unwrap().unwrap();
+        db.close().await;
+    });
+}
+
+#[test]
+fn nothing_is_lost_or_mixed_up_when_tasks_are_cancelled_at_any_time() {
+    run(async {
+        let db = database(5, &[DOUBLE]).await;
+        let mut random = 1_u64;
+        for round in 0..60 {
+            let tasks: Vec<_> = (0..30)
+                .map(|number| start(&db, DOUBLE, vec![Value::Int(round * 100 + number)]))
+                .collect();
+            for (number, task) in tasks.into_iter().enumerate() {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                match random >> 60 {
+                    0..4 => task.abort(),
+                    4 => {
+                        tokio::time::sleep(Duration::from_micros(random >> 54)).await;
+                        task.abort();
+                    }
+                    _ => assert_eq!(
+                        value(task).await,
+                        Value::Int((round * 100 + number as i64) * 2)
+                    ),
+                }
+            }
+        }
+        assert_eq!(scalar(&db, "SELECT 1").await, Value::Int(1));
+        db.close().await;
+        assert_eq!(db.stats().in_use, 0);
+    });
+}
