@@ -51,6 +51,8 @@ typedef enum {
 weft_mode weft_mode_here(weft_group group);
 /* Whether the running code is in a fiber that it may suspend now, as far as PHP is concerned. */
 bool weft_may_suspend(void);
+/* No task waits for a child any more. */
+void weft_children_forget(void);
 
 /* Whether this is the thread of PHP while an event loop runs with hooks. */
 bool weft_hooks_apply(void);

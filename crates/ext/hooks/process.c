@@ -100,6 +100,12 @@ static void add_awaited(pid_t child)
 	awaited.children[awaited.count++] = child;
 }
 
+/* After a fatal error their calls have not returned. */
+void weft_children_forget(void)
+{
+	awaited.count = 0;
+}
+
 static void remove_awaited(pid_t child)
 {
 	for (size_t i = 0; i < awaited.count; i++) {

@@ -95,9 +95,11 @@ void weft_exception_restore(const weft_pending_exception *pending)
 
 void weft_exception_restore_alone(const weft_pending_exception *pending)
 {
-	if (pending->exception != NULL && EG(exception) != NULL) {
-		OBJ_RELEASE(EG(exception));
+	while (pending->exception != NULL && EG(exception) != NULL) {
+		zend_object *other = EG(exception);
 		EG(exception) = NULL;
+		/* Destructors of what its trace names may throw. */
+		OBJ_RELEASE(other);
 	}
 	weft_exception_restore(pending);
 }

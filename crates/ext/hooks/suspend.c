@@ -408,4 +408,5 @@ void weft_hooks_request_shutdown(void)
 {
 	hooks.groups = 0;
 	hooks.await = NULL;
+	weft_children_forget();
 }

@@ -85,8 +85,16 @@ static void flush_buffers(int level)
 	}
 }
 
-static void exit_to(guard *reached)
+/* Looked up when the argument of exit() is printed: that may run code, and end the fiber that a guard was of. */
+static void exit_to_guard(void)
 {
+	guard *reached = nearest_guard();
+	if (reached == NULL) {
+		if (EG(exception) == NULL) {
+			zend_throw_unwind_exit();
+		}
+		return;
+	}
 	if (EG(exception) == NULL && reached->fiber == EG(current_fiber_context)) {
 		flush_buffers(reached->output_level);
 	}
@@ -128,8 +136,7 @@ void weft_exit_request_shutdown(void)
 #if PHP_VERSION_ID >= 80400
 static zend_always_inline void end_realm(zif_handler end_process, INTERNAL_FUNCTION_PARAMETERS)
 {
-	guard *reached = nearest_guard();
-	if (reached == NULL) {
+	if (nearest_guard() == NULL) {
 		end_process(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
@@ -142,7 +149,7 @@ static zend_always_inline void end_realm(zif_handler end_process, INTERNAL_FUNCT
 	if (text != NULL && ZSTR_LEN(text) != 0) {
 		zend_write(ZSTR_VAL(text), ZSTR_LEN(text));
 	}
-	exit_to(reached);
+	exit_to_guard();
 }
 
 static zif_handler original_exit, original_die;
@@ -183,8 +190,7 @@ static void print_argument(zend_execute_data *execute_data)
 
 static int exit_instruction(zend_execute_data *execute_data)
 {
-	guard *reached = nearest_guard();
-	if (reached == NULL) {
+	if (nearest_guard() == NULL) {
 		return outside_exit_handler != NULL ? outside_exit_handler(execute_data) : ZEND_USER_OPCODE_DISPATCH;
 	}
 	const zend_op *opline = EX(opline);
@@ -194,7 +200,7 @@ static int exit_instruction(zend_execute_data *execute_data)
 			zval_ptr_dtor_nogc(EX_VAR(opline->op1.var));
 		}
 	}
-	exit_to(reached);
+	exit_to_guard();
 	/* With the instruction that handles exceptions. */
 	return ZEND_USER_OPCODE_CONTINUE;
 }

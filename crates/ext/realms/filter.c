@@ -71,6 +71,15 @@ static void missing(zval *result, HashTable *options, zend_long flags)
 	}
 }
 
+/* PHP counts no references to an array that it keeps constant, such as [] and literals, which may lie in memory that nobody may write to. */
+static void set_array(zval *value, HashTable *array)
+{
+	ZVAL_ARR(value, array);
+	if ((GC_FLAGS(array) & GC_IMMUTABLE) != 0) {
+		Z_TYPE_INFO_P(value) = IS_ARRAY;
+	}
+}
+
 static ZEND_NAMED_FUNCTION(realm_filter_has_var)
 {
 	zend_long type;
@@ -116,7 +125,7 @@ static ZEND_NAMED_FUNCTION(realm_filter_input)
 	ZVAL_COPY_VALUE(&arguments[0], value);
 	ZVAL_LONG(&arguments[1], filter);
 	if (options != NULL) {
-		ZVAL_ARR(&arguments[2], options);
+		set_array(&arguments[2], options);
 	} else {
 		ZVAL_LONG(&arguments[2], flags);
 	}
@@ -147,9 +156,9 @@ static ZEND_NAMED_FUNCTION(realm_filter_input_array)
 		return;
 	}
 	zval arguments[3];
-	ZVAL_ARR(&arguments[0], input);
+	set_array(&arguments[0], input);
 	if (options != NULL) {
-		ZVAL_ARR(&arguments[1], options);
+		set_array(&arguments[1], options);
 	} else {
 		ZVAL_LONG(&arguments[1], filter);
 	}

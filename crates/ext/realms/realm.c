@@ -53,14 +53,16 @@ static zend_object *create_realm(zend_class_entry *class)
 	if (realms.loaded == NULL) {
 		make_superglobals();
 	}
-	weft_included_begin();
+	/* One that is made after the request has no state to keep apart, and its constructor throws. */
+	if (!realms.is_over) {
+		weft_included_begin();
+	}
 	weft_state_begin(&realm->state);
 	memset(&realm->booted, 0, sizeof(realm->booted));
 	realm->error_reporting = EG(error_reporting);
 	realm->fibers = 0;
 	realm->tasks = 0;
-	realms.is_over = false;
-	if (realms.idle_bodies.size == 0) {
+	if (realms.idle_bodies.size == 0 && !realms.is_over) {
 		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
 	}
 	realms.count++;
@@ -109,6 +111,15 @@ static HashTable *realm_gc(zend_object *object, zval **table, int *count)
 
 /* --- methods ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Code that PHP runs last, such as the close of a stream, would change what the next request finds. */
+static bool is_refused(void)
+{
+	if (realms.is_over) {
+		zend_throw_error(NULL, "Weft was called after the request had ended, by code that PHP runs last, such as the close of a stream");
+	}
+	return realms.is_over;
+}
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_isolate, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, properties, IS_ARRAY, 0)
 	ZEND_ARG_TYPE_INFO(0, isInherited, _IS_BOOL, 0)
@@ -122,6 +133,9 @@ static ZEND_METHOD(Realm, isolate)
 		Z_PARAM_ARRAY_HT(properties)
 		Z_PARAM_BOOL(is_inherited)
 	ZEND_PARSE_PARAMETERS_END();
+	if (is_refused()) {
+		RETURN_THROWS();
+	}
 	zval *name;
 	ZEND_HASH_FOREACH_VAL(properties, name) {
 		ZVAL_DEREF(name);
@@ -129,7 +143,11 @@ static ZEND_METHOD(Realm, isolate)
 			zend_value_error("The name of a static property must be a string, %s given", zend_zval_type_name(name));
 			RETURN_THROWS();
 		}
-		if (weft_statics_isolate(Z_STR_P(name), is_inherited) == FAILURE) {
+		/* The array may hold a reference, which an autoloader can set. */
+		zend_string *copy = zend_string_copy(Z_STR_P(name));
+		zend_result isolated = weft_statics_isolate(copy, is_inherited);
+		zend_string_release(copy);
+		if (isolated == FAILURE) {
 			RETURN_THROWS();
 		}
 	} ZEND_HASH_FOREACH_END();
@@ -141,6 +159,9 @@ ZEND_END_ARG_INFO()
 static ZEND_METHOD(Realm, __construct)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
+	if (is_refused()) {
+		RETURN_THROWS();
+	}
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_void, 0, 0, IS_VOID, 0)
@@ -150,6 +171,9 @@ static ZEND_METHOD(Realm, enter)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
+	if (is_refused()) {
+		RETURN_THROWS();
+	}
 	if (EG(active_fiber) == NULL) {
 		zend_throw_error(NULL, "A realm can be entered by a task only: start one with Weft\\run()");
 		RETURN_THROWS();
@@ -309,6 +333,9 @@ static ZEND_METHOD(Realm, keepSettings)
 static ZEND_METHOD(Realm, refuseHeadersOutside)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
+	if (is_refused()) {
+		RETURN_THROWS();
+	}
 	realms.refuses_headers = true;
 }
 
@@ -329,8 +356,11 @@ static ZEND_METHOD(Realm, runShutdownFunctions)
 	if (BG(user_shutdown_function_names) != NULL) {
 		php_call_shutdown_functions();
 		end_after_fatal_error();
-		php_free_shutdown_functions();
-		end_after_fatal_error();
+		/* Destructors may register others, for the next time. */
+		HashTable *functions = BG(user_shutdown_function_names);
+		BG(user_shutdown_function_names) = NULL;
+		zend_hash_destroy(functions);
+		FREE_HASHTABLE(functions);
 	}
 }
 
@@ -451,6 +481,14 @@ bool weft_realms_startup(void)
 	realm_handlers.clone_obj = NULL;
 	weft_when_functions_are_registered(replace_functions);
 	return true;
+}
+
+void weft_realms_request_startup(void)
+{
+	realms.is_over = false;
+	realms.loaded = NULL;
+	realms.count = 0;
+	realms.memory_limit_is_due = false;
 }
 
 void weft_realms_request_shutdown(void)

@@ -169,6 +169,7 @@ bool weft_buffers_may_wait(void);
 /* receiver.c: opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
 bool weft_receive_output(const zval *closure);
 /* The base is put in place, before PHP's own shutdown looks at its state. */
+void weft_realms_request_startup(void);
 void weft_realms_request_shutdown(void);
 /* Writes the session that is still open, as session_write_close() does. */
 void weft_session_close(void);

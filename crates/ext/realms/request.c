@@ -68,37 +68,86 @@ typedef struct {
 	php_stream *body;
 } input_handle;
 
-static void close_input(zend_resource *resource, const php_stream *body)
+static bool is_input(const zend_resource *resource, const php_stream *body)
 {
 	if (resource->ptr == NULL || resource->type != php_file_le_stream()) {
-		return;
+		return false;
 	}
-	php_stream *stream = resource->ptr;
-	if (strcmp(stream->ops->label, "Input") == 0 && stream->abstract != NULL && ((input_handle *) stream->abstract)->body == body) {
-		php_stream_free(stream, PHP_STREAM_FREE_KEEP_RSRC | PHP_STREAM_FREE_CLOSE);
-	}
+	const php_stream *stream = resource->ptr;
+	return strcmp(stream->ops->label, "Input") == 0 && stream->abstract != NULL && ((const input_handle *) stream->abstract)->body == body;
 }
 
-/* A handle of php://input that the application has kept would read the body of the next request. PHP-FPM closes it at the end of its request as well. */
+bool weft_request_is_read_by_handles(const php_stream *body)
+{
+	zval *entry;
+	ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
+		if (is_input(Z_RES_P(entry), body)) {
+			return true;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return false;
+}
+
+/* False if code in C holds the handle, such as an object of SplFileObject or a filter that runs: it would go on with a stream that is gone. */
+static bool close_input(zend_ulong number, const php_stream *body)
+{
+	/* Filters of handles that were closed before have run code. */
+	zval *entry = zend_hash_index_find(&EG(regular_list), number);
+	if (entry == NULL || !is_input(Z_RES_P(entry), body)) {
+		return true;
+	}
+	php_stream *stream = Z_RES_P(entry)->ptr;
+	if ((stream->flags & PHP_STREAM_FLAG_NO_FCLOSE) != 0) {
+		return false;
+	}
+	php_stream_free(stream, PHP_STREAM_FREE_KEEP_RSRC | PHP_STREAM_FREE_CLOSE);
+	return true;
+}
+
+/*
+ * A handle of php://input that the application has kept would read the body of the next request. PHP-FPM closes it at the end of its request as well.
+ * One that cannot be closed keeps its body, and the next request has another.
+ */
 static void close_inputs(const weft_realm *realm)
 {
 	const php_stream *body = SG(request_info).request_body;
-	zend_ulong end = EG(regular_list).nNextFreeElement;
-	zval *entry;
+	zend_ulong number, end = EG(regular_list).nNextFreeElement;
+	bool are_closed = true;
 	if (body == NULL) {
 		return;
 	}
 	if (end - realm->first_resource > zend_hash_num_elements(&EG(regular_list))) {
-		ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
-			close_input(Z_RES_P(entry), body);
+		zend_ulong *numbers = safe_emalloc(zend_hash_num_elements(&EG(regular_list)), sizeof(*numbers), sizeof(*numbers));
+		size_t count = 0;
+		zval *entry;
+		ZEND_HASH_FOREACH_NUM_KEY_VAL(&EG(regular_list), number, entry) {
+			if (is_input(Z_RES_P(entry), body)) {
+				numbers[count++] = number;
+			}
 		} ZEND_HASH_FOREACH_END();
-		return;
-	}
-	for (zend_ulong number = realm->first_resource; number < end; number++) {
-		entry = zend_hash_index_find(&EG(regular_list), number);
-		if (entry != NULL) {
-			close_input(Z_RES_P(entry), body);
+		for (size_t i = 0; i < count; i++) {
+			are_closed &= close_input(numbers[i], body);
 		}
+		efree(numbers);
+	} else {
+		for (number = realm->first_resource; number < end; number++) {
+			are_closed &= close_input(number, body);
+		}
+	}
+	if (!are_closed) {
+		SG(request_info).request_body = NULL;
+	}
+}
+
+/* As session_write_close() does. */
+static void write_session(void)
+{
+	zend_function *write = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("session_write_close"));
+	if (write != NULL) {
+		zval written;
+		ZVAL_UNDEF(&written);
+		zend_call_known_function(write, NULL, NULL, &written, 0, NULL, NULL);
+		zval_ptr_dtor(&written);
 	}
 }
 
@@ -115,9 +164,15 @@ static void forget_session(void)
 		zend_string_release(session->id);
 		session->id = NULL;
 	}
-	zval_ptr_dtor(&session->http_session_vars);
+	zval before;
+	ZVAL_COPY_VALUE(&before, &session->http_session_vars);
 	ZVAL_UNDEF(&session->http_session_vars);
 	session->session_status = php_session_none;
+	/* Last: destructors may use sessions, and PHP would write at the end of the request what they leave open. */
+	zval_ptr_dtor(&before);
+	if (session->session_status == php_session_active) {
+		write_session();
+	}
 }
 
 void weft_request_begin_headers(int status)
@@ -188,11 +243,7 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 	if (realm->handlers.are_kept) {
 		weft_handlers_restore(&realm->handlers);
 	}
-	zval *session = weft_superglobal(WEFT_SESSION);
-	zval before;
-	ZVAL_COPY_VALUE(&before, session);
-	ZVAL_UNDEF(session);
-	zval_ptr_dtor(&before);
+	weft_superglobal_forget(WEFT_SESSION);
 	put_uploads(uploads);
 	weft_strtok_forget();
 	weft_rewriters_forget();
@@ -210,14 +261,9 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
  */
 void weft_session_close(void)
 {
-	zend_function *close = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("session_write_close"));
-	if (close == NULL) {
-		return;
-	}
+	/* After a fatal error that of a realm may still be in place. */
+	weft_realm_load(NULL);
 	zend_try {
-		zval closed;
-		ZVAL_UNDEF(&closed);
-		zend_call_known_function(close, NULL, NULL, &closed, 0, NULL, NULL);
-		zval_ptr_dtor(&closed);
+		write_session();
 	} zend_end_try();
 }

@@ -49,6 +49,10 @@ static void begin_session(weft_realm_state *state)
 	session->session_vars = NULL;
 	session->rfc1867_progress = NULL;
 	session->in_save_handler = false;
+#if PHP_VERSION_ID >= 80300
+	session->session_started_filename = NULL;
+	session->session_started_lineno = 0;
+#endif
 	ZVAL_UNDEF(&session->http_session_vars);
 }
 
@@ -119,11 +123,11 @@ void weft_state_begin(weft_realm_state *state)
 	}
 }
 
-static void free_functions(HashTable *functions)
+static void free_table(HashTable *table)
 {
-	if (functions != NULL) {
-		zend_hash_destroy(functions);
-		FREE_HASHTABLE(functions);
+	if (table != NULL) {
+		zend_hash_destroy(table);
+		FREE_HASHTABLE(table);
 	}
 }
 
@@ -143,8 +147,12 @@ void weft_state_end(weft_realm_state *state)
 	}
 	if (state->request_info.request_body != NULL && !realms.is_over) {
 		php_stream_truncate_set_size(state->request_info.request_body, 0);
-		zend_stack_push(&realms.idle_bodies, &state->request_info.request_body);
+		/* A handle that the application has kept would read what others put into it. */
+		if (!weft_request_is_read_by_handles(state->request_info.request_body)) {
+			zend_stack_push(&realms.idle_bodies, &state->request_info.request_body);
+		}
 	}
+	free_table(state->uploads);
 	zend_llist_destroy(&state->headers.headers);
 	if (state->headers.mimetype != NULL) {
 		efree(state->headers.mimetype);
@@ -157,8 +165,8 @@ void weft_state_end(weft_realm_state *state)
 	zend_stack_clean(&state->error_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
 	zend_stack_clean(&state->error_handlers_reporting, NULL, 1);
 	zend_stack_clean(&state->exception_handlers, (void (*)(void *)) ZVAL_PTR_DTOR, 1);
-	free_functions(state->shutdown_functions);
-	free_functions(state->boot_functions);
+	free_table(state->shutdown_functions);
+	free_table(state->boot_functions);
 	if (state->timezone != NULL) {
 		efree(state->timezone);
 	}
@@ -189,5 +197,10 @@ void weft_state_end(weft_realm_state *state)
 			zval_ptr_dtor(weft_save_handlers(session) + i);
 		}
 		WEFT_RELEASE_SAVE_HANDLER_OBJECT(WEFT_SAVE_HANDLER_OBJECT(session));
+#if PHP_VERSION_ID >= 80300
+		if (session->session_started_filename != NULL) {
+			zend_string_release(session->session_started_filename);
+		}
+#endif
 	}
 }

@@ -86,17 +86,27 @@ zend_string *weft_locale(void)
 	return zend_string_init(locale, strlen(locale), 0);
 }
 
+/* NULL if there is none, as outside of sessions. */
+static zval *find_superglobal(unsigned index)
+{
+	zval *value = zend_hash_find_known_hash(&EG(symbol_table), realms.names[index]);
+	return value != NULL && Z_TYPE_P(value) == IS_INDIRECT ? Z_INDIRECT_P(value) : value;
+}
+
 zval *weft_superglobal(unsigned index)
 {
-	zend_string *name = realms.names[index];
-	zval *value = zend_hash_find_known_hash(&EG(symbol_table), name);
+	zval *value = find_superglobal(index);
 	if (value == NULL) {
-		zval undefined;
-		ZVAL_UNDEF(&undefined);
-		/* An undefined entry is skipped by everything that reads the table, as a missing one is. */
-		value = zend_hash_add_new(&EG(symbol_table), name, &undefined);
+		zval null;
+		ZVAL_NULL(&null);
+		value = zend_hash_add_new(&EG(symbol_table), realms.names[index], &null);
 	}
-	return Z_TYPE_P(value) == IS_INDIRECT ? Z_INDIRECT_P(value) : value;
+	return value;
+}
+
+void weft_superglobal_forget(unsigned index)
+{
+	zend_hash_del_ind(&EG(symbol_table), realms.names[index]);
 }
 
 /* --- ini_set() ---------------------------------------------------------------------------------------------------------------------- */
@@ -319,11 +329,14 @@ weft_reports weft_reports_stop(void)
 	ZVAL_COPY_VALUE(&stopped.error_handler, &EG(user_error_handler));
 	EG(error_reporting) = 0;
 	ZVAL_UNDEF(&EG(user_error_handler));
+	/* A setting may hold a closure, whose destructors would leave the middle of a switch. */
+	zend_fiber_switch_block();
 	return stopped;
 }
 
 void weft_reports_resume(weft_reports *stopped)
 {
+	zend_fiber_switch_unblock();
 	EG(error_reporting) = stopped->error_reporting;
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &stopped->error_handler);
 	put_last_error(&stopped->last_error);
@@ -336,7 +349,14 @@ void weft_reports_resume(weft_reports *stopped)
 static void take_away(weft_realm_state *state)
 {
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
-		ZVAL_COPY_VALUE(&state->superglobals[i], weft_superglobal(i));
+		zval *value = find_superglobal(i);
+		if (value == NULL) {
+			ZVAL_UNDEF(&state->superglobals[i]);
+			continue;
+		}
+		ZVAL_COPY_VALUE(&state->superglobals[i], value);
+		/* It is the state's now. */
+		ZVAL_NULL(value);
 	}
 	MOVE(PG(http_globals), state->http_globals);
 	state->mbstring = weft_mbstring_state();
@@ -371,7 +391,11 @@ static void take_away(weft_realm_state *state)
 static void put_in_place(weft_realm_state *state)
 {
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
-		ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
+		if (Z_TYPE(state->superglobals[i]) != IS_UNDEF) {
+			ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
+		} else if (find_superglobal(i) != NULL) {
+			weft_superglobal_forget(i);
+		}
 	}
 	MOVE(state->http_globals, PG(http_globals));
 	weft_put_mbstring(&state->mbstring);
@@ -496,7 +520,10 @@ static void fiber_destroyed(zend_fiber_context *fiber)
 	weft_realm *realm = weft_fiber_of(fiber)->realm;
 	if (realm != NULL) {
 		realm->fibers--;
+		/* The fiber that runs is the one that has ended: destructors in the last realm must not leave it. */
+		zend_fiber_switch_block();
 		OBJ_RELEASE(&realm->std);
+		zend_fiber_switch_unblock();
 	}
 }
 

@@ -62,6 +62,8 @@ static inline weft_realm *weft_realm_here(void)
 bool weft_switch_startup(void);
 void weft_realm_load(weft_realm *realm);
 zval *weft_superglobal(unsigned index);
+/* As unset() does. */
+void weft_superglobal_forget(unsigned index);
 weft_ini_list weft_ini_in_force(void);
 /* Lowers the limit to that of the settings in force as soon as no more is in use. Others may hold that memory: nothing fails until then. */
 void weft_memory_limit_enforce(void);
@@ -107,6 +109,8 @@ void weft_statics_forget(void);
 void weft_request_set_boot_functions_aside(weft_realm *realm);
 /* $_GET, $_POST, $_COOKIE, $_SERVER, $_FILES and $_REQUEST, with the settings of the boot; throws where there is no memory for the body. */
 void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploads, zend_string *body);
+/* Whether a handle of php://input reads this body. */
+bool weft_request_is_read_by_handles(const php_stream *body);
 /* Forgets the headers of the response before. */
 void weft_request_begin_headers(int status);
 

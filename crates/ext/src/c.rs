@@ -22,6 +22,7 @@ unsafe extern "C" {
     #[cfg(debug_assertions)]
     pub safe fn weft_nap(microseconds: u32) -> i32;
     pub safe fn weft_realms_startup() -> bool;
+    pub safe fn weft_realms_request_startup();
     pub safe fn weft_realms_request_shutdown();
     pub safe fn weft_session_close();
     pub safe fn weft_buffers_share(level: c_int);

@@ -8,6 +8,10 @@ pub fn startup() {
     c::weft_realms_startup();
 }
 
+pub fn request_startup() {
+    c::weft_realms_request_startup();
+}
+
 /// To be called when no fiber runs any more.
 pub fn request_shutdown() {
     c::weft_realms_request_shutdown();

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+/** Code of an application that runs while the state of its realm is exchanged or freed, and what it has kept of it. */
+final class RealmMemoryTest extends TestCase
+{
+    /** Freed memory is overwritten, so that who reads it fails. */
+    private const STRICT = ['env', 'USE_ZEND_ALLOC=0', 'MALLOC_PERTURB_=165'];
+
+    /** @dataProvider programs */
+    #[DataProvider('programs')]
+    public function testNothingReadsMemoryThatWasFreed(string $output, string $code, string $classes = ''): void
+    {
+        $begin = static fn(string $variable, string $body): string => "\${$variable}->begin([], ['x' => '1'], [], [], [], [], \"$body\");";
+        $code = (string) \preg_replace_callback('/BEGIN\((\w+), (.*?)\);/', static fn(array $match): string => $begin($match[1], $match[2]), $code);
+        $program = Subprocess::run(
+            "use Weft\\Native\\Realm; $classes \$realm = new Realm(); run(static function () use (\$realm): void { \$realm->enter(); $code Realm::leave(); });",
+            options: ['session.use_cookies=0', 'session.cache_limiter=', 'session.save_path=' . \sys_get_temp_dir()],
+            under: self::STRICT,
+        );
+
+        self::assertSame(['', $output], [$program->errors, $program->output], "exit code $program->exitCode");
+        self::assertSame(0, $program->exitCode);
+    }
+
+    /** @return iterable<string, array{0: string, 1: string, 2?: string}> what is printed, code in a realm, and classes */
+    public static function programs(): iterable
+    {
+        yield 'filter_input() and its like with constant arrays' => ['[] 1 1', <<<'PHP'
+            BEGIN(realm, );
+            echo json_encode(filter_input_array(INPUT_GET, [])), ' ', filter_input(INPUT_GET, 'x', FILTER_DEFAULT, []), ' ';
+            echo filter_input(INPUT_GET, 'x', FILTER_VALIDATE_INT, ['flags' => 0]);
+            PHP];
+
+        yield 'a shutdown function whose destructor registers others' => ['first then 100', <<<'PHP'
+            BEGIN(realm, );
+            register_shutdown_function([new Registers(), 'call']);
+            register_shutdown_function(static fn() => null);
+            $realm->runShutdownFunctions();
+            echo 'then ';
+            $realm->runShutdownFunctions();
+            echo Registers::$called;
+            PHP, <<<'PHP'
+            final class Registers
+            {
+                public static int $called = 0;
+                public function call(): void { echo 'first '; }
+                public function __destruct() { for ($i = 0; $i < 100; ++$i) { register_shutdown_function(static fn() => ++self::$called); } }
+            }
+            PHP];
+
+        yield 'a filter that opens streams when a handle of php://input is closed' => ['closed two', <<<'PHP'
+            BEGIN(realm, one);
+            for ($i = 0; $i < 50; ++$i) { fclose(fopen('php://memory', 'w')); }
+            stream_filter_register('opens', Opens::class);
+            $handle = fopen('php://input', 'r');
+            stream_filter_append($handle, 'opens');
+            BEGIN(realm, two);
+            echo file_get_contents('php://input');
+            PHP, <<<'PHP'
+            final class Opens extends php_user_filter
+            {
+                private static array $kept = [];
+                public function onClose(): void
+                {
+                    echo 'closed ';
+                    for ($i = 0; $i < 5000; ++$i) { self::$kept[] = fopen('php://memory', 'w'); }
+                }
+            }
+            PHP];
+
+        yield 'an SplFileObject of the request before' => ["one\nof one two", <<<'PHP'
+            BEGIN(realm, one\nof one);
+            $file = new SplFileObject('php://input');
+            echo $file->fgets();
+            BEGIN(realm, two);
+            for ($i = 0; $i < 10; ++$i) { $others[] = fopen('php://memory', 'w'); }
+            echo $file->fgets(), ' ', file_get_contents('php://input');
+            $file = null;
+            PHP];
+
+        yield 'a fiber that waits in a filter of php://input' => ['one two', <<<'PHP'
+            BEGIN(realm, one);
+            stream_filter_register('waits', Waits::class);
+            $handle = fopen('php://input', 'r');
+            stream_filter_append($handle, 'waits');
+            $fiber = new Fiber(static fn() => print fread($handle, 100));
+            $fiber->start();
+            BEGIN(realm, two);
+            $fiber->resume();
+            echo ' ', file_get_contents('php://input');
+            PHP, <<<'PHP'
+            final class Waits extends php_user_filter
+            {
+                public function filter($in, $out, &$consumed, bool $closing): int
+                {
+                    while ($bucket = stream_bucket_make_writeable($in)) {
+                        $consumed += $bucket->datalen;
+                        stream_bucket_append($out, $bucket);
+                    }
+                    $closing || Fiber::suspend();
+
+                    return PSFS_PASS_ON;
+                }
+            }
+            PHP];
+
+        yield 'a handle that outlives its realm' => ["''", <<<'PHP'
+            Realm::leave();
+            $first = new Realm();
+            $first->enter();
+            BEGIN(first, of one);
+            $handle = fopen('php://input', 'r');
+            Realm::leave();
+            unset($first);
+            $realm->enter();
+            BEGIN(realm, secret of another client);
+            var_export(fread($handle, 100));
+            PHP];
+
+        yield 'a destructor that opens a session' => ['close, destructed, close, status 1, NULL', <<<'PHP'
+            BEGIN(realm, );
+            session_set_save_handler(new Sessions(), false);
+            session_id('first');
+            session_start();
+            $_SESSION['object'] = new StartsASession();
+            session_write_close();
+            unset($_SESSION);
+            BEGIN(realm, );
+            echo 'status ', session_status(), ', ';
+            var_export($_SESSION ?? null);
+            PHP, <<<'PHP'
+            final class StartsASession
+            {
+                public function __destruct()
+                {
+                    echo 'destructed, ';
+                    session_id('second');
+                    session_start();
+                    $_SESSION['number'] = 1;
+                }
+            }
+            final class Sessions implements SessionHandlerInterface
+            {
+                public function open($path, $name): bool { return true; }
+                public function close(): bool { echo 'close, '; return true; }
+                public function read($id): string { return ''; }
+                public function destroy($id): bool { return true; }
+                public function gc($lifetime): int { return 0; }
+                public function write($id, $data): bool { return true; }
+            }
+            PHP];
+
+        yield 'a session that is not there' => ['undefined NULL 1', <<<'PHP'
+            set_error_handler(static fn(int $level, string $message) => print str_contains($message, 'variable $_SESSION') ? 'undefined ' : $message);
+            BEGIN(realm, );
+            $values = [$_SESSION];
+            echo json_encode($values[0]) === 'null' ? 'NULL ' : 'something ', count($values);
+            restore_error_handler();
+            PHP];
+
+        yield 'the name of a static property that its autoloader changes' => ['AbcAbcAbc', <<<'PHP'
+            Realm::leave();
+            $name = 'Abc' . str_repeat('Abc', 2) . '::value';
+            spl_autoload_register(static function (string $class) use (&$name): void {
+                $name = null;
+                echo $class;
+                eval("final class $class { public static int \$value = 1; }");
+            });
+            $names = [&$name];
+            try { Realm::isolate($names, false); } catch (Error) {}
+            PHP];
+    }
+
+    public function testAnExitWhoseTextWaitsBeyondTheCallThatItWouldEndEndsTheProcess(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            use Weft\Native\Realm;
+            final class Waits { public function __toString(): string { Fiber::suspend(); return 'x'; } }
+            run(static function (): void {
+                $fiber = new Fiber(static fn() => exit(new Waits()));
+                var_dump(Realm::untilExit(static fn() => $fiber->start()));
+                $fiber->resume();
+                echo 'resumed';
+            });
+            PHP, under: self::STRICT);
+
+        self::assertSame(['', "bool(false)\nx", 0], [$program->errors, $program->output, $program->exitCode]);
+    }
+}
