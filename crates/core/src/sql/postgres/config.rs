@@ -172,6 +172,14 @@ mod tests {
                 "postgres://a@h/d?password=secret&connect_timeout=0",
                 "connect_timeout",
             ),
+            (
+                "postgres://a:secret@h/d?max_pipeline=0",
+                "max_pipeline \"0\" is not a whole number from 1 to 1000",
+            ),
+            (
+                "postgres://a:secret@h/d?max_pipeline=1001",
+                "max_pipeline \"1001\"",
+            ),
             ("postgres://a:12?secret@h/d", "%3F"),
             ("postgres://a:12?connect_timeout=secret@h/d", "%3F"),
             ("postgres://a:12?secret=%ff@h/d", "%3F"),
