@@ -13,6 +13,20 @@ final class RealmMemoryTest extends TestCase
     /** Freed memory is overwritten, so that who reads it fails. */
     private const STRICT = ['env', 'USE_ZEND_ALLOC=0', 'MALLOC_PERTURB_=165'];
 
+    private string $sessions;
+
+    protected function setUp(): void
+    {
+        $this->sessions = \sys_get_temp_dir() . '/weft-sessions-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->sessions);
+    }
+
+    protected function tearDown(): void
+    {
+        \array_map(\unlink(...), \glob("$this->sessions/*") ?: []);
+        \rmdir($this->sessions);
+    }
+
     /** @dataProvider programs */
     #[DataProvider('programs')]
     public function testNothingReadsMemoryThatWasFreed(string $output, string $code, string $classes = ''): void
@@ -21,7 +35,7 @@ final class RealmMemoryTest extends TestCase
         $code = (string) \preg_replace_callback('/BEGIN\((\w+), (.*?)\);/', static fn(array $match): string => $begin($match[1], $match[2]), $code);
         $program = Subprocess::run(
             "use Weft\\Native\\Realm; $classes \$realm = new Realm(); run(static function () use (\$realm): void { \$realm->enter(); $code Realm::leave(); });",
-            options: ['session.use_cookies=0', 'session.cache_limiter=', 'session.save_path=' . \sys_get_temp_dir()],
+            options: ['session.use_cookies=0', 'session.cache_limiter=', "session.save_path=$this->sessions"],
             under: self::STRICT,
         );
 
@@ -163,6 +177,45 @@ final class RealmMemoryTest extends TestCase
             $values = [$_SESSION];
             echo json_encode($values[0]) === 'null' ? 'NULL ' : 'something ', count($values);
             restore_error_handler();
+            PHP];
+
+        yield 'the last fiber of a realm ends, and a destructor of the realm would leave it' => ['ended refused resumed', <<<'PHP'
+            Realm::leave();
+            $last = new Realm();
+            $last->enter();
+            Holder::$value = new Leaves();
+            $fiber = new Fiber(static function (): void { Fiber::suspend(); echo 'ended '; });
+            $fiber->start();
+            Realm::leave();
+            unset($last);
+            $fiber->resume();
+            echo 'resumed';
+            $realm->enter();
+            PHP, <<<'PHP'
+            final class Holder { public static ?object $value = null; }
+            final class Leaves { public function __destruct() { try { Fiber::suspend(); echo 'left '; } catch (FiberError) { echo 'refused '; } } }
+            Realm::isolate(['Holder::$value'], false);
+            PHP];
+
+        yield 'a session that an included file has begun outside of realms' => ['0123', <<<'PHP'
+            Realm::leave();
+            for ($i = 0; $i < 4; ++$i) {
+                $one = new Realm();
+                $one->enter();
+                BEGIN(one, );
+                session_id("realm$i");
+                session_start();
+                session_destroy();
+                Realm::leave();
+                unset($one);
+                $others[] = str_repeat((string) $i, 60);
+                echo $i;
+            }
+            $realm->enter();
+            PHP, <<<'PHP'
+            file_put_contents($file = tempnam(sys_get_temp_dir(), 'weft'), '<?php session_id("base"); session_start();');
+            include $file;
+            unlink($file);
             PHP];
 
         yield 'the name of a static property that its autoloader changes' => ['AbcAbcAbc', <<<'PHP'
