@@ -256,6 +256,73 @@ final class HandleInUseTest extends TestCase
         }];
     }
 
+    /**
+     * @dataProvider interferences
+     *
+     * @param \Closure(resource): array{\Closure(): mixed, \Closure(): mixed} $make a call that waits for a stream, and another that would take away what it works on
+     */
+    #[DataProvider('interferences')]
+    public function testWhatACallWorksOnIsNotTakenAway(string $extension, \Closure $make): void
+    {
+        if (!\extension_loaded($extension)) {
+            self::markTestSkipped("$extension is not installed");
+        }
+        [$stream, $peer] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        [$call, $other] = $make($stream);
+        $first = async($call);
+        self::waits($first);
+
+        self::assertNotNull(self::refusal($other));
+
+        fwrite($peer, str_repeat("line\n", 2000));
+        fclose($peer);
+        $first->await();
+        $other();
+    }
+
+    /** @return iterable<string, array{string, \Closure}> */
+    public static function interferences(): iterable
+    {
+        yield 'data of file_put_contents()' => ['standard', static fn($stream): array => [static fn(): mixed => file_put_contents('/dev/null', $stream), static fn(): bool => fclose($stream)]];
+        yield 'the size of the pieces that are read' => ['standard', static fn($stream): array => [static fn(): mixed => stream_get_contents($stream), static fn(): int => stream_set_chunk_size($stream, 100_000)]];
+        yield 'a parameter of SQLite3' => ['sqlite3', static function ($stream): array {
+            $statement = (new \SQLite3(':memory:'))->prepare('SELECT :data, :number');
+            $statement->bindValue(':data', $stream, \SQLITE3_BLOB);
+
+            return [static fn(): mixed => $statement->execute(), static fn(): bool => $statement->bindValue(':number', 1)];
+        }];
+        yield 'a style sheet' => ['xsl', static function ($stream): array {
+            [$document, $sheet] = [new \DOMDocument(), new \DOMDocument()];
+            $document->loadXML('<a/>');
+            $sheet->loadXML('<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:php="http://php.net/xsl"><xsl:template match="a">'
+                . '<xsl:value-of select="php:function(\'' . self::class . '::readLine\')"/></xsl:template></xsl:stylesheet>');
+            $processor = new \XSLTProcessor();
+            $processor->importStylesheet($sheet);
+            $processor->registerPHPFunctions();
+            self::$lines = $stream;
+
+            return [static fn(): mixed => $processor->transformToXml($document), static fn(): mixed => $processor->importStylesheet(clone $sheet)];
+        }];
+        yield 'a transfer of curl' => ['curl', static function ($stream): array {
+            $transfer = curl_init('file://' . __FILE__);
+            curl_setopt_array($transfer, [\CURLOPT_RETURNTRANSFER => true, \CURLOPT_NOPROGRESS => false, \CURLOPT_PROGRESSFUNCTION => static function () use ($stream): int {
+                fgets($stream);
+
+                return 0;
+            }]);
+
+            return [static fn(): mixed => curl_exec($transfer), static fn(): mixed => curl_multi_getcontent($transfer)];
+        }];
+    }
+
+    /** @var resource */
+    private static $lines;
+
+    public static function readLine(): string
+    {
+        return (string) fgets(self::$lines);
+    }
+
     public function testAnObjectThatReadsAFileBelongsToOneTask(): void
     {
         SuspendingStream::open(self::gate(...));

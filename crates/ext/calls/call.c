@@ -77,6 +77,15 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 	if (function->kind == HANDLE_RESOURCE) {
 		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 1);
 	}
+	if (UNEXPECTED(function->kind == HANDLE_SECOND)) {
+		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 2);
+	}
+	if (UNEXPECTED(function->kind == HANDLE_OBJECT_AND_STREAM)) {
+		void *second = resource_of(execute_data, 2);
+		call->claims[1].handle = second != NULL ? second : resource_of(execute_data, 3);
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	}
 	if (UNEXPECTED(function->kind == HANDLE_COPY)) {
 		call->claims[0].side = READ;
 		call->claims[1].handle = resource_of(execute_data, 2);

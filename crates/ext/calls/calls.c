@@ -44,6 +44,14 @@ bool weft_calls_startup(void)
 	return true;
 }
 
+void weft_calls_request_startup(void)
+{
+	if (weft_slot >= 0) {
+		weft_calls.pending = 0;
+		weft_claims_request_startup();
+	}
+}
+
 void weft_calls_request_shutdown(void)
 {
 	if (weft_slot < 0) {

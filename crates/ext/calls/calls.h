@@ -11,6 +11,7 @@ bool weft_calls_startup(void);
 
 /* To be called at the end of a request, while the other modules still work. After a fatal error it makes the libraries that wait return, so
  * that their handles are consistent when PHP frees them. */
+void weft_calls_request_startup(void);
 void weft_calls_request_shutdown(void);
 
 /* To be called when an event loop starts, before tasks use objects of libraries. */

@@ -63,6 +63,10 @@ static void suspend_call(struct weft_call *call)
 		call->claims[0].handle = handle_of(call->function, call->execute_data);
 		weft_claim_persistent_connection(call, call->function);
 	}
+	if (call->function->kind == HANDLE_MYSQLI) {
+		/* An object that connects has its connection only now, or another one. */
+		call->claims[0].handle = handle_of(call->function, call->execute_data);
+	}
 	claim(&call->claims[0]);
 	claim(&call->claims[1]);
 }
@@ -154,8 +158,18 @@ void weft_claims_startup(void)
 	weft_fiber_ends(fiber_destroyed);
 }
 
+/* What runs after the end of a request may leave calls suspended, which are gone. */
+void weft_claims_request_startup(void)
+{
+	weft_calls.suspended = NULL;
+	zend_hash_clean(&weft_calls.claims);
+}
+
 void weft_claims_request_shutdown(void)
 {
+	for (struct weft_call *call = weft_calls.suspended; call != NULL; call = call->after) {
+		call->is_suspended = false;
+	}
 	weft_calls.suspended = NULL;
 	zend_hash_clean(&weft_calls.claims);
 }

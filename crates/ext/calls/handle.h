@@ -132,7 +132,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 				return weft_calls.last_pgsql_connection;
 			}
 	}
-	object = function->kind == HANDLE_OBJECT || function->kind == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
+	object = function->kind == HANDLE_OBJECT || function->kind == HANDLE_OBJECT_AND_STREAM || function->kind == HANDLE_CURL_MULTI ? object_of(execute_data) : object_with_handle(function, execute_data);
 	return object == NULL ? NULL : handle_in(function, object);
 }
 

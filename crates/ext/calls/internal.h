@@ -37,6 +37,7 @@ enum handle_kind {
 	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_SECOND,       /* the stream of the second argument */
+	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
 	HANDLE_SQLITE,       /* the connection of an SQLite3 object */
 	HANDLE_SQLITE_STMT,  /* that of its statement */
@@ -195,6 +196,7 @@ void weft_claim_persistent_connection(struct weft_call *call, struct wrapped *fu
 /* --- claims.c -------------------------------------------------------------------------------------------------- */
 
 void weft_claims_startup(void);
+void weft_claims_request_startup(void);
 void weft_claims_request_shutdown(void);
 
 /* The sides of a handle in which calls of other fibers wait. */

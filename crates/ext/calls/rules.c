@@ -68,7 +68,6 @@ static const struct rule rules[] = {
 	{"sqlite3", "version", HANDLE_EXEMPT, 0},
 	{"sqlite3", "*", HANDLE_SQLITE, ALL},
 	{"sqlite3stmt", "__construct", HANDLE_NONE, 0},
-	{"sqlite3stmt", "bind*", HANDLE_EXEMPT, 0},
 	{"sqlite3stmt", "*", HANDLE_SQLITE_STMT, ALL},
 	{"sqlite3result", "__construct", HANDLE_NONE, 0},
 	{"sqlite3result", "column*", HANDLE_EXEMPT, 0},
@@ -184,7 +183,7 @@ static const struct rule rules[] = {
 	{NULL, "curl_multi_init", HANDLE_EXEMPT, 0},
 	{NULL, "curl_multi_err*", HANDLE_EXEMPT, 0},
 	{NULL, "curl_multi_str*", HANDLE_EXEMPT, 0},
-	{NULL, "curl_multi_getcontent", HANDLE_EXEMPT, 0},
+	{NULL, "curl_multi_getcontent", HANDLE_OBJECT, ALL}, /* returns the buffer that a transfer writes to */
 	{NULL, "curl_multi_info_read", HANDLE_NONE, 0},
 	{NULL, "curl_multi_*", HANDLE_CURL_MULTI, ALL},
 	{NULL, "curl_share_*", HANDLE_EXEMPT, 0},
@@ -215,9 +214,14 @@ static const struct rule rules[] = {
 	{NULL, "ldap_compare", HANDLE_INNER, ALL},
 	{NULL, "ldap_start_tls", HANDLE_INNER, ALL},
 	{NULL, "ldap_exop*", HANDLE_INNER, ALL},
+	{NULL, "ldap_parse_*", HANDLE_INNER, ALL}, /* waits for a lock of the library, which a search holds */
 
 	{NULL, "ftp_connect", HANDLE_NONE, 0},
 	{NULL, "ftp_ssl_connect", HANDLE_NONE, 0},
+	{NULL, "ftp_fget", HANDLE_OBJECT_AND_STREAM, ALL},
+	{NULL, "ftp_fput", HANDLE_OBJECT_AND_STREAM, ALL},
+	{NULL, "ftp_nb_fget", HANDLE_OBJECT_AND_STREAM, ALL},
+	{NULL, "ftp_nb_fput", HANDLE_OBJECT_AND_STREAM, ALL},
 	{NULL, "ftp_*", HANDLE_OBJECT, ALL},
 
 	/* One task may read a stream while another one writes it. */
@@ -248,6 +252,9 @@ static const struct rule rules[] = {
 	{NULL, "ftruncate", HANDLE_RESOURCE, ALL},
 	{NULL, "fsync", HANDLE_RESOURCE, WRITE},
 	{NULL, "fdatasync", HANDLE_RESOURCE, WRITE},
+	{NULL, "stream_set_chunk_size", HANDLE_RESOURCE, READ},
+	{NULL, "stream_set_read_buffer", HANDLE_RESOURCE, READ},
+	{NULL, "stream_set_write_buffer", HANDLE_RESOURCE, WRITE},
 	{NULL, "stream_filter_append", HANDLE_RESOURCE, ALL},
 	{NULL, "stream_filter_prepend", HANDLE_RESOURCE, ALL},
 	{NULL, "readdir", HANDLE_RESOURCE, READ},
@@ -263,7 +270,7 @@ static const struct rule rules[] = {
 	{NULL, "fopen", HANDLE_NONE, 0},
 	{NULL, "file", HANDLE_NONE, 0},
 	{NULL, "file_get_contents", HANDLE_NONE, 0},
-	{NULL, "file_put_contents", HANDLE_NONE, 0},
+	{NULL, "file_put_contents", HANDLE_SECOND, READ}, /* the data may be a stream */
 	{NULL, "readfile", HANDLE_NONE, 0},
 	{NULL, "copy", HANDLE_NONE, 0},
 	{NULL, "get_headers", HANDLE_NONE, 0},
@@ -280,9 +287,8 @@ static const struct rule rules[] = {
 	{NULL, "hash_file", HANDLE_NONE, 0},
 	{NULL, "simplexml_load_file", HANDLE_NONE, 0},
 	{"domdocument", "load*", HANDLE_OBJECT, ALL},
-	{"xmlreader", "open", HANDLE_OBJECT, ALL},
-	{"xmlreader", "read*", HANDLE_OBJECT, ALL},
-	{"xmlreader", "next", HANDLE_OBJECT, ALL},
+	{"xmlreader", "*", HANDLE_OBJECT, ALL},
+	{"xsltprocessor", "*", HANDLE_OBJECT, ALL},
 	{NULL, "flock", HANDLE_NONE, 0},
 
 	{NULL, "sleep", HANDLE_NONE, 0},

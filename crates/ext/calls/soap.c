@@ -80,13 +80,18 @@ zend_never_inline bool weft_soap_separate(struct weft_call *call)
 	return true;
 }
 
-/* All calls share the cache of descriptions. */
+/* All calls share the cache of descriptions and the settings, which ini_set() changes and frees. */
 static void set_variables(const struct soap_variables *variables)
 {
-	HashTable *mem_cache = soap->mem_cache;
+	struct soap_variables shared = *soap;
 
 	*soap = *variables;
-	soap->mem_cache = mem_cache;
+	soap->mem_cache = shared.mem_cache;
+	soap->cache_mode = shared.cache_mode;
+	soap->cache_enabled = shared.cache_enabled;
+	soap->cache_dir = shared.cache_dir;
+	soap->cache_ttl = shared.cache_ttl;
+	soap->cache_limit = shared.cache_limit;
 }
 
 void weft_soap_suspend(struct weft_call *call)

@@ -17,6 +17,7 @@ unsafe extern "C" {
     pub safe fn weft_hooks_groups() -> u32;
     pub safe fn weft_hooks_enter_fiber();
     pub safe fn weft_calls_startup() -> bool;
+    pub safe fn weft_calls_request_startup();
     pub safe fn weft_calls_request_shutdown();
     pub safe fn weft_calls_queue(queue: bool) -> bool;
     #[cfg(debug_assertions)]

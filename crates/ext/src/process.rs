@@ -224,6 +224,7 @@ fn part_from_parent() {
 
 pub extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
     ENDED.store(false, Ordering::Relaxed);
+    crate::hooks::request_startup();
     crate::realms::request_startup();
     0
 }

@@ -20,6 +20,10 @@ pub fn has_room() -> bool {
     HAS_ROOM.get() == Some(&true)
 }
 
+pub fn request_startup() {
+    c::weft_calls_request_startup();
+}
+
 pub fn request_shutdown() {
     // After a fatal error calls still wait, and end here; then nothing suspends any more.
     c::weft_calls_request_shutdown();

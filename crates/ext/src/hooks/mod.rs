@@ -9,4 +9,4 @@ mod slots;
 mod wait;
 
 pub use functions::register;
-pub use life::{forked, request_shutdown, startup};
+pub use life::{forked, request_shutdown, request_startup, startup};
