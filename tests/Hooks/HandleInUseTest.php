@@ -315,6 +315,21 @@ final class HandleInUseTest extends TestCase
         }];
     }
 
+    public function testAProcessIsNotClosedWhileATaskReadsFromIt(): void
+    {
+        $process = proc_open(['cat'], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+        $reader = async(static fn(): mixed => fgets($pipes[1]));
+        self::waits($reader);
+
+        $error = self::refusal(static fn(): int => proc_close($process));
+
+        self::assertSame(['process #' . get_resource_id($process), 'fgets()'], [$error?->handle, $error?->call]);
+        fwrite($pipes[0], "line\n");
+        self::assertSame("line\n", $reader->await());
+        self::assertSame(0, proc_close($process));
+    }
+
     /** @var resource */
     private static $lines;
 

@@ -47,6 +47,36 @@ final class ProcessTest extends TestCase
         self::assertSame(\array_fill(0, 10, $expected), $results);
     }
 
+    public function testAVariableThatACallFillsMayChangeMeanwhile(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            final class Typed { public array $lines = ['first']; }
+            run(static function (): void {
+                $typed = new Typed();
+                $output = ['first'];
+                $code = $usage = null;
+                $tasks = [
+                    async(static function () use (&$output, &$code): void { exec('sleep 0.05; echo hi; exit 3', $output, $code); }),
+                    async(static function () use ($typed): void { exec('sleep 0.05; echo hi', $typed->lines); }),
+                    async(static function () use (&$usage): void {
+                        $child = proc_open(['sleep', '0.05'], [], $pipes);
+                        pcntl_waitpid(proc_get_status($child)['pid'], $status, 0, $usage);
+                    }),
+                ];
+                yieldNow();
+                yieldNow();
+                $copy = $output;
+                $output = $code = $usage = 'changed';
+                $typed->lines = [];
+                $others = array_map(static fn(int $i): string => str_repeat('x', $i), range(1, 500));
+                foreach ($tasks as $task) { $task->await(); }
+                echo json_encode([$output, $code, $copy, $typed->lines, is_array($usage)]);
+            });
+            PHP, under: ['env', 'USE_ZEND_ALLOC=0', 'MALLOC_PERTURB_=165']);
+
+        self::assertSame(['', '[["first","hi"],3,["first"],["first","hi"],true]'], [$program->errors, $program->output]);
+    }
+
     public static function calls(): iterable
     {
         yield 'exec()' => [static function (string $command): array {

@@ -80,6 +80,11 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 	if (UNEXPECTED(function->kind == HANDLE_SECOND)) {
 		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 2);
 	}
+	if (UNEXPECTED(function->kind == HANDLE_PROCESS)) {
+		call->claims[1].handle = weft_pipe_in_use(execute_data);
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	}
 	if (UNEXPECTED(function->kind == HANDLE_OBJECT_AND_STREAM)) {
 		void *second = resource_of(execute_data, 2);
 		call->claims[1].handle = second != NULL ? second : resource_of(execute_data, 3);
@@ -96,6 +101,39 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 	}
 	if (UNEXPECTED(may_open_persistent(function))) {
 		weft_claim_persistent_connection(call, function);
+	}
+}
+
+/*
+ * PHP writes into a variable that a call fills without looking again what is in it, because none of its code runs in between. Here other tasks run: the
+ * call gets variables of its own, which are assigned when it has returned.
+ */
+static zend_never_inline void call_with_own_outputs(struct wrapped *function, INTERNAL_FUNCTION_PARAMETERS)
+{
+	enum { MOST = 4 };
+	zval given[MOST];
+	uint32_t places[MOST], count = 0, i;
+
+	for (i = 1; i <= ZEND_CALL_NUM_ARGS(execute_data) && count < MOST; i++) {
+		zval *place = ZEND_CALL_ARG(execute_data, i);
+		if (Z_ISREF_P(place)) {
+			zval value;
+			ZVAL_COPY_VALUE(&given[count], place);
+			ZVAL_COPY(&value, Z_REFVAL_P(place));
+			ZVAL_NEW_REF(place, &value);
+			places[count++] = i;
+		}
+	}
+	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	for (i = 0; i < count; i++) {
+		zval *place = ZEND_CALL_ARG(execute_data, places[i]);
+		zval filled;
+		ZVAL_COPY_VALUE(&filled, place);
+		ZVAL_COPY_VALUE(place, &given[i]);
+		if (EG(exception) == NULL) {
+			ZEND_TRY_ASSIGN_REF_COPY(place, Z_REFVAL(filled));
+		}
+		zval_ptr_dtor(&filled);
 	}
 }
 
@@ -130,7 +168,11 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 	if (blocks) {
 		zend_fiber_switch_block();
 	}
-	function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (UNEXPECTED(function->kind == HANDLE_OUTPUTS)) {
+		call_with_own_outputs(function, INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	} else {
+		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	}
 	if (blocks) {
 		zend_fiber_switch_unblock();
 	}

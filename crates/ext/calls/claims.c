@@ -2,6 +2,7 @@
 #include "internal.h"
 #include "handle.h"
 
+#include <ext/standard/proc_open.h>
 #include <zend_observer.h>
 
 static void claim(struct claim *claim)
@@ -149,6 +150,27 @@ unsigned char weft_sides_in_use(const void *handle)
 		}
 	}
 	return sides;
+}
+
+/* The first one of the process in the first argument; NULL if there is none. */
+void *weft_pipe_in_use(zend_execute_data *execute_data)
+{
+	const zval *value = argument(execute_data, 1);
+	if (value == NULL || Z_TYPE_P(value) != IS_RESOURCE || Z_RES_P(value)->ptr == NULL) {
+		return NULL;
+	}
+	const char *type = zend_rsrc_list_get_rsrc_type(Z_RES_P(value));
+	if (type == NULL || strcmp(type, "process") != 0) {
+		return NULL;
+	}
+	const php_process_handle *process = Z_RES_P(value)->ptr;
+	for (int i = 0; i < process->npipes; i++) {
+		void *stream = process->pipes[i] != NULL ? process->pipes[i]->ptr : NULL;
+		if (stream != NULL && weft_sides_in_use(stream) != 0) {
+			return stream;
+		}
+	}
+	return NULL;
 }
 
 void weft_claims_startup(void)

@@ -115,12 +115,14 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 
 	switch (function->kind) {
 		case HANDLE_NONE:
+		case HANDLE_OUTPUTS:
 		case HANDLE_PDO_CONNECT:
 		case HANDLE_PGSQL_OPENED:
 		case HANDLE_PGSQL_KEPT:
 			return NULL;
 		case HANDLE_RESOURCE:
 		case HANDLE_COPY:
+		case HANDLE_PROCESS:
 			return resource_of(execute_data, 1);
 		case HANDLE_SECOND:
 			return resource_of(execute_data, 2);

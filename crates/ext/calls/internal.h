@@ -19,6 +19,7 @@
 enum handle_kind {
 	HANDLE_EXEMPT,       /* the call is not wrapped: it only reads what the process has in memory */
 	HANDLE_NONE,         /* it has none, or one that tasks may share */
+	HANDLE_OUTPUTS,      /* as before, and it fills variables that it is given by reference */
 	HANDLE_OBJECT,       /* the object */
 	HANDLE_CURL_MULTI,   /* the object, which tasks share between calls: a call does not give way to other tasks, the next one does before it begins */
 	HANDLE_INNER,        /* what the object wraps, which other objects may wrap as well: the first pointer of its struct */
@@ -36,6 +37,7 @@ enum handle_kind {
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
+	HANDLE_PROCESS,      /* the process of a resource, and those of its pipes in which other tasks wait: PHP closes them */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
@@ -200,6 +202,7 @@ void weft_claims_request_startup(void);
 void weft_claims_request_shutdown(void);
 
 /* The sides of a handle in which calls of other fibers wait. */
+void *weft_pipe_in_use(zend_execute_data *execute_data);
 unsigned char weft_sides_in_use(const void *handle);
 
 /* --- turns.c --------------------------------------------------------------------------------------------------- */
