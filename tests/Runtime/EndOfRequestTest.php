@@ -47,6 +47,8 @@ final class EndOfRequestTest extends TestCase
                 public function read($id): string { return ''; }
                 public function destroy($id): bool { return true; }
                 public function gc($lifetime): int { return 0; }
+                public function create_sid(): string { return 'x'; }
+                public function validateId($id): bool { return true; }
                 public function write($id, $data): bool
                 {
                     $bytes = Codec::encode(new Everything());

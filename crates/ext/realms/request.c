@@ -143,7 +143,8 @@ static void close_inputs(const weft_realm *realm)
 static void write_session(void)
 {
 	zend_function *write = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("session_write_close"));
-	if (write != NULL) {
+	/* PHP has ended already where it only preloads. */
+	if (write != NULL && EG(active)) {
 		zval written;
 		ZVAL_UNDEF(&written);
 		zend_call_known_function(write, NULL, NULL, &written, 0, NULL, NULL);
@@ -263,6 +264,9 @@ void weft_session_close(void)
 {
 	/* After a fatal error that of a realm may still be in place. */
 	weft_realm_load(NULL);
+	if (!weft_has_sessions() || weft_sessions()->session_status != php_session_active) {
+		return;
+	}
 	zend_try {
 		write_session();
 	} zend_end_try();

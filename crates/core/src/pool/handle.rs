@@ -109,6 +109,17 @@ impl<M: Manage> Pool<M> {
         self.inner.state.borrow().is_closed()
     }
 
+    /// Connections that can be lent without that one is returned.
+    pub fn available(&self) -> usize {
+        self.inner.state.borrow().available()
+    }
+
+    /// Whether the task of this handle has a connection already.
+    pub fn is_held_by_borrower(&self) -> bool {
+        let task = self.borrower.task;
+        task.is_some_and(|task| self.inner.state.borrow().is_held_by(task))
+    }
+
     /// The borrowers that hold a connection, the longest first.
     pub fn holders(&self) -> Vec<Holder> {
         self.inner.state.borrow().holders(Instant::now())

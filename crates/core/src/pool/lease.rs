@@ -31,6 +31,13 @@ impl<M: Manage> Lease<M> {
         }
     }
 
+    /// The connection is no longer that of the task that borrowed it, which does not wait for itself when it borrows another.
+    pub fn disown(&self) {
+        if let Some(checkout) = &self.checkout {
+            self.pool.state.borrow_mut().disown(checkout.lease);
+        }
+    }
+
     /// Closes the connection instead of returning it.
     pub fn discard(mut self) {
         if let Some(checkout) = self.checkout.take() {

@@ -64,6 +64,13 @@ impl Leases {
         }
     }
 
+    /// From now on no task counts as its borrower.
+    pub(super) fn disown(&mut self, id: LeaseId) {
+        if let Some(Some(lease)) = self.slots.get_mut(id) {
+            lease.borrower.task = None;
+        }
+    }
+
     pub(super) fn is_held_by(&self, task: u64) -> bool {
         self.iter().any(|lease| lease.borrower.task == Some(task))
     }

@@ -416,6 +416,19 @@ impl<C, E: Clone> State<C, E> {
         self.leases.set_statement(lease, statement);
     }
 
+    pub(super) fn disown(&mut self, lease: LeaseId) {
+        self.leases.disown(lease);
+    }
+
+    pub(super) fn is_held_by(&self, task: u64) -> bool {
+        self.leases.is_held_by(task)
+    }
+
+    /// Connections that can be lent without that one is returned: idle ones, and those that are being opened or validated.
+    pub(super) fn available(&self) -> usize {
+        self.idle.len() + self.creating.len() + self.validating
+    }
+
     /// Changes the size. Returns surplus idle connections for the caller to close; surplus lent ones are closed when they are
     /// returned.
     pub(super) fn resize(&mut self, size: usize, minimum_idle: usize) -> Vec<C> {

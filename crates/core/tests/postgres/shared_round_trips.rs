@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_local};
+use weft_core::pool::Borrower;
 use weft_core::sql::postgres::{Config, Database};
 use weft_core::sql::{Error, ResultSet, Value};
 
@@ -167,6 +168,73 @@ fn statements_that_nobody_waits_for_any_more_are_cancelled() {
             value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,
             Value::Int(7)
         );
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_slow_statement_is_cancelled_when_the_others_have_their_results() {
+    run(async {
+        let sleep = "SELECT pg_sleep($1::int)";
+        let db = database(16, &["SELECT $1::int", sleep]).await;
+        let occupied = occupy(&db).await;
+        let fast = start(&db, "SELECT $1::int", vec![Value::Int(1)]);
+        let slow = start(&db, sleep, vec![Value::Int(600)]);
+        assert_eq!(value(fast).await, Value::Int(1));
+        slow.abort();
+        occupied.await.unwrap().unwrap();
+        assert_eq!(
+            value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,
+            Value::Int(7)
+        );
+        db.close().await;
+    });
+}
+
+#[test]
+fn the_first_task_of_a_group_borrows_again_while_the_others_wait() {
+    run(async {
+        let sleep = "SELECT $1::int, pg_sleep(0.1)";
+        let db = database(16, &["SELECT $1::int", sleep]).await;
+        let of_task = |task| {
+            Rc::new(db.on_behalf_of(Borrower {
+                task: Some(task),
+                ..Borrower::default()
+            }))
+        };
+        let (first, second) = (of_task(1), of_task(2));
+        let occupied = occupy(&db).await;
+        let begun = start(&first, "SELECT $1::int", vec![Value::Int(1)]);
+        let slow = start(&second, sleep, vec![Value::Int(2)]);
+        assert_eq!(value(begun).await, Value::Int(1));
+        let next = start(&first, "SELECT $1::int", vec![Value::Int(3)]);
+        assert_eq!(value(next).await, Value::Int(3));
+        assert_eq!(value(slow).await, Value::Int(2));
+        occupied.await.unwrap().unwrap();
+        db.close().await;
+    });
+}
+
+#[test]
+fn statements_run_beside_each_other_while_connections_are_idle() {
+    run(async {
+        let url = format!("{}?max_pipeline=16", url());
+        let db = Database::open(Config::parse(&url).unwrap(), pool(3));
+        let sleep = "SELECT pg_backend_pid(), pg_sleep($1::int / 20.0)";
+        let sessions = async || {
+            let tasks: Vec<_> = (0..3)
+                .map(|_| start(&db, sleep, vec![Value::Int(1)]))
+                .collect();
+            let mut sessions = std::collections::BTreeSet::new();
+            for task in tasks {
+                sessions.insert(format!("{:?}", value(task).await));
+            }
+            sessions.len()
+        };
+        assert_eq!(sessions().await, 3);
+        // After a pause the pool looks at its sockets before it lends.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(sessions().await, 3);
         db.close().await;
     });
 }

@@ -26,11 +26,13 @@ impl PooledDatabase<Connector> {
     pub async fn execute_single(&self, statement: Statement) -> Result<ResultSet, Error> {
         let server = &self.pool.manager().server;
         let hooks = &self.hook_calls().hooks;
-        if server.max_pipeline() == 1
+        let is_alone = server.max_pipeline() == 1
             || hooks.borrowed
             || hooks.returned
             || is_boundary(&statement.sql)
-        {
+            // Another statement may wait for what this task holds, such as a lock of its transaction: it must not be sent after that one.
+            || self.pool.is_held_by_borrower();
+        if is_alone {
             return self.execute(statement).await;
         }
         let trips = &server.shared_round_trips;

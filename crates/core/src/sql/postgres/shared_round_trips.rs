@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::connection::Connection;
 use super::startup::Postgres;
+use crate::panics;
 use crate::pool::{Lease, Pool};
 use crate::sql::hooks::HookedConnection;
 use crate::sql::{Error, ResultSet, Statement};
@@ -54,7 +55,7 @@ struct Place<'a> {
 impl SharedRoundTrips {
     /// Runs a statement by itself, together with at most `limit` in all that wait for a connection, too.
     ///
-    /// Dropping the future cancels the statement if it is the only one that is still waited for of those that it was sent with; otherwise it runs
+    /// Dropping the future cancels the statement if no result is waited for any more of those that it was sent with; otherwise it runs
     /// to its end, and its result is discarded.
     ///
     /// # Errors
@@ -79,7 +80,7 @@ impl SharedRoundTrips {
         if let Some(lease) = lease {
             let mut lease = lease?;
             lease.set_statement(&waiting.statement.source);
-            let group = self.take(&lease, waiting, limit);
+            let group = self.take(pool, &lease, waiting, limit);
             if group.len() == 1 {
                 return lease.execute(&waiting.statement).await;
             }
@@ -88,6 +89,8 @@ impl SharedRoundTrips {
                 none: Notify::new(),
             });
             group.iter().for_each(|member| member.send(&wanted));
+            // The first of the group may go on before the others have their results.
+            lease.disown();
             tokio::task::spawn_local(run(lease, group, wanted));
         }
         poll_fn(|cx| waiting.poll_result(cx)).await
@@ -113,14 +116,22 @@ impl SharedRoundTrips {
         }
     }
 
-    /// Takes a statement and those at the head of the queue that the connection can run with it.
-    fn take(&self, connection: &Connection, first: &Rc<Waiting>, limit: usize) -> Vec<Rc<Waiting>> {
+    /// Takes a statement and those at the head of the queue that the connection can run with it. As many are left as there are other connections
+    /// for.
+    fn take(
+        &self,
+        pool: &Pool<Postgres>,
+        connection: &Connection,
+        first: &Rc<Waiting>,
+        limit: usize,
+    ) -> Vec<Rc<Waiting>> {
         self.leave(first);
         let mut group = vec![Rc::clone(first)];
         let fits = |waiting: &Rc<Waiting>| connection.is_ready_for(&waiting.statement);
         if fits(first) {
+            let others = pool.available();
             let mut queue = self.queue.borrow_mut();
-            while group.len() < limit && queue.front().is_some_and(fits) {
+            while group.len() < limit && queue.len() > others && queue.front().is_some_and(fits) {
                 group.extend(queue.pop_front());
             }
         }
@@ -130,6 +141,7 @@ impl SharedRoundTrips {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
+        self.waiting.waker.take();
         match self.waiting.state.replace(State::Left) {
             State::Queued => self.trips.leave(&self.waiting),
             State::Sent(wanted) => wanted.one_less(),
@@ -144,15 +156,22 @@ impl Waiting {
         matches!(&*self.state.borrow(), State::Queued)
     }
 
+    fn is_wanted(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Sent(_))
+    }
+
     fn send(&self, wanted: &Rc<Wanted>) {
         self.change_to(State::Sent(Rc::clone(wanted)));
     }
 
     /// Has no effect after the first time, and when nobody waits for the result.
     fn finish(&self, result: Result<ResultSet, Error>) {
-        if matches!(&*self.state.borrow(), State::Sent(_)) {
-            self.change_to(State::Done(result));
-        }
+        let wanted = match &*self.state.borrow() {
+            State::Sent(wanted) => Rc::clone(wanted),
+            _ => return,
+        };
+        self.change_to(State::Done(result));
+        wanted.one_less();
     }
 
     fn change_to(&self, state: State) {
@@ -163,8 +182,8 @@ impl Waiting {
     }
 
     fn poll_result(&self, cx: &Context<'_>) -> Poll<Result<ResultSet, Error>> {
-        self.waker.replace(Some(cx.waker().clone()));
         if !matches!(&*self.state.borrow(), State::Done(_)) {
+            self.waker.replace(Some(cx.waker().clone()));
             return Poll::Pending;
         }
         match self.state.replace(State::Left) {
@@ -184,16 +203,20 @@ impl Wanted {
 }
 
 /// Belongs to no task of those that wait: each of them may be cancelled.
-async fn run(mut lease: Lease<Postgres>, group: Vec<Rc<Waiting>>, wanted: Rc<Wanted>) {
-    tokio::select! {
+async fn run(mut lease: Lease<Postgres>, mut group: Vec<Rc<Waiting>>, wanted: Rc<Wanted>) {
+    // Tasks may have been cancelled since.
+    group.retain(|member| member.is_wanted());
+    let outcome = tokio::select! {
         biased;
-        outcome = run_each(&mut lease, &group) => {
-            if let Err(error) = outcome {
-                group.iter().for_each(|member| member.finish(Err(error.clone())));
-            }
-        }
+        outcome = panics::caught(run_each(&mut lease, &group)) => outcome,
         // The pool cancels what the connection still runs.
-        () = wanted.none.notified() => {}
+        () = wanted.none.notified() => return,
+    };
+    let outcome = outcome.unwrap_or_else(|panic| Err(lease.give_up(&panic)));
+    if let Err(error) = outcome {
+        group
+            .iter()
+            .for_each(|member| member.finish(Err(error.clone())));
     }
 }
 
