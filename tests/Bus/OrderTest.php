@@ -795,6 +795,27 @@ final class OrderTest extends BusTestCase
 
     /** @dataProvider places */
     #[DataProvider('places')]
+    public function testKeysThatAreBlockedAtTheSameTimeDoNotFailEachOther(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (): void {}));
+            $bus->queue(self::QUEUE)->declare();
+            self::drain($bus);
+            $keys = new BlockedKeys($database);
+            for ($round = 0; $round < 30; ++$round) {
+                $blocks = \array_map(static fn(int $i): \Closure => static fn() => $keys->block(self::QUEUE, "$round $i", 'message'), \range(1, 6));
+                all($blocks);
+            }
+
+            self::assertCount(180, $keys->blockers(self::QUEUE));
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
+    #[DataProvider('places')]
     public function testAKeyOfAnyBytesBlocksAndIsReleased(string $place): void
     {
         $this->inRuntime(function () use ($place): void {

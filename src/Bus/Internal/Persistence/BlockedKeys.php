@@ -25,9 +25,11 @@ final class BlockedKeys
 
     /** Inserts a message if its key is blocked. The lock lets {@see self::forgetQueue()} delete the key either before, or both. */
     private readonly string $add;
+    private readonly string $block;
 
     public function __construct(private readonly Database $database)
     {
+        $this->block = (new Dialect($database))->replace('weft_blocked_keys', ['queue', 'order_key', 'message_id', 'blocked_at', 'released'], 2);
         $this->add = 'INSERT INTO weft_blocked_messages (queue, order_key, message_id, type, headers, body)
             SELECT ?, ?, ?, ?, ?, ? FROM weft_blocked_keys WHERE queue = ? AND order_key = ?' . (new Dialect($database))->forShare();
     }
@@ -35,10 +37,7 @@ final class BlockedKeys
     /** @param string $messageId id of the message that blocks it */
     public function block(string $queue, string $key, string $messageId): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $key, $messageId): void {
-            $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
-            $transaction->execute('INSERT INTO weft_blocked_keys (queue, order_key, message_id, blocked_at, released) VALUES (?, ?, ?, ?, 0)', [$queue, $key, $messageId, \time()]);
-        });
+        $this->database->execute($this->block, [$queue, $key, $messageId, \time(), 0]);
     }
 
     /** @return bool false when it was not blocked */

@@ -61,17 +61,18 @@ final class Dialect
      * An INSERT that takes the place of the row with the same key. In one statement, because of two transactions that first delete
      * a row which is not there MariaDB lets only one insert it: both have locked the gap.
      *
-     * @param non-empty-list<string> $columns of which the first is the primary key
+     * @param non-empty-list<string> $columns of which the first `$keys` are the primary key
+     * @param positive-int           $keys
      */
-    public function replace(string $table, array $columns): string
+    public function replace(string $table, array $columns, int $keys = 1): string
     {
         $insert = "INTO {$table} (" . \implode(', ', $columns) . ') VALUES (' . \implode(', ', \array_fill(0, \count($columns), '?')) . ')';
         if ($this->driver !== self::POSTGRES) {
             return "REPLACE {$insert}";
         }
-        $others = \array_map(static fn(string $column): string => "{$column} = excluded.{$column}", \array_slice($columns, 1));
+        $others = \array_map(static fn(string $column): string => "{$column} = excluded.{$column}", \array_slice($columns, $keys));
 
-        return "INSERT {$insert} ON CONFLICT ({$columns[0]}) DO UPDATE SET " . \implode(', ', $others);
+        return "INSERT {$insert} ON CONFLICT (" . \implode(', ', \array_slice($columns, 0, $keys)) . ') DO UPDATE SET ' . \implode(', ', $others);
     }
 
     /**
