@@ -99,6 +99,15 @@ final class RealmMemoryTest extends TestCase
             $file = null;
             PHP];
 
+        yield 'an SplFileObject of each request, of which one body at a time is held' => ['few', <<<'PHP'
+            for ($i = 0; $i < 100; ++$i) {
+                $realm->begin([], [], [], [], [], [], str_repeat('x', 40_000));
+                $file = new SplFileObject('php://input');
+            }
+            echo count(scandir('/proc/self/fd')) < 50 ? 'few' : 'many';
+            $file = null;
+            PHP];
+
         yield 'a fiber that waits in a filter of php://input' => ['one two', <<<'PHP'
             BEGIN(realm, one);
             stream_filter_register('waits', Waits::class);

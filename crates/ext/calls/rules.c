@@ -25,7 +25,7 @@ static const struct rule rules[] = {
 	{"mysqli", "get_warnings", HANDLE_MYSQLI, ALL}, /* asks the server for them */
 	{"mysqli", "get_*", HANDLE_EXEMPT, 0},
 	{"mysqli", "character_set_name", HANDLE_EXEMPT, 0},
-	{"mysqli", "poll", HANDLE_NONE, 0},
+	{"mysqli", "poll", HANDLE_OUTPUTS, 0},
 	{"mysqli", "*", HANDLE_MYSQLI, ALL},
 	{"mysqli_stmt", "__construct", HANDLE_MYSQLI_GIVEN, ALL},
 	{"mysqli_stmt", "*", HANDLE_MYSQLI_STMT, ALL},
@@ -47,7 +47,7 @@ static const struct rule rules[] = {
 	{NULL, "mysqli_insert_id", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_num_fields", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_num_rows", HANDLE_EXEMPT, 0},
-	{NULL, "mysqli_poll", HANDLE_NONE, 0},
+	{NULL, "mysqli_poll", HANDLE_OUTPUTS, 0},
 	{NULL, "mysqli_report", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_sqlstate", HANDLE_EXEMPT, 0},
 	{NULL, "mysqli_thread_id", HANDLE_EXEMPT, 0},

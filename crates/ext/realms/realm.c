@@ -64,6 +64,7 @@ static zend_object *create_realm(zend_class_entry *class)
 	realm->tasks = 0;
 	if (realms.idle_bodies.size == 0 && !realms.is_over) {
 		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
+		zend_stack_init(&realms.held_bodies, sizeof(php_stream *));
 	}
 	realms.count++;
 	keep_headers();
@@ -359,8 +360,11 @@ static ZEND_METHOD(Realm, runShutdownFunctions)
 		/* Destructors may register others, for the next time. */
 		HashTable *functions = BG(user_shutdown_function_names);
 		BG(user_shutdown_function_names) = NULL;
-		zend_hash_destroy(functions);
-		FREE_HASHTABLE(functions);
+		/* NULL if one of the functions has run them. */
+		if (functions != NULL) {
+			zend_hash_destroy(functions);
+			FREE_HASHTABLE(functions);
+		}
 	}
 }
 
@@ -499,6 +503,7 @@ void weft_realms_request_shutdown(void)
 	realms.refuses_headers = false;
 	if (realms.idle_bodies.size != 0) {
 		zend_stack_destroy(&realms.idle_bodies);
+		zend_stack_destroy(&realms.held_bodies);
 		realms.idle_bodies.size = 0;
 	}
 	weft_statics_forget();

@@ -36,6 +36,15 @@ static php_stream *body_stream(void)
 		zend_stack_del_top(&realms.idle_bodies);
 		return stream;
 	}
+	php_stream **held = zend_stack_base(&realms.held_bodies);
+	for (int i = 0; i < zend_stack_count(&realms.held_bodies); i++) {
+		if (!weft_request_is_read_by_handles(held[i])) {
+			php_stream *body = held[i];
+			held[i] = *(php_stream **) zend_stack_top(&realms.held_bodies);
+			zend_stack_del_top(&realms.held_bodies);
+			return body;
+		}
+	}
 	php_stream *stream = php_stream_temp_create(TEMP_STREAM_DEFAULT, SAPI_POST_BLOCK_SIZE);
 	if (stream != NULL) {
 		php_stream_auto_cleanup(stream);
@@ -135,6 +144,7 @@ static void close_inputs(const weft_realm *realm)
 		}
 	}
 	if (!are_closed) {
+		zend_stack_push(&realms.held_bodies, &SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}
 }

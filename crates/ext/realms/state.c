@@ -148,9 +148,8 @@ void weft_state_end(weft_realm_state *state)
 	if (state->request_info.request_body != NULL && !realms.is_over) {
 		php_stream_truncate_set_size(state->request_info.request_body, 0);
 		/* A handle that the application has kept would read what others put into it. */
-		if (!weft_request_is_read_by_handles(state->request_info.request_body)) {
-			zend_stack_push(&realms.idle_bodies, &state->request_info.request_body);
-		}
+		bool is_read = weft_request_is_read_by_handles(state->request_info.request_body);
+		zend_stack_push(is_read ? &realms.held_bodies : &realms.idle_bodies, &state->request_info.request_body);
 	}
 	free_table(state->uploads);
 	zend_llist_destroy(&state->headers.headers);

@@ -24,6 +24,8 @@ typedef struct {
 	zend_string *names[WEFT_SUPERGLOBALS];
 	/* Streams behind php://input that no realm uses. */
 	zend_stack idle_bodies;
+	/* Those that handles still read. */
+	zend_stack held_bodies;
 	/* The request is ending: its streams are freed by PHP. */
 	bool is_over;
 	/* header() and its like throw in fibers outside of realms. */
