@@ -43,6 +43,9 @@ final class DeadLetters
         Header::EXPIRES_AT, Header::REPLY_TO,
     ];
 
+    /** Of the name of a queue with dead letters, after that of the queue they come from. */
+    private const SUFFIX = '.dead';
+
     private readonly string $dead;
 
     /** @internal see {@see Queue::deadLetters()} */
@@ -56,7 +59,7 @@ final class DeadLetters
 
     public static function queueOf(string $queue): string
     {
-        return "{$queue}.dead";
+        return $queue . self::SUFFIX;
     }
 
     /**
@@ -66,7 +69,7 @@ final class DeadLetters
      */
     public static function origin(string $deadLetters): ?string
     {
-        return \str_ends_with($deadLetters, '.dead') ? \substr($deadLetters, 0, -\strlen('.dead')) : null;
+        return \str_ends_with($deadLetters, self::SUFFIX) ? \substr($deadLetters, 0, -\strlen(self::SUFFIX)) : null;
     }
 
     /** @throws UndefinedQueueException neither the queue nor its dead letters exist */

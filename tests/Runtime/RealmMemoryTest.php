@@ -13,6 +13,30 @@ final class RealmMemoryTest extends TestCase
     /** Freed memory is overwritten, so that who reads it fails. */
     private const STRICT = ['env', 'USE_ZEND_ALLOC=0', 'MALLOC_PERTURB_=165'];
 
+    private const SESSIONS = <<<'PHP'
+        final class StartsASession
+        {
+            public function __destruct()
+            {
+                echo 'destructed, ';
+                session_id('second');
+                session_start();
+                $_SESSION['number'] = 1;
+            }
+        }
+        final class Sessions implements SessionHandlerInterface
+        {
+            public function open($path, $name): bool { return true; }
+            public function close(): bool { echo 'close, '; return true; }
+            public function read($id): string { return ''; }
+            public function destroy($id): bool { return true; }
+            public function gc($lifetime): int { return 0; }
+            public function create_sid(): string { return 'x'; }
+            public function validateId($id): bool { return true; }
+            public function write($id, $data): bool { return true; }
+        }
+        PHP;
+
     private string $sessions;
 
     protected function setUp(): void
@@ -147,40 +171,21 @@ final class RealmMemoryTest extends TestCase
             var_export(fread($handle, 100));
             PHP];
 
-        yield 'a destructor that opens a session' => ['close, destructed, close, status 1, NULL', <<<'PHP'
+        // The last reference goes after the save handler of the request has been put back, or before.
+        foreach (['' => '', 'unset($_SESSION);' => 'close, '] as $unset => $closed) {
+            yield "a destructor that opens a session; $unset" => ["close, destructed, {$closed}status 1, NULL", <<<PHP
             BEGIN(realm, );
             session_set_save_handler(new Sessions(), false);
             session_id('first');
             session_start();
-            $_SESSION['object'] = new StartsASession();
+            \$_SESSION['object'] = new StartsASession();
             session_write_close();
-            unset($_SESSION);
+            $unset
             BEGIN(realm, );
             echo 'status ', session_status(), ', ';
-            var_export($_SESSION ?? null);
-            PHP, <<<'PHP'
-            final class StartsASession
-            {
-                public function __destruct()
-                {
-                    echo 'destructed, ';
-                    session_id('second');
-                    session_start();
-                    $_SESSION['number'] = 1;
-                }
-            }
-            final class Sessions implements SessionHandlerInterface
-            {
-                public function open($path, $name): bool { return true; }
-                public function close(): bool { echo 'close, '; return true; }
-                public function read($id): string { return ''; }
-                public function destroy($id): bool { return true; }
-                public function gc($lifetime): int { return 0; }
-                public function create_sid(): string { return 'x'; }
-                public function validateId($id): bool { return true; }
-                public function write($id, $data): bool { return true; }
-            }
-            PHP];
+            var_export(\$_SESSION ?? null);
+            PHP, self::SESSIONS];
+        }
 
         yield 'a session that is not there' => ['undefined NULL 1', <<<'PHP'
             set_error_handler(static fn(int $level, string $message) => print str_contains($message, 'variable $_SESSION') ? 'undefined ' : $message);

@@ -131,7 +131,11 @@ static zend_never_inline void call_with_own_outputs(struct wrapped *function, IN
 		ZVAL_COPY_VALUE(&filled, place);
 		ZVAL_COPY_VALUE(place, &given[i]);
 		if (EG(exception) == NULL) {
+			/* Held over the assignment: a destructor of the old value may assign the variable. */
+			zval old;
+			ZVAL_COPY(&old, Z_REFVAL_P(place));
 			ZEND_TRY_ASSIGN_REF_COPY(place, Z_REFVAL(filled));
+			zval_ptr_dtor(&old);
 		}
 		zval_ptr_dtor(&filled);
 	}

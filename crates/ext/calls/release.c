@@ -257,6 +257,8 @@ static bool is_object_in_use(void)
 	for (call = weft_calls.suspended; call != NULL; call = call->after) {
 		switch (call->function->kind) {
 			case HANDLE_NONE:
+			case HANDLE_OUTPUTS:
+			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
 			case HANDLE_SECOND:
 			case HANDLE_COPY:

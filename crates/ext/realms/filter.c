@@ -71,7 +71,7 @@ static void missing(zval *result, HashTable *options, zend_long flags)
 	}
 }
 
-/* PHP counts no references to an array that it keeps constant, such as [] and literals, which may lie in memory that nobody may write to. */
+/* PHP does not count the references to a constant array, such as [] or a literal, which may be in read-only memory. */
 static void set_array(zval *value, HashTable *array)
 {
 	ZVAL_ARR(value, array);

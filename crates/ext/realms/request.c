@@ -179,11 +179,8 @@ static void forget_session(void)
 	ZVAL_COPY_VALUE(&before, &session->http_session_vars);
 	ZVAL_UNDEF(&session->http_session_vars);
 	session->session_status = php_session_none;
-	/* Last: destructors may use sessions, and PHP would write at the end of the request what they leave open. */
+	/* Last: destructors may use sessions. */
 	zval_ptr_dtor(&before);
-	if (session->session_status == php_session_active) {
-		write_session();
-	}
 }
 
 void weft_request_begin_headers(int status)
@@ -237,6 +234,21 @@ static void put_uploads(HashTable *uploads)
 	} ZEND_HASH_FOREACH_END();
 }
 
+static bool has_open_session(void)
+{
+	return weft_has_sessions() && weft_sessions()->session_status == php_session_active;
+}
+
+/* A session that a destructor has opened would be that of the next request. PHP writes it at the end of the request. */
+static void end_session_of_destructors(void)
+{
+	write_session();
+	log_what_destructors_threw();
+	forget_session();
+	weft_superglobal_forget(WEFT_SESSION);
+	log_what_destructors_threw();
+}
+
 /* In place of that of the request before, with the settings of the boot. */
 void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploads, zend_string *body)
 {
@@ -244,6 +256,8 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 		{WEFT_GET, TRACK_VARS_GET}, {WEFT_POST, TRACK_VARS_POST}, {WEFT_COOKIE, TRACK_VARS_COOKIE},
 		{WEFT_SERVER, TRACK_VARS_SERVER}, {WEFT_FILES, TRACK_VARS_FILES}, {WEFT_REQUEST, -1},
 	};
+	/* The application ends its own session. */
+	bool had_session = has_open_session();
 	for (unsigned i = 0; i < 6; i++) {
 		set_superglobal(places[i].index, places[i].track, arrays[i]);
 	}
@@ -261,6 +275,9 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 	close_inputs(realm);
 	realm->first_resource = EG(regular_list).nNextFreeElement;
 	log_what_destructors_threw();
+	if (!had_session && has_open_session()) {
+		end_session_of_destructors();
+	}
 	weft_last_error_forget();
 	if (!set_body(body)) {
 		zend_throw_error(NULL, "There is no memory for php://input, a request body of %zu bytes", ZSTR_LEN(body));
@@ -274,10 +291,9 @@ void weft_session_close(void)
 {
 	/* After a fatal error that of a realm may still be in place. */
 	weft_realm_load(NULL);
-	if (!weft_has_sessions() || weft_sessions()->session_status != php_session_active) {
-		return;
+	if (has_open_session()) {
+		zend_try {
+			write_session();
+		} zend_end_try();
 	}
-	zend_try {
-		write_session();
-	} zend_end_try();
 }

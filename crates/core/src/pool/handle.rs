@@ -109,13 +109,13 @@ impl<M: Manage> Pool<M> {
         self.inner.state.borrow().is_closed()
     }
 
-    /// Connections that can be lent without that one is returned.
+    /// The number of connections that can be lent before one is returned: idle ones, and those that are being opened or validated.
     pub fn available(&self) -> usize {
         self.inner.state.borrow().available()
     }
 
-    /// Whether the task of this handle has a connection already.
-    pub fn is_held_by_borrower(&self) -> bool {
+    /// Whether the task of this handle holds a connection. False for code outside of known tasks.
+    pub fn borrower_has_lease(&self) -> bool {
         let task = self.borrower.task;
         task.is_some_and(|task| self.inner.state.borrow().is_held_by(task))
     }

@@ -31,7 +31,7 @@ impl<M: Manage> Lease<M> {
         }
     }
 
-    /// The connection is no longer that of the task that borrowed it, which does not wait for itself when it borrows another.
+    /// Separates the lease from its task: the task may borrow another connection without counting as one that waits for itself.
     pub fn disown(&self) {
         if let Some(checkout) = &self.checkout {
             self.pool.state.borrow_mut().disown(checkout.lease);

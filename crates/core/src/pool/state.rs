@@ -424,7 +424,7 @@ impl<C, E: Clone> State<C, E> {
         self.leases.is_held_by(task)
     }
 
-    /// Connections that can be lent without that one is returned: idle ones, and those that are being opened or validated.
+    /// The number of connections that can be lent before one is returned.
     pub(super) fn available(&self) -> usize {
         self.idle.len() + self.creating.len() + self.validating
     }

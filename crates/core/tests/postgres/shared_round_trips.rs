@@ -39,10 +39,14 @@ async fn value(task: JoinHandle<Result<ResultSet, Error>>) -> Value {
 /// Starts what has the only connection until others wait for it.
 async fn occupy(db: &Rc<Database>) -> JoinHandle<Result<ResultSet, Error>> {
     let occupied = start(db, "SELECT pg_sleep(0.05)", vec![]);
+    is_lent(db).await;
+    occupied
+}
+
+async fn is_lent(db: &Database) {
     while db.stats().in_use == 0 {
         tokio::task::yield_now().await;
     }
-    occupied
 }
 
 const DOUBLE: &str = "SELECT $1::int * 2, pg_current_xact_id_if_assigned() IS NULL, now()";
@@ -138,9 +142,7 @@ fn the_others_go_on_when_the_first_one_is_cancelled_in_the_middle() {
             .map(|id| start(&db, &insert, vec![Value::Int(id)]))
             .collect();
         occupied.await.unwrap().unwrap();
-        while db.stats().in_use == 0 {
-            tokio::task::yield_now().await;
-        }
+        is_lent(&db).await;
         first.abort();
         for other in others {
             other.await.unwrap().unwrap();
@@ -160,9 +162,7 @@ fn statements_that_nobody_waits_for_any_more_are_cancelled() {
             .map(|_| start(&db, sleep, vec![Value::Int(600)]))
             .collect();
         occupied.await.unwrap().unwrap();
-        while db.stats().in_use == 0 {
-            tokio::task::yield_now().await;
-        }
+        is_lent(&db).await;
         tasks.iter().for_each(JoinHandle::abort);
         assert_eq!(
             value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,

@@ -22,7 +22,8 @@ pub struct Config {
     pub require_auth: RequireAuth,
     /// Whether SCRAM is bound to the TLS connection.
     pub channel_binding: BindingMode,
-    /// How many statements that wait for a connection of the pool are sent together. A slow one holds those up that were sent after it.
+    /// The largest number of statements that are sent together while they wait for a connection of the pool, 1 to 1,000. 1, the default, sends each
+    /// alone. A slow statement holds up those that were sent after it.
     pub max_pipeline: usize,
 }
 

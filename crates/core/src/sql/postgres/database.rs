@@ -18,8 +18,8 @@ impl PooledDatabase<Connector> {
         Transaction::new(self.pool.clone(), options)
     }
 
-    /// Runs one statement by itself. With `max_pipeline` in the DSN it may be sent together with others that wait for a connection, too; not where
-    /// the program has hooks, which prepare a connection for one borrower.
+    /// Runs one statement by itself, as [`execute`](Self::execute). With `max_pipeline` in the DSN the statement may share a round trip with others that
+    /// wait for a connection. It does not where hooks prepare a connection for one borrower.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -31,7 +31,7 @@ impl PooledDatabase<Connector> {
             || hooks.returned
             || is_boundary(&statement.sql)
             // Another statement may wait for what this task holds, such as a lock of its transaction: it must not be sent after that one.
-            || self.pool.is_held_by_borrower();
+            || self.pool.borrower_has_lease();
         if is_alone {
             return self.execute(statement).await;
         }

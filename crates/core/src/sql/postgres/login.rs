@@ -311,7 +311,7 @@ mod tests {
 
     const MOST_ITERATIONS: u32 = 100_000;
 
-    /// Authenticates up to the server's challenge and answers that; whether the first poll already had the answer, and the answer.
+    /// Answers the server's challenge. `polls` gets whether the first poll already had the answer.
     async fn prove(iterations: u32, polls: impl FnOnce(bool)) -> io::Result<Vec<u8>> {
         let config = Config::parse("postgres://app:secret@localhost/").unwrap();
         let mut login = Login {

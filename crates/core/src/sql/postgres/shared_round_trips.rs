@@ -70,7 +70,7 @@ impl SharedRoundTrips {
         let waiting = &place.waiting;
         let lease = {
             let mut borrowing = pin!(pool.borrow());
-            // Whoever is sent by another leaves the queue of the pool with the end of this block.
+            // The end of this block gives up the place in the pool's queue, also when another task has sent the statement.
             poll_fn(|cx| match waiting.is_queued(cx) {
                 true => borrowing.as_mut().poll(cx).map(Some),
                 false => Poll::Ready(None),
@@ -164,7 +164,7 @@ impl Waiting {
         self.change_to(State::Sent(Rc::clone(wanted)));
     }
 
-    /// Has no effect after the first time, and when nobody waits for the result.
+    /// Has no effect after the first time, and after the task has given the result up.
     fn finish(&self, result: Result<ResultSet, Error>) {
         let wanted = match &*self.state.borrow() {
             State::Sent(wanted) => Rc::clone(wanted),
