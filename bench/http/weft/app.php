@@ -16,7 +16,10 @@ use Weft\Pool\PoolOptions;
 require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/../fortunes.php';
 
-$database = Database::connect((string) getenv('DATABASE_URL'), new PoolOptions(size: 20));
+// 20 connections as with every contender; `weft-pipelined` has fewer, and sends several statements at a time on each.
+$dsn = (string) getenv('DATABASE_URL');
+$dsn .= (str_contains($dsn, '?') ? '&' : '?') . 'max_pipeline=' . (getenv('MAX_PIPELINE') ?: 1);
+$database = Database::connect($dsn, new PoolOptions(size: (int) (getenv('POOL_SIZE') ?: 20)));
 $body = str_repeat('x', 100_000);
 
 $app = new App();

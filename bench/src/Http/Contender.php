@@ -31,7 +31,8 @@ final class Contender
      * @param bool $samePort whether it does so on the port of HTTP/1.1
      * @param bool $keepsAlive whether it keeps a connection after an answer
      * @param list<string> $files must exist before it can start
-     * @param bool $isFloor whether it is no server but what the kernel leaves to one: it answers `hello` only, and runs only where it is named
+     * @param list<Workload>|null $workloads those that it takes part in; null means all
+     * @param bool $isFloor whether it is no server but what the kernel leaves to one; it runs only where it is named
      */
     public function __construct(
         public readonly string $system,
@@ -40,13 +41,14 @@ final class Contender
         private readonly bool $samePort,
         public readonly bool $keepsAlive,
         public readonly array $files,
+        private readonly ?array $workloads = null,
         public readonly bool $isFloor = false,
     ) {
     }
 
     public function serves(Protocol $protocol, Workload $workload): bool
     {
-        return ($protocol === Protocol::Http1 || $this->http2) && (!$this->isFloor || $workload === Workload::Hello);
+        return ($protocol === Protocol::Http1 || $this->http2) && ($this->workloads === null || in_array($workload, $this->workloads, true));
     }
 
     /**

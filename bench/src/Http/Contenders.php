@@ -28,6 +28,15 @@ final class Contenders
 
         return array_values(array_filter([
             new Contender('weft', [...$php, '-d', "extension=$extension", $weft], true, true, true, [$extension, $weft]),
+            new Contender(
+                'weft-pipelined',
+                ['env', 'POOL_SIZE=4', 'MAX_PIPELINE=32', ...$php, '-d', "extension=$extension", $weft],
+                true,
+                true,
+                true,
+                [$extension, $weft],
+                [Workload::Query, Workload::Update, Workload::Fortunes],
+            ),
             $swoole === null ? null : new Contender('swoole', [...$php, '-d', "extension=$swoole", "$bench/peers/swoole/server.php"], true, true, true, [$swoole]),
             $roadRunner === null ? null : new Contender(
                 'roadrunner',
@@ -57,8 +66,8 @@ final class Contenders
                 false,
                 [],
             ),
-            new Contender('floor-epoll', ["$out/http-floor/release/floor", 'epoll'], false, true, true, [], isFloor: true),
-            new Contender('floor-io_uring', ["$out/http-floor/release/floor", 'io_uring'], false, true, true, [], isFloor: true),
+            new Contender('floor-epoll', ["$out/http-floor/release/floor", 'epoll'], false, true, true, [], [Workload::Hello], isFloor: true),
+            new Contender('floor-io_uring', ["$out/http-floor/release/floor", 'io_uring'], false, true, true, [], [Workload::Hello], isFloor: true),
         ]));
     }
 

@@ -21,8 +21,8 @@ final class Options
           --connections  1,64,256
           --cases        hello,json,query,queries-5,queries-20,update,fortunes,body,static
           --protocols    http/1.1,h2
-          --only         contenders: weft swoole roadrunner frankenphp go node php-fpm php-builtin; all of them by default. floor-epoll and
-                         floor-io_uring answer hello without being servers: what the kernel leaves to one
+          --only         contenders: weft weft-pipelined swoole roadrunner frankenphp go node php-fpm php-builtin; all of them by default.
+                         floor-epoll and floor-io_uring answer hello without being servers: what the kernel leaves to one
           --idle         idle connections whose memory is measured, 10000; bounded by `ulimit -n`
           --extension    libweft.so, target/release/libweft.so
           --out          where the results go, bench/out/http.json

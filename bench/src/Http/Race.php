@@ -53,7 +53,7 @@ final class Race
             }
         }
 
-        return $turns * $options->rounds * count($options->connections) + count($contenders);
+        return $turns * $options->rounds * count($options->connections) + count(self::idling($contenders));
     }
 
     /** @return list<Run> in the order they ran */
@@ -82,7 +82,7 @@ final class Race
             $this->progress->finish($idle->outcome());
 
             return $idle;
-        }, $this->contenders);
+        }, self::idling($this->contenders));
     }
 
     public function stop(): void
@@ -90,9 +90,21 @@ final class Race
         array_map(static fn (Contender $contender) => $contender->stop(), $this->contenders);
     }
 
+    /**
+     * Those that answer the request by which the connections are opened.
+     *
+     * @param list<Contender> $contenders
+     *
+     * @return list<Contender>
+     */
+    private static function idling(array $contenders): array
+    {
+        return array_values(array_filter($contenders, static fn (Contender $contender): bool => $contender->serves(Protocol::Http1, Workload::Hello)));
+    }
+
     private static function label(string $what, Contender $contender): string
     {
-        return sprintf('%-32s %-12s', $what, $contender->system);
+        return sprintf('%-32s %-14s', $what, $contender->system);
     }
 
     /** @return list<Run> */

@@ -106,7 +106,7 @@ final class Results
         foreach ($this->runs as $run) {
             $groups[$run->discipline()][$run->system()][] = $run;
         }
-        $order = array_flip(['weft', 'swoole', 'roadrunner', 'frankenphp', 'go', 'node', 'php-fpm', 'php-builtin', 'floor-epoll', 'floor-io_uring']);
+        $order = array_flip(['weft', 'weft-pipelined', 'swoole', 'roadrunner', 'frankenphp', 'go', 'node', 'php-fpm', 'php-builtin', 'floor-epoll', 'floor-io_uring']);
         foreach ($groups as &$group) {
             uksort($group, static fn (string $a, string $b): int => $order[$a] <=> $order[$b]);
         }
