@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cancellation_tests::{Ended, drop_at_every_poll};
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, spawn_local};
 use weft_core::pool::PoolOptions;
 use weft_core::sql::postgres::{Listener, News};
 use weft_core::sql::{Database, Error, Hooks, ResultSet, Session, Statement, Transaction, Value};
@@ -234,6 +234,66 @@ fn a_transaction_that_is_sent_at_once_is_there_as_a_whole_or_not() {
             }
             bed.finish().await;
         }
+    });
+}
+
+#[test]
+fn a_transaction_that_shares_a_round_trip_is_there_as_a_whole_or_not_and_so_is_the_other() {
+    run(async {
+        let bed = Bed::with_options("postgres", "shared", "max_pipeline=8").await;
+        let insert = |round| {
+            let sql = format!("INSERT INTO {} VALUES ($1)", bed.table);
+            Statement::new(sql, vec![Value::Int(round)])
+        };
+        let committing = |statements: Vec<Statement>| {
+            let tx = bed.db.transaction();
+            for statement in statements {
+                tx.push(statement).unwrap();
+            }
+            spawn_local(async move { tx.commit().await })
+        };
+        bed.db.execute(insert(-1)).await.unwrap();
+        for is_first in [true, false] {
+            let polls = drop_at_every_poll(
+                async || {
+                    let occupying = committing(vec![statement("SELECT pg_sleep(0.01)")]);
+                    while bed.db.stats().unwrap().in_use == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    let other = committing(vec![insert(-bed.round.get() - 2)]);
+                    if !is_first {
+                        tokio::task::yield_now().await;
+                    }
+                    let tx = bed.db.transaction();
+                    tx.push(insert(bed.round.get())).unwrap();
+                    tx.push(insert(bed.round.get())).unwrap();
+                    (tx, occupying, other)
+                },
+                async |(tx, ..): &mut (Transaction, _, _)| tx.commit().await,
+                async |(tx, occupying, other), ended| {
+                    let outcome = tx.check_outcome();
+                    let _ = tx.rollback().await;
+                    assert!(!tx.is_open());
+                    occupying.await.unwrap().unwrap();
+                    other.await.unwrap().unwrap();
+                    let count = bed.count().await;
+                    match (&ended, &outcome) {
+                        (Ended::Completed(outcome), _) => {
+                            assert_eq!((outcome.is_ok(), count), (true, 2))
+                        }
+                        (_, Err(_)) => assert!(count == 0 || count == 2, "{count}"),
+                        (_, Ok(())) => assert_eq!(count, 0, "{ended:?}"),
+                    }
+                    bed.next_round();
+                },
+            )
+            .await;
+            assert!(polls > 1, "{polls}");
+        }
+        let count = format!("SELECT count(*) FROM {} WHERE round < -1", bed.table);
+        let others = bed.execute(&count).await;
+        assert_eq!(others.rows[0][0], Value::Int(bed.round.get()));
+        bed.finish().await;
     });
 }
 

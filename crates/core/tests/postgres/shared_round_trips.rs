@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_local};
 use weft_core::pool::Borrower;
-use weft_core::sql::postgres::{Config, Database};
+use weft_core::sql::postgres::{Config, Database, Isolation, TransactionOptions};
 use weft_core::sql::{Error, ResultSet, Value};
 
-use super::support::{Table, execute, pool, query, run, scalar, sql, sqlstate, text, url};
+use super::support::{
+    Table, begin, execute, pool, push, query, run, scalar, sql, sqlstate, text, url,
+};
 
 /// One connection, on which the statements are prepared already.
 async fn database(limit: usize, prepared: &[&str]) -> Rc<Database> {
@@ -357,6 +359,275 @@ fn nothing_is_lost_or_mixed_up_when_tasks_are_cancelled_at_any_time() {
             }
         }
         assert_eq!(scalar(&db, "SELECT 1").await, Value::Int(1));
+        db.close().await;
+        assert_eq!(db.stats().in_use, 0);
+    });
+}
+
+/// A transaction that inserts each id by a statement of its own.
+fn insert_all(
+    db: &Rc<Database>,
+    options: TransactionOptions,
+    insert: &str,
+    ids: &[i64],
+) -> JoinHandle<Result<(), Error>> {
+    let tx = db.transaction(options);
+    for &id in ids {
+        push(&tx, insert, vec![Value::Int(id)]);
+    }
+    spawn_local(async move { tx.commit().await })
+}
+
+const NONE: TransactionOptions = TransactionOptions {
+    isolation: None,
+    read_only: false,
+};
+
+#[test]
+fn transactions_that_are_sent_as_a_whole_share_round_trips() {
+    run(async {
+        for (limit, lends) in [(1, 8), (4, 4), (5, 4), (16, 1)] {
+            let table = Table::create("shared_whole", "id int").await;
+            let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+            let db = database(limit, &[&insert]).await;
+            let occupied = occupy(&db).await;
+            let before = db.stats().borrowed;
+            let tasks: Vec<_> = (0..8)
+                .map(|id| insert_all(&db, NONE, &insert, &[2 * id, 2 * id + 1]))
+                .collect();
+            for task in tasks {
+                task.await.unwrap().unwrap();
+            }
+            occupied.await.unwrap().unwrap();
+            assert_eq!(db.stats().borrowed - before, lends, "at most {limit}");
+            assert_eq!(table.count(&db).await, 17);
+            let transactions = format!("SELECT count(DISTINCT xmin::text) FROM {}", table.name);
+            assert_eq!(scalar(&db, &transactions).await, Value::Int(9));
+            db.close().await;
+        }
+    });
+}
+
+#[test]
+fn results_of_a_transaction_that_shared_a_round_trip_are_its_own() {
+    run(async {
+        let db = database(16, &[DOUBLE]).await;
+        let occupied = occupy(&db).await;
+        let mut tasks = Vec::new();
+        for number in 0..4 {
+            let tx = begin(&db);
+            push(&tx, DOUBLE, vec![Value::Int(number)]);
+            push(&tx, DOUBLE, vec![Value::Int(number + 100)]);
+            let single = start(&db, DOUBLE, vec![Value::Int(number + 200)]);
+            let task = spawn_local(async move { tx.commit().await.map(|()| tx) });
+            tasks.push((number, task, single));
+        }
+        for (number, task, single) in tasks {
+            let tx = task.await.unwrap().unwrap();
+            for (at, base) in [(0, 0), (1, 100)] {
+                let rows = tx.take_result(at).unwrap().unwrap().rows;
+                assert_eq!(rows[0][0], Value::Int(2 * (number + base)));
+            }
+            assert_eq!(value(single).await, Value::Int(2 * (number + 200)));
+            assert!(!tx.is_open());
+        }
+        occupied.await.unwrap().unwrap();
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_transaction_that_fails_fails_as_a_whole_and_alone() {
+    run(async {
+        let columns = "id int PRIMARY KEY, parent int";
+        let table = Table::create("shared_undone", columns).await;
+        let name = &table.name;
+        let setup = database(1, &[]).await;
+        execute(&setup, &format!("ALTER TABLE {name} ADD FOREIGN KEY (parent) REFERENCES {name} DEFERRABLE INITIALLY DEFERRED")).await;
+        let insert = format!("INSERT INTO {name} VALUES ($1)");
+        let orphan = format!("INSERT INTO {name} VALUES ($1, $1 + 1000)");
+        let db = database(16, &[&insert]).await;
+        query(&setup, &insert, vec![Value::Int(0)]).await.unwrap();
+        let tx = begin(&db);
+        push(&tx, &insert, vec![Value::Int(500)]);
+        push(&tx, &orphan, vec![Value::Int(501)]);
+        let unprepared = tx.commit().await.unwrap_err();
+        assert_eq!(sqlstate(&unprepared), "23503", "and it is prepared now");
+        let occupied = occupy(&db).await;
+        let first = insert_all(&db, NONE, &insert, &[1, 2]);
+        let twice = insert_all(&db, NONE, &insert, &[3, 0]);
+        let tx = begin(&db);
+        push(&tx, &insert, vec![Value::Int(4)]);
+        push(&tx, &orphan, vec![Value::Int(5)]);
+        let unresolved = spawn_local(async move {
+            let outcome = tx.commit().await;
+            assert_eq!(tx.failed(), None, "the commit failed");
+            outcome
+        });
+        let misfit = begin(&db);
+        push(&misfit, &insert, vec![Value::Int(6)]);
+        push(&misfit, &insert, vec![text("no number")]);
+        let misfit = spawn_local(async move { misfit.commit().await });
+        let last = insert_all(&db, NONE, &insert, &[7, 8]);
+        first.await.unwrap().unwrap();
+        let twice = twice.await.unwrap().unwrap_err();
+        assert_eq!(sqlstate(&twice), "23505");
+        assert!(twice.to_string().contains("INSERT INTO"), "{twice}");
+        let unresolved = unresolved.await.unwrap().unwrap_err();
+        assert_eq!(sqlstate(&unresolved), "23503");
+        let misfit = misfit.await.unwrap().unwrap_err();
+        assert_eq!(sqlstate(&misfit), "22P02");
+        last.await.unwrap().unwrap();
+        occupied.await.unwrap().unwrap();
+        let ids = execute(&db, &format!("SELECT id FROM {name} ORDER BY id")).await;
+        let ids: Vec<_> = ids.rows.into_iter().flatten().collect();
+        assert_eq!(ids, [-1, 0, 1, 2, 7, 8].map(Value::Int));
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_transaction_with_options_or_a_statement_that_was_sent_is_not_shared() {
+    run(async {
+        let table = Table::create("shared_options", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let url = format!("{}?max_pipeline=16", url());
+        let db = Database::open(Config::parse(&url).unwrap(), pool(1));
+        query(&db, &insert, vec![Value::Int(-1)]).await.unwrap();
+        let begun = begin(&db);
+        push(&begun, &insert, vec![Value::Int(0)]);
+        begun.flush().await.unwrap();
+        let before = db.stats().borrowed;
+        let serializable = TransactionOptions {
+            isolation: Some(Isolation::Serializable),
+            ..NONE
+        };
+        let tasks = [
+            insert_all(&db, serializable, &insert, &[1, 2]),
+            insert_all(&db, NONE, &insert, &[3, 4]),
+            insert_all(&db, serializable, &insert, &[5, 6]),
+        ];
+        tokio::task::yield_now().await;
+        push(&begun, &insert, vec![Value::Int(7)]);
+        begun.commit().await.unwrap();
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(db.stats().borrowed - before, 3);
+        assert_eq!(table.count(&db).await, 9);
+        db.close().await;
+    });
+}
+
+#[test]
+fn the_outcome_of_a_transaction_is_unknown_after_its_connection_is_lost() {
+    run(async {
+        let table = Table::create("shared_lost", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let kill =
+            "SELECT pg_terminate_backend(CASE $1::int WHEN 0 THEN pg_backend_pid() ELSE 0 END)";
+        let db = database(16, &[&insert, kill]).await;
+        let occupied = occupy(&db).await;
+        let before = insert_all(&db, NONE, &insert, &[1, 2]);
+        let end = start(&db, kill, vec![Value::Int(0)]);
+        let after = insert_all(&db, NONE, &insert, &[3, 4]);
+        let cancelled = insert_all(&db, NONE, &insert, &[5, 6]);
+        tokio::task::yield_now().await;
+        cancelled.abort();
+        occupied.await.unwrap().unwrap();
+        before.await.unwrap().unwrap();
+        end.await.unwrap().unwrap_err();
+        let unknown = after.await.unwrap().unwrap_err();
+        assert!(
+            matches!(unknown, Error::OutcomeUnknown { .. }),
+            "{unknown:?}"
+        );
+        assert_eq!(table.count(&db).await, 3, "-1, 1 and 2");
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_transaction_whose_commit_is_cancelled_has_ended_and_knows_whether_it_was_sent() {
+    run(async {
+        let sleep = "SELECT pg_sleep($1::int / 50.0)";
+        let db = database(16, &[sleep]).await;
+        for is_sent in [false, true] {
+            let occupied = occupy(&db).await;
+            let tx = Rc::new(begin(&db));
+            push(&tx, sleep, vec![Value::Int(5)]);
+            let commit = spawn_local({
+                let tx = Rc::clone(&tx);
+                async move { tx.commit().await }
+            });
+            let other = start(&db, sleep, vec![Value::Int(1)]);
+            tokio::task::yield_now().await;
+            if is_sent {
+                occupied.await.unwrap().unwrap();
+                is_lent(&db).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            commit.abort();
+            let _ = commit.await;
+            assert!(!tx.is_open());
+            let result = tx.take_result(0).unwrap().unwrap_err();
+            match is_sent {
+                true => assert!(matches!(result, Error::OutcomeUnknown { .. }), "{result:?}"),
+                false => assert!(matches!(result, Error::Cancelled { .. }), "{result:?}"),
+            }
+            assert_eq!(tx.check_outcome().is_err(), is_sent);
+            assert!(tx.push(sql("SELECT 1", vec![])).is_err());
+            other.await.unwrap().unwrap();
+        }
+        db.close().await;
+        assert_eq!(db.stats().in_use, 0);
+    });
+}
+
+#[test]
+fn transactions_that_are_cancelled_at_any_time_take_effect_as_a_whole_or_not_at_all() {
+    run(async {
+        let table = Table::create("shared_any", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let db = database(12, &[&insert]).await;
+        let mut random = 1_u64;
+        let mut committed = Vec::new();
+        for round in 0..30 {
+            let tasks: Vec<_> = (0..20)
+                .map(|number| {
+                    let id = round * 100 + number;
+                    (id, insert_all(&db, NONE, &insert, &[id, id, id]))
+                })
+                .collect();
+            for (id, task) in tasks {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                match random >> 60 {
+                    0..4 => task.abort(),
+                    4 => {
+                        tokio::time::sleep(Duration::from_micros(random >> 54)).await;
+                        task.abort();
+                    }
+                    _ => {
+                        task.await.unwrap().unwrap();
+                        committed.push(Value::Int(id));
+                    }
+                }
+            }
+        }
+        let counts = format!(
+            "SELECT id, count(*) FROM {} WHERE id >= 0 GROUP BY id",
+            table.name
+        );
+        let mut stored = Vec::new();
+        for mut row in execute(&db, &counts).await.rows {
+            assert_eq!(row.pop(), Some(Value::Int(3)), "{row:?}");
+            stored.extend(row);
+        }
+        assert!(committed.len() > 300, "{}", committed.len());
+        let lost: Vec<_> = committed.iter().filter(|id| !stored.contains(id)).collect();
+        assert!(lost.is_empty(), "{lost:?}");
         db.close().await;
         assert_eq!(db.stats().in_use, 0);
     });

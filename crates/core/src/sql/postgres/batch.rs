@@ -65,6 +65,14 @@ impl<'a> Batch<'a> {
 }
 
 impl Outcome {
+    /// The outcome of one statement.
+    pub(super) fn into_single(mut self) -> Result<ResultSet, Error> {
+        match self.failure {
+            Some(failure) => Err(failure.error),
+            None => Ok(self.results.pop().unwrap_or_default()),
+        }
+    }
+
     /// Index of the statement that was not sent because a parameter does not fit its type of an earlier preparation.
     pub(super) fn misfit(&self) -> Option<usize> {
         let failure = self.failure.as_ref()?;

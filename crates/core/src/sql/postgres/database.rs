@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::batch::is_boundary;
 use super::listener::Listener;
 use super::rows::RowStream;
+use super::shared_round_trips;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::sql::copy::CopyData;
@@ -24,21 +25,13 @@ impl PooledDatabase<Connector> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub async fn execute_single(&self, statement: Statement) -> Result<ResultSet, Error> {
-        let server = &self.pool.manager().server;
-        let hooks = &self.hook_calls().hooks;
-        let is_alone = server.max_pipeline() == 1
-            || hooks.borrowed
-            || hooks.returned
-            || is_boundary(&statement.sql)
-            // Another statement may wait for what this task holds, such as a lock of its transaction: it must not be sent after that one.
-            || self.pool.borrower_has_lease();
-        if is_alone {
-            return self.execute(statement).await;
+        match shared_round_trips::limit(&self.pool) {
+            Some(limit) if !is_boundary(&statement.sql) => {
+                let trips = &self.pool.manager().server.shared_round_trips;
+                trips.execute(&self.pool, limit, statement).await
+            }
+            _ => self.execute(statement).await,
         }
-        let trips = &server.shared_round_trips;
-        trips
-            .execute(&self.pool, server.max_pipeline(), statement)
-            .await
     }
 
     /// Runs a `COPY` whose data comes from or goes to the client.

@@ -14,8 +14,7 @@ use super::encode::{self, Encoded, TypeMismatch};
 use super::failure::{ServerFailure, shorten};
 use super::replies::Results;
 use super::session_state::SessionState;
-use crate::sql::server::ServerConnection;
-use crate::sql::{Error, ResultSet, Statement, Value};
+use crate::sql::{Error, Statement, Value};
 
 impl Connection {
     /// Sends a batch and reads its results.
@@ -98,57 +97,60 @@ impl Connection {
         }
     }
 
-    /// Whether the statement is prepared here, has no effect on the session, and can be sent together with others.
-    pub(super) fn is_ready_for(&self, statement: &Statement) -> bool {
-        let prepared = self.cache.get(&statement.sql);
-        prepared
-            .is_some_and(|prepared| prepared.session_state.is_none() && is_plain(&statement.sql))
+    /// Whether the statements are prepared here, have no effect on the session, and can be sent together with others.
+    pub(super) fn is_ready_for(&self, statements: &[Statement]) -> bool {
+        statements.iter().all(|statement| {
+            let prepared = self.cache.get(&statement.sql);
+            prepared.is_some_and(|prepared| {
+                prepared.session_state.is_none() && is_plain(&statement.sql)
+            })
+        })
     }
 
-    /// Runs statements that are [ready](Self::is_ready_for), each as a transaction of its own, in one round trip. `done` is called with the index of
-    /// each and its result, as soon as that is there.
+    /// Runs statements that are [ready](Self::is_ready_for), those of each item as a transaction of its own, in one round trip. `done` is called with
+    /// the index of each item and its outcome, as soon as that is there.
     ///
     /// # Errors
-    /// [`Error::ConnectionLost`]: statements without a result have failed with it.
+    /// [`Error::ConnectionLost`]: transactions without an outcome have failed with it, and may have taken effect.
     pub(super) async fn run_each(
         &mut self,
-        statements: &[&Statement],
-        mut done: impl FnMut(usize, Result<ResultSet, Error>),
+        transactions: &[&[Statement]],
+        mut done: impl FnMut(usize, Outcome),
     ) -> Result<(), Error> {
-        let mut sent = Vec::with_capacity(statements.len());
+        let batches: Vec<_> = transactions.iter().map(|own| Batch::of(own)).collect();
+        let commit = Self::commit_text();
+        let mut sent = Vec::with_capacity(batches.len());
         let mut again = Vec::new();
         self.close_evicted();
-        for (at, statement) in statements.iter().enumerate() {
-            let step = self.step(&statement.sql, &statement.params, 0, false);
+        for (at, batch) in batches.iter().enumerate() {
+            let mut steps = self.steps(batch, &commit);
             let start = self.link.out.len();
-            match write_step(&step, 0, &mut self.link.out) {
-                Ok(()) => {
+            match self.write_all(&mut steps) {
+                None => {
                     self.push_sync();
-                    sent.push((at, step.shape()));
+                    sent.push((at, steps));
                 }
-                Err(_) => {
+                Some(_) => {
                     self.link.out.truncate(start);
                     again.push(at);
                 }
             }
         }
-        for (at, shape) in sent {
-            let mut results = Results::new(vec![shape]);
-            self.exchange(&mut results).await?;
-            match (results.failure, results.done.pop()) {
-                (None, Some(completed)) => done(at, Ok(completed.result)),
-                (None, None) => return Err(self.give_up("it did not answer every statement")),
-                (Some(failure), _) if failure.outdated(true).is_some() => again.push(at),
-                (Some(failure), _) => {
-                    let statement = statements[at];
-                    let error = failure.into_error(&statement.sql);
-                    done(at, Err(error.in_words_of(statement)));
+        for (at, steps) in sent {
+            let mut outcome = Outcome::default();
+            self.read_results(&steps, &batches[at], &mut outcome)
+                .await?;
+            match outcome.failure.take() {
+                Some(failure) if failure.outdated.is_some() => again.push(at),
+                failure => {
+                    outcome.failure = failure.map(|it| it.in_words_of(batches[at].statements));
+                    done(at, outcome);
                 }
             }
         }
         // What needs to be prepared anew had no effect.
         for at in again {
-            done(at, self.run_statement(statements[at], false).await?);
+            done(at, self.run(batches[at]).await?);
         }
         Ok(())
     }
@@ -244,14 +246,25 @@ impl Connection {
             self.commit_sent
                 .set(self.is_atomic(batch) || steps.iter().any(commits));
             self.push_sync();
-            let mut results = Results::new(steps.iter().map(Step::shape).collect());
-            self.exchange(&mut results).await?;
-            if results.failure.is_none() && results.done.len() != steps.len() {
-                return Err(self.give_up("it did not answer every statement"));
-            }
-            self.settle(&steps, batch, results, outcome);
+            self.read_results(&steps, batch, outcome).await?;
         }
         outcome.failure = outcome.failure.take().or(mismatch);
+        Ok(())
+    }
+
+    /// Reads the answers to steps that end with a `Sync`.
+    async fn read_results(
+        &mut self,
+        steps: &[Step<'_>],
+        batch: &Batch<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let mut results = Results::new(steps.iter().map(Step::shape).collect());
+        self.exchange(&mut results).await?;
+        if results.failure.is_none() && results.done.len() != steps.len() {
+            return Err(self.give_up("it did not answer every statement"));
+        }
+        self.settle(steps, batch, results, outcome);
         Ok(())
     }
 
@@ -401,6 +414,10 @@ impl Connection {
     /// Writes the steps. At one with invalid parameters, `steps` and the output end before it.
     pub(super) fn write_steps(&mut self, steps: &mut Vec<Step<'_>>) -> Option<Failure> {
         self.close_evicted();
+        self.write_all(steps)
+    }
+
+    fn write_all(&mut self, steps: &mut Vec<Step<'_>>) -> Option<Failure> {
         for index in 0..steps.len() {
             let start = self.link.out.len();
             if let Err(error) = write_step(&steps[index], 0, &mut self.link.out) {

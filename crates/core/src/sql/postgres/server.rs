@@ -92,11 +92,7 @@ impl ServerConnection for Connection {
             begin: begin.then_some(&plain_begin),
             ..Batch::of(std::slice::from_ref(statement))
         };
-        let mut outcome = self.run(batch).await?;
-        Ok(match outcome.failure {
-            Some(failure) => Err(failure.error),
-            None => Ok(outcome.results.pop().unwrap_or_default()),
-        })
+        Ok(self.run(batch).await?.into_single())
     }
 
     async fn commit(&mut self) -> Result<Result<(), Error>, Error> {

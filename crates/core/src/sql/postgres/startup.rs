@@ -65,7 +65,7 @@ impl Connector {
         self.config.max_pipeline
     }
 
-    pub(super) fn target(&self) -> &str {
+    pub(super) fn target(&self) -> &Rc<str> {
         &self.target
     }
 

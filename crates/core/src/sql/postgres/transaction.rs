@@ -1,4 +1,5 @@
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,13 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
+use super::shared_round_trips::{self, Turn, Waiting};
 use super::startup::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::copy::CopyData;
-use crate::sql::deferred_statements::{CancelGuard, DeferredStatements, ended_by_statement};
+use crate::sql::deferred_statements::{
+    CancelGuard, DeferredStatements, SentCommit, ended_by_statement,
+};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// Timeout of a rollback, after which the connection is discarded.
@@ -167,6 +171,10 @@ impl Transaction {
     /// Sends the pending statements together with `COMMIT`.
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
+        let is_implicit = is_first && self.is_implicit(self.deferred.borrow().pending());
+        if is_implicit && let Some(limit) = shared_round_trips::limit(&self.pool) {
+            return self.finish_together(limit).await;
+        }
         let lease = self.lease(session).await?;
         let statements = self.deferred.borrow_mut().depart()?;
         self.deferred.borrow_mut().ended = true;
@@ -181,10 +189,33 @@ impl Transaction {
         if outcome.failure.is_some() {
             self.roll_back(Some(lease)).await;
         }
+        self.settle(statements.len(), outcome)
+    }
+
+    /// Sends all statements, together with others that wait for a connection. Cancelling the wait ends the transaction.
+    async fn finish_together(&self, limit: usize) -> Result<(), Error> {
+        let waiting = Waiting::new(self.deferred.borrow_mut().depart()?);
+        self.deferred.borrow_mut().ended = true;
+        let server = &self.pool.manager().server;
+        let commit = SentCommit {
+            target: Rc::clone(server.target()),
+            sent: Rc::clone(&waiting.is_sent),
+        };
+        let guard = CancelGuard::committing(&self.deferred, commit);
+        let trips = &server.shared_round_trips;
+        let turn = guard.finish(trips.join(&self.pool, limit, &waiting).await);
+        let outcome = match turn.inspect_err(|error| self.deferred.borrow_mut().fail(error))? {
+            Turn::Alone(lease) => self.run(lease, Batch::of(&waiting.statements)).await?.1,
+            Turn::Shared(outcome) => outcome,
+        };
+        self.settle(waiting.statements.len(), outcome)
+    }
+
+    fn settle(&self, sent: usize, outcome: Outcome) -> Result<(), Error> {
         let failure = outcome.failure.map(|failure| failure.error);
         self.deferred
             .borrow_mut()
-            .settle(statements.len(), outcome.results, failure)
+            .settle(sent, outcome.results, failure)
     }
 
     /// Sends the pending statements, then runs a `COPY` whose data comes from or goes to the client. When the receiver of the data is dropped
@@ -313,12 +344,15 @@ impl Transaction {
 
     /// The batch of a transaction that has sent nothing.
     fn whole<'a>(&'a self, statements: &'a [Statement]) -> Batch<'a> {
-        let is_implicit = !self.has_options && statements.iter().all(|s| is_plain(&s.sql));
-        if is_implicit {
-            Batch::of(statements)
-        } else {
-            self.beginning(statements, End::Commit)
+        match self.is_implicit(statements) {
+            true => Batch::of(statements),
+            false => self.beginning(statements, End::Commit),
         }
+    }
+
+    /// Whether the statements are the whole transaction without `BEGIN` and `COMMIT`.
+    fn is_implicit(&self, statements: &[Statement]) -> bool {
+        !self.has_options && statements.iter().all(|s| is_plain(&s.sql))
     }
 }
 
