@@ -35,7 +35,7 @@ final class Contenders
                 true,
                 true,
                 [$extension, $weft],
-                [Workload::Query, Workload::Update, Workload::Fortunes],
+                [Workload::Query, Workload::Queries5, Workload::Queries20, Workload::Update, Workload::Fortunes],
             ),
             $swoole === null ? null : new Contender('swoole', [...$php, '-d', "extension=$swoole", "$bench/peers/swoole/server.php"], true, true, true, [$swoole]),
             $roadRunner === null ? null : new Contender(
