@@ -77,11 +77,11 @@ final class SummaryTest extends TestCase
         $tile = self::tile('http', [
             $cost('weft', 'hello', 1, 1.0), $cost('go', 'hello', 1, 9.0),
             $cost('weft', 'hello', 64, 10.0), $cost('go', 'hello', 64, 14.0), $cost('node', 'hello', 64, 40.0),
-            $cost('weft', 'query', 64, 30.0), $cost('go', 'query', 64, 36.0),
+            $cost('weft', 'query', 64, 30.0), $cost('weft-pipelined', 'query', 64, 20.0), $cost('go', 'query', 64, 36.0),
         ]);
 
         self::assertSame(['1.40×', 'the requests of go per CPU second, with 64 connections'], [$tile->value, $tile->claim]);
-        self::assertStringEndsWith('with 1 and 64 connections: hello 9.00×, 1.40×; a query –, 1.20×', $tile->detail);
+        self::assertStringEndsWith('with 1 and 64 connections: hello 9.00×, 1.40×; a query –, 1.20×, with shared round trips –, 1.80×', $tile->detail);
     }
 
     public function testBothPublishedGainsOfThePoolAreNamed(): void

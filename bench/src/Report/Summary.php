@@ -66,9 +66,10 @@ final class Summary
 
     private function http(): ?Tile
     {
-        $cost = fn (string $case, int $connections): ?array => self::compare(
+        $cost = fn (string $case, int $connections, string $weft = 'weft'): ?array => self::compare(
             $this->runs('http', ['case' => $case, 'protocol' => 'http/1.1', 'connections' => $connections]),
             'cpu_us_per_request',
+            $weft,
         );
         $hello = $cost('hello', 64);
         if ($hello === null) {
@@ -78,9 +79,10 @@ final class Summary
         sort($connections);
         $ratios = [];
         foreach (self::HTTP_CASES as $case => $title) {
-            $costs = array_map(static fn (int $connections): ?array => $cost($case, $connections), $connections);
-            $times = array_map(static fn (?array $cost): string => $cost === null ? '–' : self::times($cost['ratio']), $costs);
-            array_filter($costs) === [] || $ratios[] = "$title " . implode(', ', $times);
+            $of = static fn (string $weft): array => array_map(static fn (int $connections): ?array => $cost($case, $connections, $weft), $connections);
+            $named = array_filter(["$title " => $of('weft'), 'with shared round trips ' => $of('weft-pipelined')], array_filter(...));
+            $parts = array_map(static fn (string $name, array $costs): string => $name . implode(', ', array_map(self::ratio(...), $costs)), array_keys($named), $named);
+            $parts === [] || $ratios[] = implode(', ', $parts);
         }
 
         return new Tile(
@@ -207,12 +209,13 @@ final class Summary
      * Weft's cost against the lowest of its peers.
      *
      * @param list<array<string, mixed>> $runs
+     * @param string $system Weft's name among them
      *
      * @return array{ratio: float, peer: string, weft: float, theirs: float}|null
      */
-    private static function compare(array $runs, string $field): ?array
+    private static function compare(array $runs, string $field, string $system = 'weft'): ?array
     {
-        $weft = self::median(self::where($runs, ['system' => 'weft']), $field);
+        $weft = self::median(self::where($runs, ['system' => $system]), $field);
         $peer = self::best($runs, $field);
 
         return $weft === null || $weft === 0.0 || $peer === null ? null : [
@@ -290,6 +293,12 @@ final class Summary
         $last = array_pop($values);
 
         return $values === [] ? (string) $last : implode(', ', $values) . " and $last";
+    }
+
+    /** @param array{ratio: float, peer: string, weft: float, theirs: float}|null $cost */
+    private static function ratio(?array $cost): string
+    {
+        return $cost === null ? '–' : self::times($cost['ratio']);
     }
 
     private static function times(float $ratio): string
