@@ -114,6 +114,16 @@ impl<M: Manage> Pool<M> {
         self.inner.state.borrow().available()
     }
 
+    /// The number of borrowers that wait for a connection.
+    pub(crate) fn waiting(&self) -> usize {
+        self.inner.state.borrow().waiting()
+    }
+
+    /// Whether a task that holds a connection waits for another one.
+    pub(crate) fn holder_waits(&self) -> bool {
+        self.inner.state.borrow().holder_waits()
+    }
+
     /// Whether the task of this handle holds a connection. False for code outside of known tasks.
     pub fn borrower_has_lease(&self) -> bool {
         let task = self.borrower.task;

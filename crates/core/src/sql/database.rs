@@ -1,6 +1,6 @@
 //! One interface for all drivers.
 //!
-//! Every future returned here owns its data. Dropping it cancels the statement.
+//! Every future returned here owns its data. Dropping it cancels the statement, unless that shares a round trip with others.
 
 use std::cell::RefCell;
 use std::rc::Rc;

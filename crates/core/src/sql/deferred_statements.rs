@@ -41,19 +41,27 @@ pub(super) struct CancelGuard<'a> {
     commit: Option<SentCommit>,
 }
 
-/// Whether a connection has sent a commit that is not yet answered, and its target for messages.
+/// Whether a commit was sent that is not yet answered, and its target for messages.
 #[derive(Clone)]
 pub struct SentCommit {
     pub(super) target: Rc<str>,
     pub(super) sent: Rc<Cell<bool>>,
+    /// It was sent together with the transactions of others, and is not cancelled alone.
+    pub(super) is_shared: bool,
 }
 
 impl SentCommit {
     /// The error after the wait for the answer was cancelled.
     pub(super) fn cancelled(&self) -> Error {
+        let message = match self.is_shared {
+            true => {
+                "the wait for its answer was cancelled, and it may still run after those that it was sent with"
+            }
+            false => "the wait for its answer was cancelled",
+        };
         Error::OutcomeUnknown {
             target: self.target.to_string(),
-            message: "the wait for its answer was cancelled".to_owned(),
+            message: message.to_owned(),
         }
     }
 }

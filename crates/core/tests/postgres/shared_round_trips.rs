@@ -551,8 +551,8 @@ fn the_outcome_of_a_transaction_is_unknown_after_its_connection_is_lost() {
 fn a_transaction_whose_commit_is_cancelled_has_ended_and_knows_whether_it_was_sent() {
     run(async {
         let sleep = "SELECT pg_sleep($1::int / 50.0)";
-        let db = database(16, &[sleep]).await;
-        for is_sent in [false, true] {
+        for (limit, is_sent) in [(1, false), (16, false), (16, true)] {
+            let db = database(limit, &[sleep]).await;
             let occupied = occupy(&db).await;
             let tx = Rc::new(begin(&db));
             push(&tx, sleep, vec![Value::Int(5)]);
@@ -578,9 +578,176 @@ fn a_transaction_whose_commit_is_cancelled_has_ended_and_knows_whether_it_was_se
             assert_eq!(tx.check_outcome().is_err(), is_sent);
             assert!(tx.push(sql("SELECT 1", vec![])).is_err());
             other.await.unwrap().unwrap();
+            db.close().await;
+            assert_eq!(db.stats().in_use, 0);
+        }
+    });
+}
+
+#[test]
+fn a_transaction_that_is_cancelled_may_still_run_after_the_others_and_says_so() {
+    run(async {
+        let table = Table::create("shared_late", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let sleep = "SELECT pg_sleep($1::int / 10.0)";
+        let (db, observer) = (
+            database(16, &[&insert, sleep]).await,
+            database(1, &[]).await,
+        );
+        let occupied = occupy(&db).await;
+        let slow = start(&db, sleep, vec![Value::Int(3)]);
+        let tx = Rc::new(begin(&db));
+        push(&tx, &insert, vec![Value::Int(1)]);
+        let commit = spawn_local({
+            let tx = Rc::clone(&tx);
+            async move { tx.commit().await }
+        });
+        occupied.await.unwrap().unwrap();
+        is_lent(&db).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        commit.abort();
+        let _ = commit.await;
+        let unknown = tx.check_outcome().unwrap_err().to_string();
+        assert!(
+            unknown.contains("it may still run after those"),
+            "{unknown}"
+        );
+        assert_eq!(table.count(&observer).await, 1, "-1");
+        slow.await.unwrap().unwrap();
+        value(start(&db, "SELECT 1", vec![])).await;
+        assert_eq!(table.count(&observer).await, 2);
+        db.close().await;
+        observer.close().await;
+    });
+}
+
+#[test]
+fn a_task_that_holds_a_lock_is_not_overtaken_by_what_waits_for_it() {
+    run(async {
+        let table = Table::create("shared_overtaken", "id int").await;
+        let update = format!("UPDATE {} SET id = id WHERE id = $1", table.name);
+        let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
+        let url = format!("{}?max_pipeline=16", url());
+        let db = Database::open(Config::parse(&url).unwrap(), pool(2));
+        query(&db, &insert, vec![Value::Int(1)]).await.unwrap();
+        let holder = Rc::new(db.on_behalf_of(Borrower {
+            task: Some(1),
+            ..Borrower::default()
+        }));
+        let tx = begin(&holder);
+        push(&tx, &update, vec![Value::Int(1)]);
+        tx.flush().await.unwrap();
+        for statement in [DOUBLE, &update] {
+            query(&db, statement, vec![Value::Int(-1)]).await.unwrap();
+        }
+        let occupied = start(&db, "SELECT pg_sleep(0.05)", vec![]);
+        while db.stats().in_use < 2 {
+            tokio::task::yield_now().await;
+        }
+        let first = start(&db, DOUBLE, vec![Value::Int(1)]);
+        tokio::task::yield_now().await;
+        let own = start(&holder, DOUBLE, vec![Value::Int(2)]);
+        tokio::task::yield_now().await;
+        let blocked = start(&db, &update, vec![Value::Int(1)]);
+        assert_eq!(value(own).await, Value::Int(4));
+        tx.commit().await.unwrap();
+        for task in [first, blocked, occupied] {
+            task.await.unwrap().unwrap();
         }
         db.close().await;
-        assert_eq!(db.stats().in_use, 0);
+    });
+}
+
+#[test]
+fn a_statement_that_has_got_a_connection_is_not_taken_along_on_another() {
+    run(async {
+        let url = format!("{}?max_pipeline=16", url());
+        let db = Database::open(Config::parse(&url).unwrap(), pool(2));
+        let sleep = "SELECT pg_backend_pid(), pg_sleep($1::int / 20.0)";
+        let two = || [1, 1].map(|time| start(&db, sleep, vec![Value::Int(time)]));
+        for task in two() {
+            value(task).await;
+        }
+        let leases = [
+            db.pool().borrow().await.unwrap(),
+            db.pool().borrow().await.unwrap(),
+        ];
+        let tasks = two();
+        while db.stats().waiting < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(leases);
+        let mut sessions = Vec::new();
+        for task in tasks {
+            sessions.push(value(task).await);
+        }
+        assert_ne!(sessions[0], sessions[1]);
+        db.close().await;
+    });
+}
+
+#[test]
+fn a_transaction_with_a_value_that_does_not_fit_runs_once() {
+    run(async {
+        let table = Table::create("shared_once", "id serial").await;
+        let next = format!("SELECT nextval('{}_id_seq'), $1::int", table.name);
+        let parse = "SELECT $1::text::int";
+        let db = database(16, &[&next]).await;
+        query(&db, parse, vec![text("1")]).await.unwrap();
+        let occupied = occupy(&db).await;
+        let first = start(&db, &next, vec![Value::Int(0)]);
+        let tx = begin(&db);
+        push(&tx, &next, vec![Value::Int(0)]);
+        push(&tx, parse, vec![text("x")]);
+        let failed = tx.commit().await.unwrap_err();
+        assert_eq!(sqlstate(&failed), "22P02");
+        first.await.unwrap().unwrap();
+        occupied.await.unwrap().unwrap();
+        let last = format!("SELECT last_value FROM {}_id_seq", table.name);
+        assert_eq!(scalar(&db, &last).await, Value::Int(3));
+        db.close().await;
+    });
+}
+
+#[test]
+fn what_is_cancelled_does_not_run_when_its_statement_was_prepared_anew() {
+    run(async {
+        let table = Table::create("shared_anew", "id int").await;
+        let insert = format!("INSERT INTO {} VALUES ($1) RETURNING *", table.name);
+        let sleep = "SELECT pg_sleep($1::int / 20.0)";
+        let db = database(16, &[&insert, sleep]).await;
+        execute(&db, &format!("ALTER TABLE {} ADD name text", table.name)).await;
+        let occupied = occupy(&db).await;
+        let slow = start(&db, sleep, vec![Value::Int(2)]);
+        let cancelled = [1, 2].map(|id| insert_all(&db, NONE, &insert, &[id, id]));
+        let other = start(&db, &insert, vec![Value::Int(3)]);
+        occupied.await.unwrap().unwrap();
+        is_lent(&db).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        cancelled.iter().for_each(JoinHandle::abort);
+        assert_eq!(other.await.unwrap().unwrap().columns.len(), 2);
+        slow.await.unwrap().unwrap();
+        assert_eq!(table.count(&db).await, 2, "-1 and 3");
+        db.close().await;
+    });
+}
+
+#[test]
+fn large_parameters_do_not_pile_up_in_one_request() {
+    run(async {
+        let length = "SELECT length($1::text)";
+        let db = database(16, &[]).await;
+        query(&db, length, vec![text("a")]).await.unwrap();
+        let occupied = occupy(&db).await;
+        let before = db.stats().borrowed;
+        let large = "x".repeat(400_000);
+        let tasks = [0; 4].map(|_| start(&db, length, vec![text(&large)]));
+        for task in tasks {
+            assert_eq!(value(task).await, Value::Int(400_000));
+        }
+        occupied.await.unwrap().unwrap();
+        assert_eq!(db.stats().borrowed - before, 2);
+        db.close().await;
     });
 }
 

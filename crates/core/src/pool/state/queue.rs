@@ -185,4 +185,17 @@ impl<C, E: Clone> State<C, E> {
                 holder == task || self.waiters.iter().any(waits)
             })
     }
+
+    pub(in crate::pool) fn waiting(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Whether a task that holds a connection waits for another one.
+    pub(in crate::pool) fn holder_waits(&self) -> bool {
+        let mut waiting = self
+            .waiters
+            .iter()
+            .filter_map(|waiter| waiter.borrower.task);
+        waiting.any(|task| self.leases.is_held_by(task))
+    }
 }

@@ -344,6 +344,7 @@ impl Connection {
         SentCommit {
             target: Rc::clone(&self.target),
             sent: Rc::clone(&self.commit_sent),
+            is_shared: false,
         }
     }
 

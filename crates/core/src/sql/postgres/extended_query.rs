@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Runs a batch again that has failed without effect because of an outdated statement.
-    async fn run_anew(
+    pub(super) async fn run_anew(
         &mut self,
         batch: Batch<'_>,
         outcome: Outcome,
@@ -95,64 +95,6 @@ impl Connection {
             }
             Outdated::Types | Outdated::Parameter => Ok(outcome),
         }
-    }
-
-    /// Whether the statements are prepared here, have no effect on the session, and can be sent together with others.
-    pub(super) fn is_ready_for(&self, statements: &[Statement]) -> bool {
-        statements.iter().all(|statement| {
-            let prepared = self.cache.get(&statement.sql);
-            prepared.is_some_and(|prepared| {
-                prepared.session_state.is_none() && is_plain(&statement.sql)
-            })
-        })
-    }
-
-    /// Runs statements that are [ready](Self::is_ready_for), those of each item as a transaction of its own, in one round trip. `done` is called with
-    /// the index of each item and its outcome, as soon as that is there.
-    ///
-    /// # Errors
-    /// [`Error::ConnectionLost`]: transactions without an outcome have failed with it, and may have taken effect.
-    pub(super) async fn run_each(
-        &mut self,
-        transactions: &[&[Statement]],
-        mut done: impl FnMut(usize, Outcome),
-    ) -> Result<(), Error> {
-        let batches: Vec<_> = transactions.iter().map(|own| Batch::of(own)).collect();
-        let commit = Self::commit_text();
-        let mut sent = Vec::with_capacity(batches.len());
-        let mut again = Vec::new();
-        self.close_evicted();
-        for (at, batch) in batches.iter().enumerate() {
-            let mut steps = self.steps(batch, &commit);
-            let start = self.link.out.len();
-            match self.write_all(&mut steps) {
-                None => {
-                    self.push_sync();
-                    sent.push((at, steps));
-                }
-                Some(_) => {
-                    self.link.out.truncate(start);
-                    again.push(at);
-                }
-            }
-        }
-        for (at, steps) in sent {
-            let mut outcome = Outcome::default();
-            self.read_results(&steps, &batches[at], &mut outcome)
-                .await?;
-            match outcome.failure.take() {
-                Some(failure) if failure.outdated.is_some() => again.push(at),
-                failure => {
-                    outcome.failure = failure.map(|it| it.in_words_of(batches[at].statements));
-                    done(at, outcome);
-                }
-            }
-        }
-        // What needs to be prepared anew had no effect.
-        for at in again {
-            done(at, self.run(batches[at]).await?);
-        }
-        Ok(())
     }
 
     /// Prepares the statements of a batch again. Returns whether the types of their parameters have changed.
@@ -253,7 +195,7 @@ impl Connection {
     }
 
     /// Reads the answers to steps that end with a `Sync`.
-    async fn read_results(
+    pub(super) async fn read_results(
         &mut self,
         steps: &[Step<'_>],
         batch: &Batch<'_>,
@@ -417,7 +359,8 @@ impl Connection {
         self.write_all(steps)
     }
 
-    fn write_all(&mut self, steps: &mut Vec<Step<'_>>) -> Option<Failure> {
+    /// The same without a look at evicted statements.
+    pub(super) fn write_all(&mut self, steps: &mut Vec<Step<'_>>) -> Option<Failure> {
         for index in 0..steps.len() {
             let start = self.link.out.len();
             if let Err(error) = write_step(&steps[index], 0, &mut self.link.out) {

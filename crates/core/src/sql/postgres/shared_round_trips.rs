@@ -12,13 +12,16 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use super::batch::Outcome;
+use super::batch::{Batch, Outcome, is_plain};
 use super::connection::Connection;
 use super::startup::Postgres;
 use crate::panics;
 use crate::pool::{Lease, Pool};
 use crate::sql::hooks::HookedConnection;
-use crate::sql::{Error, ResultSet, Statement};
+use crate::sql::{Error, ResultSet, Statement, Value};
+
+/// The parameters of one request, in bytes: all are in memory until they are sent, and the small ones wait behind the large.
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// The transactions that wait for a connection of a pool, in the order in which they came.
 #[derive(Default)]
@@ -29,6 +32,8 @@ pub(super) struct SharedRoundTrips {
 /// The statements of a transaction, or one by itself, and what becomes of them.
 pub(super) struct Waiting {
     pub(super) statements: Vec<Statement>,
+    /// Of their parameters, in bytes.
+    size: usize,
     /// They were sent together with others: whether they took effect is unknown until they are answered.
     pub(super) is_sent: Rc<Cell<bool>>,
     state: RefCell<State>,
@@ -97,7 +102,7 @@ impl SharedRoundTrips {
     /// Runs the statements, of which there is at least one, as one transaction, in the same way; or borrows a connection for them.
     ///
     /// # Errors
-    /// Those of the pool, and [`Error::ConnectionLost`].
+    /// Those of the pool and of the connection. One of a statement is in the [`Outcome`].
     pub(super) async fn join(
         &self,
         pool: &Pool<Postgres>,
@@ -152,8 +157,8 @@ impl SharedRoundTrips {
         }
     }
 
-    /// Takes a transaction and those at the head of the queue that the connection can run with it. As many are left as there are other connections
-    /// for.
+    /// Takes a transaction and those at the head of the queue that the connection can run with it. Those are left that other connections
+    /// are there for.
     fn take(
         &self,
         pool: &Pool<Postgres>,
@@ -163,19 +168,24 @@ impl SharedRoundTrips {
     ) -> Vec<Rc<Waiting>> {
         self.leave(first);
         let mut group = vec![Rc::clone(first)];
-        if !connection.is_ready_for(&first.statements) {
+        // A task that holds a connection may have what the others wait for, such as a lock: it is served before them.
+        if !connection.is_ready_for(&first.statements) || pool.holder_waits() {
             return group;
         }
-        let others = pool.available();
         let mut queue = self.queue.borrow_mut();
-        let mut count = first.statements.len();
-        while queue.len() > others
-            && let Some(next) = queue.front()
+        // Those at the head have a connection already, and do not know it yet.
+        let served = queue.len().saturating_sub(pool.waiting());
+        let left = served + pool.available();
+        let (mut count, mut size) = (first.statements.len(), first.size);
+        while queue.len() > left
+            && let Some(next) = queue.get(served)
             && count + next.statements.len() <= limit
+            && size + next.size <= MOST_BYTES
             && connection.is_ready_for(&next.statements)
         {
             count += next.statements.len();
-            group.extend(queue.pop_front());
+            size += next.size;
+            group.extend(queue.remove(served));
         }
         group
     }
@@ -194,7 +204,9 @@ impl Drop for Place<'_> {
 
 impl Waiting {
     pub(super) fn new(statements: Vec<Statement>) -> Rc<Self> {
+        let params = statements.iter().flat_map(|statement| &statement.params);
         Rc::new(Self {
+            size: params.map(Value::size).sum(),
             statements,
             is_sent: Rc::default(),
             state: RefCell::new(State::Queued),
@@ -271,9 +283,79 @@ async fn run(mut lease: Lease<Postgres>, mut group: Vec<Rc<Waiting>>, wanted: Rc
     }
 }
 
+/// Runs the statements of each member as a transaction of its own, all in one round trip. Each gets its outcome as soon as that is there.
+///
+/// # Errors
+/// [`Error::ConnectionLost`]: members without an outcome have failed with it, and may have taken effect if they were sent.
 async fn run_each(lease: &mut Lease<Postgres>, group: &[Rc<Waiting>]) -> Result<(), Error> {
-    let transactions: Vec<_> = group.iter().map(|member| &member.statements[..]).collect();
-    group.iter().for_each(|member| member.is_sent.set(true));
-    let done = |at: usize, outcome| group[at].finish(Ok(outcome));
-    lease.run_each(&transactions, done).await
+    let batches: Vec<_> = group
+        .iter()
+        .map(|member| Batch::of(&member.statements))
+        .collect();
+    let commit = Connection::commit_text();
+    let mut sent = Vec::with_capacity(group.len());
+    let mut again = Vec::new();
+    lease.close_evicted();
+    for (at, batch) in batches.iter().enumerate() {
+        let mut steps = lease.steps(batch, &commit);
+        let start = lease.link.out.len();
+        match lease.write_all(&mut steps) {
+            None => {
+                lease.push_sync();
+                group[at].is_sent.set(true);
+                sent.push((at, steps));
+            }
+            // A parameter does not fit.
+            Some(_) => {
+                lease.link.out.truncate(start);
+                again.push((at, None));
+            }
+        }
+    }
+    for (at, steps) in sent {
+        let (member, batch) = (&group[at], &batches[at]);
+        let mut outcome = Outcome::default();
+        lease.read_results(&steps, batch, &mut outcome).await?;
+        let failure = outcome.failure.take();
+        let failure = failure.map(|failure| failure.in_words_of(batch.statements));
+        let outdated = failure.as_ref().and_then(|failure| failure.outdated);
+        outcome.failure = failure;
+        match outdated {
+            Some(outdated) => {
+                member.is_sent.set(false);
+                again.push((at, Some((outcome, outdated))));
+            }
+            None => member.finish(Ok(outcome)),
+        }
+    }
+    // What needs to be prepared anew had no effect.
+    for (at, failed) in again {
+        let (member, batch) = (&group[at], batches[at]);
+        if !member.is_wanted() {
+            continue;
+        }
+        member.is_sent.set(true);
+        let outcome = match failed {
+            Some((outcome, outdated)) => lease.run_anew(batch, outcome, outdated).await,
+            None => lease.run(batch).await,
+        };
+        match outcome {
+            Err(error) if lease.is_broken() => return Err(error),
+            outcome => member.finish(outcome),
+        }
+    }
+    lease.cache.trim();
+    Ok(())
+}
+
+impl Connection {
+    /// Whether the statements are prepared here, have no effect on the session, and can be sent together with others.
+    fn is_ready_for(&self, statements: &[Statement]) -> bool {
+        statements.iter().all(|statement| {
+            let prepared = self.cache.get(&statement.sql);
+            prepared.is_some_and(|prepared| {
+                prepared.session_state.is_none() && is_plain(&statement.sql)
+            })
+        })
+    }
 }

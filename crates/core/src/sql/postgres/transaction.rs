@@ -45,8 +45,8 @@ pub enum Isolation {
 /// neither, because the server runs the statements of one request as one transaction.
 ///
 /// Several tasks may call the methods; flushes run in order. Dropping an unfinished
-/// transaction rolls it back. Dropping the future of a flush or commit cancels the running statement and ends the transaction; if
-/// the commit was sent, its outcome is unknown.
+/// transaction rolls it back. Dropping the future of a flush or commit ends the transaction and cancels the running statement, unless it shares a
+/// round trip with others that are still waited for; if the commit was sent, its outcome is unknown.
 pub struct Transaction {
     pool: Pool<Postgres>,
     begin: Arc<str>,
@@ -171,13 +171,16 @@ impl Transaction {
     /// Sends the pending statements together with `COMMIT`.
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
-        let is_implicit = is_first && self.is_implicit(self.deferred.borrow().pending());
-        if is_implicit && let Some(limit) = shared_round_trips::limit(&self.pool) {
-            return self.finish_together(limit).await;
-        }
-        let lease = self.lease(session).await?;
         let statements = self.deferred.borrow_mut().depart()?;
         self.deferred.borrow_mut().ended = true;
+        if is_first
+            && self.is_implicit(&statements)
+            && let Some(limit) = shared_round_trips::limit(&self.pool)
+        {
+            return self.finish_together(statements, limit).await;
+        }
+        let guard = CancelGuard::new(&self.deferred);
+        let lease = guard.finish(self.lease(session).await)?;
         let batch = match is_first {
             true => self.whole(&statements),
             false => Batch {
@@ -192,14 +195,14 @@ impl Transaction {
         self.settle(statements.len(), outcome)
     }
 
-    /// Sends all statements, together with others that wait for a connection. Cancelling the wait ends the transaction.
-    async fn finish_together(&self, limit: usize) -> Result<(), Error> {
-        let waiting = Waiting::new(self.deferred.borrow_mut().depart()?);
-        self.deferred.borrow_mut().ended = true;
+    /// Sends all statements, together with others that wait for a connection.
+    async fn finish_together(&self, statements: Vec<Statement>, limit: usize) -> Result<(), Error> {
+        let waiting = Waiting::new(statements);
         let server = &self.pool.manager().server;
         let commit = SentCommit {
             target: Rc::clone(server.target()),
             sent: Rc::clone(&waiting.is_sent),
+            is_shared: true,
         };
         let guard = CancelGuard::committing(&self.deferred, commit);
         let trips = &server.shared_round_trips;
