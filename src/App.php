@@ -517,7 +517,7 @@ final class App
     /**
      * Port 0 is another port each time.
      *
-     * @param list<string> $addresses
+     * @param array<array-key, mixed> $addresses
      */
     private static function isTaken(string $address, array $addresses): bool
     {

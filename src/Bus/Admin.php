@@ -79,9 +79,13 @@ final class Admin
      */
     public function flushOutbox(): int
     {
-        $this->setup->persistence?->prepare();
+        $persistence = $this->setup->persistence;
+        if ($persistence === null) {
+            return 0;
+        }
+        $persistence->prepare();
 
-        return $this->setup->persistence?->broker->during($this->setup->persistence->relay->all(...)) ?? 0;
+        return $persistence->broker->during($persistence->relay->all(...));
     }
 
     /**

@@ -128,9 +128,18 @@ final class AttributeCheck
             $place instanceof \ReflectionParameter => \Attribute::TARGET_PARAMETER,
             default => \Attribute::TARGET_FUNCTION | \Attribute::TARGET_METHOD,
         };
-        $flags = static fn(string $class): int => (new \ReflectionClass($class))->getAttributes(\Attribute::class)[0]->newInstance()->flags;
 
-        return \array_values(\array_filter($area->attributes(), static fn(string $class): bool => ($flags($class) & $target) !== 0));
+        return \array_values(\array_filter($area->attributes(), static fn(string $class): bool => (self::targets($class) & $target) !== 0));
+    }
+
+    /**
+     * Where an attribute may be.
+     *
+     * @param class-string $attribute
+     */
+    private static function targets(string $attribute): int
+    {
+        return (new \ReflectionClass($attribute))->getAttributes(\Attribute::class)[0]->newInstance()->flags;
     }
 
     /** @param list<string> $known */

@@ -48,6 +48,7 @@ final class Origin
     public static function of(\Throwable $error): ?array
     {
         foreach ([['file' => $error->getFile(), 'line' => $error->getLine()], ...$error->getTrace()] as $frame) {
+            /** @var array{file?: string, line?: int} $frame */
             if (isset($frame['file'], $frame['line']) && !self::isWeft($frame['file'])) {
                 return [$frame['file'], $frame['line']];
             }

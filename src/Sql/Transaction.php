@@ -111,7 +111,6 @@ final class Transaction implements Connection
             $affected[] = $this->flushItems($first, $count, $done);
         }
 
-        /** @var list<int> */
         return \array_merge(...$affected);
     }
 

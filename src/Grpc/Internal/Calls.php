@@ -166,7 +166,7 @@ final class Calls implements ServerTaskHandler
         $task->end(new Cancellation($status->getMessage()));
         $reader = Scheduler::$current?->running;
 
-        return $reader?->interrupt === null ? $status : $reader->interruption();
+        return $reader === null || $reader->interrupt === null ? $status : $reader->interruption();
     }
 
     private static function request(Call $call, Method $method, Coroutine $task): object

@@ -159,6 +159,7 @@ final class RealmRequest
     private static function end(Realm $realm, ?Response $response, string $output): Response
     {
         [$status, $lines] = $realm->finish();
+        /** @var array<string, list<string>> $fields */
         $fields = [];
         foreach ($lines as $line) {
             $parts = \explode(':', $line, 2);

@@ -119,7 +119,13 @@ final class ClassCodec
     {
         $names = $data[self::UNINITIALIZED] ?? null;
 
-        return \is_array($names) ? \array_intersect_key($this->uninitializable, \array_flip(\array_filter($names, \is_string(...)))) : [];
+        if (!\is_array($names)) {
+            return [];
+        }
+        /** @var array<string> $texts */
+        $texts = \array_filter($names, \is_string(...));
+
+        return \array_intersect_key($this->uninitializable, \array_flip($texts));
     }
 
     /**
@@ -151,10 +157,11 @@ final class ClassCodec
 
         return \Closure::bind(static function (object $object, array $data, array $uninitialized) use ($plan, $missing): void {
             if ($uninitialized) {
-                foreach (\array_intersect_key($uninitialized, $plan) as $name => $property) {
+                /** @var \ReflectionProperty $property */
+                foreach (\array_intersect_key($uninitialized, $plan) as $property) {
                     // It has its default value.
                     if ($property->isInitialized($object)) {
-                        unset($object->$name);
+                        unset($object->{$property->name});
                     }
                 }
                 $plan = \array_diff_key($plan, $uninitialized);

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 use Psr\Log\LoggerInterface;
-use Weft\Log\Internal\ExceptionReport;
 use Weft\Native;
 
 /**
@@ -60,7 +59,7 @@ final class Output
             try {
                 self::close($open - 1, isFlushed: true);
             } catch (\Throwable $thrown) {
-                $logger->warning('The callback of the output buffer has failed: {error}', ['error' => ExceptionReport::summary($thrown), 'exception' => $thrown]);
+                $logger->warning('The callback of the output buffer has failed: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
             }
             if (\ob_get_level() >= $open) {
                 break;

@@ -61,8 +61,11 @@ final class SchemaKeywords
     public static function of(string $class, string $property, Type $type, array $groups): array
     {
         $metadata = self::metadata($class);
+        if ($metadata === null) {
+            return [];
+        }
         $keywords = [];
-        foreach ($metadata === null ? [] : self::effective($metadata, $groups) as $group) {
+        foreach (self::effective($metadata, $groups) as $group) {
             foreach (self::members($metadata, $property) as $member) {
                 foreach ($member->findConstraints($group) as $rule) {
                     $keywords += self::keywords($rule, $type);
@@ -84,8 +87,11 @@ final class SchemaKeywords
     public static function nestedGroups(string $class, string $property, array $groups): ?array
     {
         $metadata = self::metadata($class);
+        if ($metadata === null) {
+            return null;
+        }
         $nested = [];
-        foreach ($metadata === null ? [] : self::members($metadata, $property) as $member) {
+        foreach (self::members($metadata, $property) as $member) {
             if (($member->getCascadingStrategy() & CascadingStrategy::CASCADE) !== 0) {
                 return $groups;
             }

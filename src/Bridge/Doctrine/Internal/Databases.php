@@ -39,7 +39,8 @@ final class Databases
             default => null,
         };
         $dsn = self::dsn($params, $mysql?->dsn() ?? []);
-        $settings = $mysql?->initCommand === null ? [] : [$mysql->initCommand];
+        $command = $mysql?->initCommand;
+        $settings = $command === null ? [] : [$command];
         $pool = Setting::pool('"pool" in the driverOptions of the connection', $options['pool'] ?? []);
         if ($dsn === 'sqlite::memory:') {
             // Each connection is a database of its own, as with PDO.

@@ -54,7 +54,7 @@ enum Format: string
         foreach (\array_keys($data) as $key) {
             self::take($whole, $at, 0);
             // PHP counts what a reference refers to without the array around the values.
-            $encoded .= $this->key((string) $key) . self::take($whole, $at, -1);
+            $encoded .= $this->key((string) $key) . (string) self::take($whole, $at, -1);
         }
 
         return $encoded;
@@ -142,6 +142,7 @@ enum Format: string
                     'C' => '/\G":(\d+):\{/',
                     default => '/\G";/',
                 };
+                $closed = [];
                 if (\preg_match($end, $text, $closed, 0, $at) !== 1) {
                     return null;
                 }

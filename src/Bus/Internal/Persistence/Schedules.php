@@ -103,9 +103,10 @@ final class Schedules
             return;
         }
         $now = $this->now();
+        /** @var array<string, array<string, array<string, mixed>>> $rows */
         $rows = [];
         foreach ($this->database->execute('SELECT name, type, rule, due, fired FROM weft_schedules')->rows() as $row) {
-            $rows[$row['name']][$row['type']] = $row;
+            $rows[(string) $row['name']][(string) $row['type']] = $row;
         }
         // A test's clock stands still, and no other process has its database.
         $due = Clock::isVirtual() ? \INF : $now + self::CHECK;
@@ -223,7 +224,9 @@ final class Schedules
     {
         $fired = \array_map('intval', \explode(' ', $row['fired']));
 
-        return \in_array($row['due'] - 1, $fired, true) ? $fired : [$row['due'] - 1];
+        $last = (int) $row['due'] - 1;
+
+        return \in_array($last, $fired, true) ? $fired : [$last];
     }
 
     /**

@@ -33,6 +33,7 @@ final class Upcasters
      */
     public function compile(object $service): array
     {
+        /** @var array<string, array<int, \Closure(array): array>> $steps */
         $steps = [];
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
             if (($unknown = AttributeCheck::on($method, AttributeArea::Bus)) !== null) {
@@ -41,7 +42,9 @@ final class Upcasters
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {
                 $upcaster = $attribute->newInstance();
                 $type = $this->check($method, $upcaster, $steps);
-                $steps[$type][$upcaster->from] = $method->getClosure($service);
+                /** @var \Closure(array): array $step */
+                $step = $method->getClosure($service);
+                $steps[$type][$upcaster->from] = $step;
             }
         }
 

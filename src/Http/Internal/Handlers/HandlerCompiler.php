@@ -76,6 +76,7 @@ final class HandlerCompiler
     {
         $this->function->isGenerator() && throw $this->invalid('is a generator, which would return before its body runs');
         $this->refuseWrongAttributes();
+        /** @var list<\ReflectionParameter> $parameters */
         $parameters = $this->function->getParameters();
         $arguments = [];
         foreach ($parameters as $parameter) {

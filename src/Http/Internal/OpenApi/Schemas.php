@@ -79,7 +79,7 @@ final class Schemas
     }
 
     /**
-     * Which schema of a class a use needs; `` for the one without constraints and with all fields required.
+     * Which schema of a class a use needs: an empty text for the one without constraints and with all fields required.
      *
      * @param list<string>|null $groups
      */
