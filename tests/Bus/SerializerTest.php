@@ -253,7 +253,7 @@ final class SerializerTest extends BusTestCase
         yield 'a message of Symfony with a class that is not registered' => [[new SymfonyMessenger()], '{}', ['type' => \ArrayObject::class], UnknownMessageTypeException::class];
         yield 'serialized PHP' => [[new SymfonyMessenger()], 'O:8:"stdClass":0:{}', []];
         yield 'a message of php-service-bus that is not JSON' => [[new PhpServiceBus()], 'secret', ['x-message-type' => OrderPlaced::class]];
-        yield 'a format that throws' => [[new Failing()], '{}', []];
+        yield 'a format that throws' => [[new FailingSerializer()], '{}', []];
         yield 'a format that returns something else' => [[new HeaderMapping(new Other())], '{}', []];
     }
 
@@ -541,10 +541,10 @@ final class SerializerTest extends BusTestCase
     public function testAFormatThatFailsNamesItselfAndTheClass(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect('memory:', options: self::options(serializers: [OrderPlaced::class => new Failing()]));
+            $bus = Bus::connect('memory:', options: self::options(serializers: [OrderPlaced::class => new FailingSerializer()]));
 
             $this->expectException(MessageEncodingException::class);
-            $this->expectExceptionMessage('Cannot encode ' . OrderPlaced::class . ': ' . Failing::class . ' failed: no');
+            $this->expectExceptionMessage('Cannot encode ' . OrderPlaced::class . ': ' . FailingSerializer::class . ' failed: no');
             $bus->publish(self::order());
         });
     }
@@ -706,7 +706,7 @@ final class Reversed implements Serializer
     }
 }
 
-final class Failing implements EnvelopeSerializer
+final class FailingSerializer implements EnvelopeSerializer
 {
     public function contentType(): string
     {

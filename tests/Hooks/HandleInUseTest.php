@@ -692,7 +692,7 @@ final class HandleInUseTest extends TestCase
     /**
      * @dataProvider unbufferedResults
      *
-     * @param \Closure(string): array{object, \Closure(): mixed, \Closure(): mixed} $query the result, a read of it, and another query
+     * @param \Closure(string): array{\Traversable<array<mixed>>, \Closure(): mixed, \Closure(): mixed} $query the result, a read of it, and another query
      */
     #[DataProvider('unbufferedResults')]
     public function testAnIterationThatWaitsForARowKeepsOtherTasksOut(\Closure $query): void
@@ -723,7 +723,7 @@ final class HandleInUseTest extends TestCase
         self::assertSame([1, 2, 3], $numbers);
     }
 
-    /** @return iterable<string, array{\Closure(string): array{object, \Closure(): mixed, \Closure(): mixed}}> */
+    /** @return iterable<string, array{\Closure(string): array{\Traversable<array<mixed>>, \Closure(): mixed, \Closure(): mixed}}> */
     public static function unbufferedResults(): iterable
     {
         yield 'mysqli_result' => [static function (string $query): array {

@@ -235,11 +235,6 @@ final class PathPatternTest extends TestCase
             }
         }
     }
-}
-
-enum Meal: string
-{
-    case Half = 'half';
 
     /** @dataProvider dotSegments */
     #[DataProvider('dotSegments')]
@@ -265,4 +260,9 @@ enum Meal: string
         self::assertSame('/p/...', PathPattern::of('/p/{id}')->build(['id' => '...']));
         self::assertSame('/p/..a/.b', PathPattern::of('/p/{id:.+}')->build(['id' => '..a/.b']));
     }
+}
+
+enum Meal: string
+{
+    case Half = 'half';
 }

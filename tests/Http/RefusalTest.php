@@ -58,7 +58,7 @@ final class RefusalTest extends HttpTestCase
 
         // The other one waits in the queue.
         [$ready, $none] = [$others, null];
-        self::assertSame(1, stream_select($ready, $none, $none, (int) Timing::DEADLINE));
+        self::assertSame(1, stream_select($ready, $none, $none, (int) Timing::DEADLINE, 0));
         $refused = (int) array_key_first($ready);
         self::assertStatus(503, ServerProcess::readUntil($others[$refused], "\r\n\r\n"));
 

@@ -125,12 +125,13 @@ final class TypedHandlerTest extends HttpTestCase
     public function testTheTypeOfABodyRefusesListsForMapsItself(): void
     {
         $plan = (new Router())->post('/', /** @param array<string, list<int>> $maps */ static fn(#[Body] array $maps): array => [])->routes()[0]->plan;
-        $type = $plan->body()?->type;
+        $body = $plan->body();
 
-        self::assertSame(['a' => [1]], $type?->decode(['a' => [1]]));
-        self::assertSame([], $type->decode([]));
+        self::assertInstanceOf(BodyArgument::class, $body);
+        self::assertSame(['a' => [1]], $body->type->decode(['a' => [1]]));
+        self::assertSame([], $body->type->decode([]));
         $this->expectExceptionMessage('expected map of list of int, found list');
-        $type->decode([[1]]);
+        $body->type->decode([[1]]);
     }
 
     public function testJsonThatTakesTooMuchMemoryIs413(): void

@@ -663,7 +663,7 @@ final class DriverTest extends TestCase
             'host' => $url['host'] ?? '', 'port' => $url['port'] ?? 0, 'user' => $url['user'] ?? '', 'password' => $url['pass'] ?? '',
             'dbname' => \ltrim($url['path'] ?? '', '/'),
         ];
-        $authority = (string) $query['sslrootcert'];
+        $authority = $query['sslrootcert'];
         $cipher = static function (array $more) use ($server, $parameters): string {
             $connection = DriverManager::getConnection(\array_replace_recursive($parameters, $more) + $server + ['driverClass' => Driver::class]);
 

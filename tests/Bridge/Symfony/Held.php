@@ -19,10 +19,9 @@ final class Held implements ResetInterface
     /** @return bool whether nothing else holds it */
     public function acquire(): bool
     {
-        $lock = \fopen($this->file, 'c') ?: throw new \RuntimeException("$this->file cannot be opened");
-        $this->lock = $lock;
+        $this->lock = \fopen($this->file, 'c') ?: throw new \RuntimeException("$this->file cannot be opened");
 
-        return \flock($lock, \LOCK_EX | \LOCK_NB);
+        return \flock($this->lock, \LOCK_EX | \LOCK_NB);
     }
 
     public function reset(): void

@@ -56,7 +56,7 @@ final class ClosingRelay
         \assert(\is_resource($broker));
         while (true) {
             [$read, $write, $except] = [[$client, $broker], null, null];
-            \stream_select($read, $write, $except, 3600);
+            \stream_select($read, $write, $except, 3600, 0);
             foreach ($read as $from) {
                 $bytes = \fread($from, self::CHUNK);
                 if ($bytes === '' || $bytes === false) {
