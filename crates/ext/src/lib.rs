@@ -17,6 +17,7 @@ mod grpc;
 mod grpc_client;
 mod hooks;
 mod http;
+mod lifecycle;
 mod metrics;
 mod os;
 mod outcome;
@@ -44,9 +45,9 @@ use ext_php_rs::prelude::*;
 pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = module
         .name("weft")
-        .startup_function(process::startup)
-        .request_startup_function(process::request_startup)
-        .request_shutdown_function(process::request_shutdown);
+        .startup_function(lifecycle::startup)
+        .request_startup_function(lifecycle::request_startup)
+        .request_shutdown_function(lifecycle::request_shutdown);
     let module = runtime::register(module);
     let module = output::register(module);
     let module = hooks::register(module);

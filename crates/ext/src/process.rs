@@ -11,13 +11,10 @@ use weft_core::fd_wait::FdWaits;
 use weft_core::reactor::Reactor;
 use weft_core::signal::{self, Signals};
 use weft_core::sql::sqlite;
-use weft_core::workers::SupervisorClient;
 
-use crate::c;
 use crate::failure::{Detail, Failure};
 use crate::os;
 use crate::outcome::Outcome;
-use crate::stack;
 use crate::zend;
 
 /// How long a process waits for its SQLite threads when it ends.
@@ -68,7 +65,7 @@ impl Process {
     /// `forked` when this process inherited a runtime through `fork`.
     pub fn refuse_after_fork() -> Result<(), Failure> {
         if FORKED.load(Ordering::Relaxed) {
-            return Err(forked());
+            return Err(used_after_fork());
         }
         Ok(())
     }
@@ -154,7 +151,7 @@ fn keep_freed_memory() {
     os::keep_freed_memory(MMAP_THRESHOLD, TRIM_THRESHOLD);
 }
 
-fn forked() -> Failure {
+fn used_after_fork() -> Failure {
     let (owner, own) = (OWNER.load(Ordering::Relaxed), std::process::id());
     Failure::new(
         "forked",
@@ -167,33 +164,14 @@ fn forked() -> Failure {
     .with("child", Detail::Int(own.into()))
 }
 
-pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
-    std::panic::set_hook(Box::new(report_panic));
-    os::after_fork_in_child(after_fork_in_child);
-    SupervisorClient::connect(stack::reader());
-    crate::output::observe_fibers();
-    crate::hooks::startup();
-    crate::realms::startup();
-    0
-}
-
-/// A panic is a bug in Weft; PHP gets it as an `\Error`, and the log says where it was.
-fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    let place = panic
-        .location()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    eprintln!("weft: internal error at {place}; it is reported to PHP as an Error");
-}
-
-extern "C" fn after_fork_in_child() {
+/// In a forked child: what the parent has started remains the parent's.
+pub fn forked() {
     if OWNER.load(Ordering::Relaxed) != 0 {
         FORKED.store(true, Ordering::Relaxed);
         part_from_parent();
         zend::leak_inherited_objects();
         signal::restore_after_fork();
     }
-    crate::hooks::forked();
 }
 
 /// The descriptors of epoll instances that are open; none where there is no `/proc`.
@@ -222,27 +200,23 @@ fn part_from_parent() {
     }
 }
 
-pub extern "C" fn request_startup(_type: i32, _module: i32) -> i32 {
+pub fn begin_request() {
     ENDED.store(false, Ordering::Relaxed);
-    crate::hooks::request_startup();
-    crate::realms::request_startup();
-    0
 }
 
-pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
-    c::weft_session_close();
+/// From here on nothing is kept any more.
+pub fn end_request() {
     ENDED.store(true, Ordering::Relaxed);
-    crate::hooks::request_shutdown();
-    crate::realms::request_shutdown();
-    crate::protobuf::forget();
-    crate::output::reset();
+}
+
+/// Ends the runtime with all operations.
+pub fn end() {
     let current = CURRENT.take();
     if FORKED.load(Ordering::Relaxed) {
         // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.
-        return 0;
+        return;
     }
     drop(current.map(ManuallyDrop::into_inner));
     // Lets a commit that is under way end; what was answered is on disk already.
     sqlite::shutdown(SHUTDOWN_TIMEOUT);
-    0
 }

@@ -7,7 +7,6 @@ use super::Error;
 use super::codec::method::CloseReason;
 use super::codec::outgoing::{self, Parts};
 use super::error::MAX_CLOSES;
-use super::session::closed_by_broker;
 
 /// Names a published message for as long as its publisher lives.
 pub(super) type MessageId = u64;
@@ -305,7 +304,7 @@ impl Unconfirmed {
                 let object = format!(
                     "message to exchange \"{exchange}\" with routing key \"{routing_key}\""
                 );
-                let error = closed_by_broker(object, reason);
+                let error = Error::closed_by_broker(object, reason);
                 self.failures.insert(self.entries[index].id, error);
                 self.settle_at(index, true, woken);
             }

@@ -1,3 +1,5 @@
+use super::codec::method::CloseReason;
+
 /// Everything that can go wrong between this process and the broker.
 ///
 /// Messages name the object, the broker and its own words, never a password.
@@ -121,6 +123,14 @@ pub enum ConnectFailure {
 pub(super) const MAX_CLOSES: u8 = 3;
 
 impl Error {
+    pub(super) fn closed_by_broker(object: String, reason: &CloseReason) -> Self {
+        Self::ClosedByBroker {
+            object,
+            code: reason.code,
+            text: reason.text.clone(),
+        }
+    }
+
     /// Whether the session it happened on is lost and the next one has to do it.
     pub(super) fn ends_session(&self) -> bool {
         matches!(

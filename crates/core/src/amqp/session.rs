@@ -188,7 +188,7 @@ impl Session {
                 after,
             }),
             Err(_) => Err(match self.close_error() {
-                Some(reason) => closed_by_broker(object(), reason),
+                Some(reason) => Error::closed_by_broker(object(), reason),
                 None => self.lost(),
             }),
         }
@@ -233,14 +233,6 @@ impl Session {
 
 pub(super) fn refused(object: String, reason: &CloseReason) -> Error {
     Error::Refused {
-        object,
-        code: reason.code,
-        text: reason.text.clone(),
-    }
-}
-
-pub(super) fn closed_by_broker(object: String, reason: &CloseReason) -> Error {
-    Error::ClosedByBroker {
         object,
         code: reason.code,
         text: reason.text.clone(),

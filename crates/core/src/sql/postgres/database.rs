@@ -27,8 +27,7 @@ impl PooledDatabase<Connector> {
     pub async fn execute_single(&self, statement: Statement) -> Result<ResultSet, Error> {
         match shared_round_trips::limit(&self.pool) {
             Some(limit) if !is_boundary(&statement.sql) => {
-                let trips = &self.pool.manager().server.shared_round_trips;
-                trips.execute(&self.pool, limit, statement).await
+                shared_round_trips::execute(&self.pool, limit, statement).await
             }
             _ => self.execute(statement).await,
         }

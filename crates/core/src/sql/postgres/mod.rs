@@ -22,6 +22,7 @@ mod login;
 mod malformed_input_tests;
 mod prepare;
 mod replies;
+mod round_trip_queue;
 mod rows;
 mod server;
 mod session_state;

@@ -15,7 +15,7 @@ use super::config::Config;
 use super::connection::EXPECTED_SERVER;
 use super::connection::{Connection, Types};
 use super::login::{Answers, Login};
-use super::shared_round_trips::SharedRoundTrips;
+use super::round_trip_queue::RoundTripQueue;
 use crate::net::{self, Deadline, PeerProtocol, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::server_manager::ServerManager;
@@ -46,7 +46,7 @@ pub struct Connector {
     /// Built once: reading the system's certificates takes milliseconds.
     tls: OnceCell<TlsConnector>,
     types: Types,
-    pub(super) shared_round_trips: SharedRoundTrips,
+    pub(super) round_trip_queue: RoundTripQueue,
 }
 
 impl Connector {
@@ -56,7 +56,7 @@ impl Connector {
             config,
             tls: OnceCell::new(),
             types: Types::default(),
-            shared_round_trips: SharedRoundTrips::default(),
+            round_trip_queue: RoundTripQueue::default(),
         }
     }
 

@@ -8,7 +8,8 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
-use super::shared_round_trips::{self, Turn, Waiting};
+use super::round_trip_queue::Waiting;
+use super::shared_round_trips::{self, Turn};
 use super::startup::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::copy::CopyData;
@@ -198,15 +199,13 @@ impl Transaction {
     /// Sends all statements, together with others that wait for a connection.
     async fn finish_together(&self, statements: Vec<Statement>, limit: usize) -> Result<(), Error> {
         let waiting = Waiting::new(statements);
-        let server = &self.pool.manager().server;
         let commit = SentCommit {
-            target: Rc::clone(server.target()),
+            target: Rc::clone(self.pool.manager().server.target()),
             sent: Rc::clone(&waiting.is_sent),
             is_shared: true,
         };
         let guard = CancelGuard::committing(&self.deferred, commit);
-        let trips = &server.shared_round_trips;
-        let turn = guard.finish(trips.join(&self.pool, limit, &waiting).await);
+        let turn = guard.finish(shared_round_trips::join(&self.pool, limit, &waiting).await);
         let outcome = match turn.inspect_err(|error| self.deferred.borrow_mut().fail(error))? {
             Turn::Alone(lease) => self.run(lease, Batch::of(&waiting.statements)).await?.1,
             Turn::Shared(outcome) => outcome,
