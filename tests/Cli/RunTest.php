@@ -230,6 +230,32 @@ final class RunTest extends TestCase
         self::assertSame([], $run->all('hangs'));
     }
 
+    public function testAStackThatIsReadWhileFunctionsAreCalledIsWhole(): void
+    {
+        $app = new Application('
+            Worker::ready();
+            $computes = static function (): void {
+                for ($end = \hrtime(true) + 80e6; \hrtime(true) < $end;) {
+                    \md5("");
+                }
+            };
+            for ($i = 0; $i < 25; $i++) {
+                $computes();
+                delay(0.002);
+            }
+            fwrite(STDERR, "done\n");
+            Worker::untilStopped();
+        ');
+        $run = new Supervised($app->file, ['--block-warning=0.02', '--hang-timeout=60'], ['WEFT_HOOKS' => 'off']);
+        $run->waitForOutput('done');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        $stacks = $run->all('is blocked');
+        self::assertGreaterThan(10, \count($stacks), $run->messages());
+        self::assertSame([], \array_values(\array_filter($stacks, static fn (string $stack): bool => \preg_match('/closure[^\n]* at \S+app\.php/', $stack) !== 1)));
+    }
+
     public static function blockWarnings(): iterable
     {
         yield 'asked for' => ['--block-warning=0.2'];

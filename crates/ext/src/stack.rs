@@ -1,7 +1,8 @@
 //! The PHP call stack, read from another thread while PHP is blocked.
 //!
 //! No pointer is dereferenced: every value is copied through `/proc/self/mem`, where an address that is not mapped (any
-//! more) is an error and not a crash. PHP may move on meanwhile; then the trace is cut short or names what has just ended.
+//! more) is an error and not a crash. PHP may move on meanwhile: then a trace ends early, so several are read, and the longest counts. It may name
+//! what has just ended.
 
 use std::fs::File;
 use std::mem::offset_of;
@@ -15,6 +16,9 @@ use ext_php_rs::ffi::{
 
 use crate::zend::globals_address;
 
+/// How often the stack is read. While PHP prepares a call, the frame that was there before has no link to the one around it: one reading in 200 ends
+/// there in a loop that only calls functions.
+const READINGS: usize = 5;
 /// Frames of a trace that are reported.
 const MAX_FRAMES: usize = 30;
 const MAX_NAME_BYTES: usize = 512;
@@ -34,6 +38,11 @@ struct Memory(File);
 
 impl Memory {
     fn trace(&self, globals: usize) -> Vec<String> {
+        let readings = (0..READINGS).map(|_| self.read_trace(globals));
+        readings.max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    fn read_trace(&self, globals: usize) -> Vec<String> {
         let mut frames = Vec::new();
         let field = globals + offset_of!(ExecutorGlobals, current_execute_data);
         let mut address = self.address(field).unwrap_or(0);
