@@ -285,6 +285,28 @@ final class HandleInUseTest extends TestCase
     {
         yield 'data of file_put_contents()' => ['standard', static fn($stream): array => [static fn(): mixed => file_put_contents('/dev/null', $stream), static fn(): bool => fclose($stream)]];
         yield 'the size of the pieces that are read' => ['standard', static fn($stream): array => [static fn(): mixed => stream_get_contents($stream), static fn(): int => stream_set_chunk_size($stream, 100_000)]];
+        yield 'the file of a transfer' => ['curl', static function ($stream): array {
+            $server = stream_socket_server('tcp://127.0.0.1:0');
+            $file = tmpfile();
+            $curl = curl_init('http://' . stream_socket_get_name($server, false));
+            curl_setopt($curl, \CURLOPT_FILE, $file);
+            $answer = static function () use ($server, $stream): void {
+                fgets($stream);
+                $client = stream_socket_accept($server);
+                fread($client, 1);
+                fwrite($client, "HTTP/1.0 200 OK\r\n\r\nanswer");
+                stream_socket_shutdown($client, STREAM_SHUT_WR);
+            };
+
+            return [
+                static function () use ($curl, $answer): void {
+                    $answers = async($answer);
+                    curl_exec($curl) || throw new \RuntimeException(curl_error($curl));
+                    $answers->await();
+                },
+                static fn(): bool => fclose($file),
+            ];
+        }];
         yield 'a parameter of SQLite3' => ['sqlite3', static function ($stream): array {
             $statement = (new \SQLite3(':memory:'))->prepare('SELECT :data, :number');
             $statement->bindValue(':data', $stream, \SQLITE3_BLOB);

@@ -80,6 +80,12 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 	if (UNEXPECTED(function->kind == HANDLE_SECOND)) {
 		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 2);
 	}
+	if (UNEXPECTED(function->kind == HANDLE_CLOSED)) {
+		weft_claim_connection_of_large_object(&call->claims[0], execute_data, 1);
+		call->claims[1].handle = weft_transfer_in_use(execute_data);
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	}
 	if (UNEXPECTED(function->kind == HANDLE_PROCESS)) {
 		call->claims[1].handle = weft_pipe_in_use(execute_data);
 		call->claims[1].side = ALL;

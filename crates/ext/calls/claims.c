@@ -152,7 +152,35 @@ unsigned char weft_sides_in_use(const void *handle)
 	return sides;
 }
 
-/* The first one of the process in the first argument; NULL if there is none. */
+/* The library keeps the FILE of a stream that it is given to read or write (CURLOPT_FILE, CURLOPT_INFILE), and PHP closes it with the stream. */
+void *weft_transfer_in_use(zend_execute_data *execute_data)
+{
+	const zval *value = argument(execute_data, 1);
+	if (value == NULL || Z_TYPE_P(value) != IS_RESOURCE) {
+		return NULL;
+	}
+	for (const struct weft_call *call = weft_calls.suspended; call != NULL; call = call->after) {
+		if (call->context == EG(current_fiber_context) || call->function->module == NULL || strcmp(call->function->module->name, "curl") != 0
+				|| call->freed != NULL) {
+			continue;
+		}
+		zend_object *transfer = object_of(call->execute_data);
+		if (transfer == NULL) {
+			continue;
+		}
+		/* What the collector of garbage finds in it: its streams among others. */
+		zval *held;
+		int count;
+		transfer->handlers->get_gc(transfer, &held, &count);
+		for (int i = 0; i < count; i++) {
+			if (Z_TYPE(held[i]) == IS_RESOURCE && Z_RES(held[i]) == Z_RES_P(value)) {
+				return call->claims[0].handle;
+			}
+		}
+	}
+	return NULL;
+}
+
 void *weft_pipe_in_use(zend_execute_data *execute_data)
 {
 	const zval *value = argument(execute_data, 1);

@@ -121,6 +121,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 		case HANDLE_PGSQL_KEPT:
 			return NULL;
 		case HANDLE_RESOURCE:
+		case HANDLE_CLOSED:
 		case HANDLE_COPY:
 		case HANDLE_PROCESS:
 			return resource_of(execute_data, 1);

@@ -37,6 +37,7 @@ enum handle_kind {
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
+	HANDLE_CLOSED,       /* the stream of a resource, and the transfer of curl that has it and in which another task waits */
 	HANDLE_PROCESS,      /* the process of a resource, and those of its pipes in which other tasks wait: PHP closes them */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
@@ -201,8 +202,13 @@ void weft_claims_startup(void);
 void weft_claims_request_startup(void);
 void weft_claims_request_shutdown(void);
 
-/* The sides of a handle in which calls of other fibers wait. */
+/* The first pipe in which another fiber waits of the process in the first argument; NULL if there is none. */
 void *weft_pipe_in_use(zend_execute_data *execute_data);
+
+/* The handle of the transfer in which another fiber waits and that has the stream in the first argument; NULL if there is none. */
+void *weft_transfer_in_use(zend_execute_data *execute_data);
+
+/* The sides of a handle in which calls of other fibers wait. */
 unsigned char weft_sides_in_use(const void *handle);
 
 /* --- turns.c --------------------------------------------------------------------------------------------------- */

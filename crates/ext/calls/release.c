@@ -260,6 +260,7 @@ static bool is_object_in_use(void)
 			case HANDLE_OUTPUTS:
 			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
+			case HANDLE_CLOSED:
 			case HANDLE_SECOND:
 			case HANDLE_COPY:
 				break;

@@ -244,7 +244,7 @@ static const struct rule rules[] = {
 	{NULL, "stream_socket_enable_crypto", HANDLE_RESOURCE, ALL},
 	{NULL, "fseek", HANDLE_RESOURCE, ALL},
 	{NULL, "rewind", HANDLE_RESOURCE, ALL},
-	{NULL, "fclose", HANDLE_RESOURCE, ALL},
+	{NULL, "fclose", HANDLE_CLOSED, ALL},
 	{NULL, "pclose", HANDLE_RESOURCE, ALL},
 	{NULL, "proc_close", HANDLE_PROCESS, ALL},
 	{NULL, "fprintf", HANDLE_RESOURCE, WRITE},
