@@ -231,7 +231,10 @@ fn a_pool_smaller_than_its_users_serves_them_all() {
             task.await.unwrap();
         }
         let stats = db.stats();
-        assert_eq!((stats.in_use, stats.idle, stats.created), (0, 3, 3));
+        // A connection that takes long to open may find nothing left to do.
+        assert_eq!((stats.in_use, stats.waiting), (0, 0));
+        assert_eq!(stats.idle as u64, stats.created);
+        assert!((1..=3).contains(&stats.created), "{stats:?}");
         db.close().await;
         let error = query(&db, "SELECT 1", vec![]).await.unwrap_err();
         assert!(matches!(error, Error::PoolClosed { .. }), "{error}");
