@@ -32,7 +32,7 @@ final class Contender
      * @param bool $keepsAlive whether it keeps a connection after an answer
      * @param list<string> $files must exist before it can start
      * @param list<Workload>|null $workloads those that it takes part in; null means all
-     * @param bool $isFloor whether it is no server but what the kernel leaves to one; it runs only where it is named
+     * @param bool $isFloor whether it shows what the kernel alone costs a server; it runs only where it is named
      */
     public function __construct(
         public readonly string $system,

@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_local};
 use weft_core::pool::Borrower;
-use weft_core::sql::postgres::{Config, Database, Isolation, TransactionOptions};
+use weft_core::sql::postgres::{Config, Database, Isolation, Transaction, TransactionOptions};
 use weft_core::sql::{Error, ResultSet, Value};
 
 use super::support::{
     Table, begin, execute, pool, push, query, run, scalar, sql, sqlstate, text, url,
 };
 
+fn open(limit: usize, size: usize) -> Rc<Database> {
+    let url = format!("{}?max_pipeline={limit}", url());
+    Database::open(Config::parse(&url).unwrap(), pool(size))
+}
+
 /// One connection, on which the statements are prepared already.
 async fn database(limit: usize, prepared: &[&str]) -> Rc<Database> {
-    let url = format!("{}?max_pipeline={limit}", url());
-    let db = Database::open(Config::parse(&url).unwrap(), pool(1));
+    let db = open(limit, 1);
     for statement in prepared {
         let parameters = statement.matches('$').count();
         query(&db, statement, vec![Value::Int(-1); parameters])
@@ -49,6 +53,12 @@ async fn is_lent(db: &Database) {
     while db.stats().in_use == 0 {
         tokio::task::yield_now().await;
     }
+}
+
+async fn serves_and_closes(db: &Rc<Database>) {
+    let next = start(db, "SELECT $1::int", vec![Value::Int(7)]);
+    assert_eq!(value(next).await, Value::Int(7));
+    db.close().await;
 }
 
 const DOUBLE: &str = "SELECT $1::int * 2, pg_current_xact_id_if_assigned() IS NULL, now()";
@@ -166,11 +176,7 @@ fn statements_that_nobody_waits_for_any_more_are_cancelled() {
         occupied.await.unwrap().unwrap();
         is_lent(&db).await;
         tasks.iter().for_each(JoinHandle::abort);
-        assert_eq!(
-            value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,
-            Value::Int(7)
-        );
-        db.close().await;
+        serves_and_closes(&db).await;
     });
 }
 
@@ -185,11 +191,7 @@ fn a_slow_statement_is_cancelled_when_the_others_have_their_results() {
         assert_eq!(value(fast).await, Value::Int(1));
         slow.abort();
         occupied.await.unwrap().unwrap();
-        assert_eq!(
-            value(start(&db, "SELECT $1::int", vec![Value::Int(7)])).await,
-            Value::Int(7)
-        );
-        db.close().await;
+        serves_and_closes(&db).await;
     });
 }
 
@@ -220,8 +222,7 @@ fn the_first_task_of_a_group_borrows_again_while_the_others_wait() {
 #[test]
 fn statements_run_beside_each_other_while_connections_are_idle() {
     run(async {
-        let url = format!("{}?max_pipeline=16", url());
-        let db = Database::open(Config::parse(&url).unwrap(), pool(3));
+        let db = open(16, 3);
         let sleep = "SELECT pg_backend_pid(), pg_sleep($1::int / 20.0)";
         let sessions = async || {
             let tasks: Vec<_> = (0..3)
@@ -378,6 +379,11 @@ fn insert_all(
     spawn_local(async move { tx.commit().await })
 }
 
+fn commit(tx: &Rc<Transaction>) -> JoinHandle<Result<(), Error>> {
+    let tx = Rc::clone(tx);
+    spawn_local(async move { tx.commit().await })
+}
+
 const NONE: TransactionOptions = TransactionOptions {
     isolation: None,
     read_only: false,
@@ -491,8 +497,7 @@ fn a_transaction_with_options_or_a_statement_that_was_sent_is_not_shared() {
     run(async {
         let table = Table::create("shared_options", "id int").await;
         let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
-        let url = format!("{}?max_pipeline=16", url());
-        let db = Database::open(Config::parse(&url).unwrap(), pool(1));
+        let db = open(16, 1);
         query(&db, &insert, vec![Value::Int(-1)]).await.unwrap();
         let begun = begin(&db);
         push(&begun, &insert, vec![Value::Int(0)]);
@@ -556,10 +561,7 @@ fn a_transaction_whose_commit_is_cancelled_has_ended_and_knows_whether_it_was_se
             let occupied = occupy(&db).await;
             let tx = Rc::new(begin(&db));
             push(&tx, sleep, vec![Value::Int(5)]);
-            let commit = spawn_local({
-                let tx = Rc::clone(&tx);
-                async move { tx.commit().await }
-            });
+            let commit = commit(&tx);
             let other = start(&db, sleep, vec![Value::Int(1)]);
             tokio::task::yield_now().await;
             if is_sent {
@@ -598,10 +600,7 @@ fn a_transaction_that_is_cancelled_may_still_run_after_the_others_and_says_so() 
         let slow = start(&db, sleep, vec![Value::Int(3)]);
         let tx = Rc::new(begin(&db));
         push(&tx, &insert, vec![Value::Int(1)]);
-        let commit = spawn_local({
-            let tx = Rc::clone(&tx);
-            async move { tx.commit().await }
-        });
+        let commit = commit(&tx);
         occupied.await.unwrap().unwrap();
         is_lent(&db).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -627,8 +626,7 @@ fn a_task_that_holds_a_lock_is_not_overtaken_by_what_waits_for_it() {
         let table = Table::create("shared_overtaken", "id int").await;
         let update = format!("UPDATE {} SET id = id WHERE id = $1", table.name);
         let insert = format!("INSERT INTO {} VALUES ($1)", table.name);
-        let url = format!("{}?max_pipeline=16", url());
-        let db = Database::open(Config::parse(&url).unwrap(), pool(2));
+        let db = open(16, 2);
         query(&db, &insert, vec![Value::Int(1)]).await.unwrap();
         let holder = Rc::new(db.on_behalf_of(Borrower {
             task: Some(1),
@@ -661,8 +659,7 @@ fn a_task_that_holds_a_lock_is_not_overtaken_by_what_waits_for_it() {
 #[test]
 fn a_statement_that_has_got_a_connection_is_not_taken_along_on_another() {
     run(async {
-        let url = format!("{}?max_pipeline=16", url());
-        let db = Database::open(Config::parse(&url).unwrap(), pool(2));
+        let db = open(16, 2);
         let sleep = "SELECT pg_backend_pid(), pg_sleep($1::int / 20.0)";
         let two = || [1, 1].map(|time| start(&db, sleep, vec![Value::Int(time)]));
         for task in two() {

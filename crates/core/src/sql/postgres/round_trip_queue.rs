@@ -129,7 +129,7 @@ impl Waiting {
         matches!(&*self.state.borrow(), State::Grouped(_))
     }
 
-    pub(super) fn join(&self, wanted: &Rc<Wanted>) {
+    pub(super) fn join_group(&self, wanted: &Rc<Wanted>) {
         self.change_to(State::Grouped(Rc::clone(wanted)));
     }
 

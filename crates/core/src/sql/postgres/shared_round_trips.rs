@@ -19,7 +19,7 @@ use crate::sql::{Error, ResultSet, Statement};
 
 /// What a wait for a connection ends with.
 pub(super) enum Turn {
-    /// A connection to send the statements on: there are no others that could be sent with them.
+    /// A connection, on which the caller sends the statements by themselves.
     Alone(Lease<Postgres>),
     /// Their outcome.
     Shared(Outcome),
@@ -47,7 +47,7 @@ pub(super) async fn execute(
     statement: Statement,
 ) -> Result<ResultSet, Error> {
     let waiting = Waiting::new(vec![statement]);
-    match join(pool, limit, &waiting).await? {
+    match take_turn(pool, limit, &waiting).await? {
         Turn::Alone(mut lease) => lease.execute(&waiting.statements[0]).await,
         Turn::Shared(outcome) => outcome.into_single(),
     }
@@ -57,7 +57,7 @@ pub(super) async fn execute(
 ///
 /// # Errors
 /// Those of the pool and of the connection. One of a statement is in the [`Outcome`].
-pub(super) async fn join(
+pub(super) async fn take_turn(
     pool: &Pool<Postgres>,
     limit: usize,
     waiting: &Rc<Waiting>,
@@ -79,13 +79,13 @@ pub(super) async fn join(
             lease.set_statement(&statement.source);
         }
         queue.leave(waiting);
-        let mut group = company(pool, &lease, waiting, limit);
+        let mut group = companions(pool, &lease, waiting, limit);
         if group.is_empty() {
             return Ok(Turn::Alone(lease));
         }
         group.insert(0, Rc::clone(waiting));
         let wanted = Wanted::new(group.len());
-        group.iter().for_each(|member| member.join(&wanted));
+        group.iter().for_each(|member| member.join_group(&wanted));
         // The first of the group may go on before the others have their outcomes.
         lease.disown();
         tokio::task::spawn_local(run(lease, group, wanted));
@@ -96,7 +96,7 @@ pub(super) async fn join(
 }
 
 /// What is sent together with the transaction that has the connection.
-fn company(
+fn companions(
     pool: &Pool<Postgres>,
     connection: &Connection,
     first: &Waiting,

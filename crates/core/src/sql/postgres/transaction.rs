@@ -205,7 +205,7 @@ impl Transaction {
             is_shared: true,
         };
         let guard = CancelGuard::committing(&self.deferred, commit);
-        let turn = guard.finish(shared_round_trips::join(&self.pool, limit, &waiting).await);
+        let turn = guard.finish(shared_round_trips::take_turn(&self.pool, limit, &waiting).await);
         let outcome = match turn.inspect_err(|error| self.deferred.borrow_mut().fail(error))? {
             Turn::Alone(lease) => self.run(lease, Batch::of(&waiting.statements)).await?.1,
             Turn::Shared(outcome) => outcome,
