@@ -140,7 +140,7 @@ final class NewCommandTest extends TestCase
     public function testTheDockerfileInstallsTheLibraryOfTheArchive(bool $locked): void
     {
         if (\shell_exec('command -v composer') === null) {
-            self::markTestSkipped('composer is missing: scripts/setup test');
+            self::markTestSkipped('composer is not installed');
         }
         $elsewhere = "{$this->directory}/elsewhere/weft";
         $image = "{$this->directory}/image";
