@@ -138,8 +138,12 @@ final class Command
     private function printResult(Result $result, float $seconds): void
     {
         \printf("\n=== all tests, in %d:%02d\n", \intdiv((int) $seconds, 60), (int) $seconds % 60);
-        foreach ($result->skips as $skip) {
-            echo "skipped: $skip\n";
+        $tests = [];
+        foreach ($result->skips as [$test, $reason]) {
+            $tests[$reason][] = $test;
+        }
+        foreach ($tests as $reason => $skipped) {
+            echo 'skipped ', \count($skipped), ": $reason\n    ", \implode("\n    ", $skipped), "\n";
         }
         foreach ($result->failures as $name => $message) {
             echo "\nfailed: $name\n", $message === '' ? '' : \preg_replace('/^/m', '    ', \mb_substr($message, 0, 4000)) . "\n";

@@ -39,7 +39,7 @@ final class Guard
 
     public function skipped(string $test, string $reason): void
     {
-        $this->append('skips', "$test: $reason");
+        $this->append('skips', "$test\t$reason");
     }
 
     private static function fromEnvironment(): self

@@ -44,7 +44,7 @@ final class PhpJob extends Job
 
             return $result;
         }
-        $result = $this->counts($report, \array_filter(\explode("\n", (string) @\file_get_contents("$directory/skips"))));
+        $result = $this->counts($report, \array_map(static fn (string $line): array => \explode("\t", $line, 2), \array_filter(\explode("\n", (string) @\file_get_contents("$directory/skips")))));
         if ($result->failed === 0 && $code !== 0 || $result->passed + $result->failed + $result->skipped === 0) {
             $result->fail("{$this->name}: PHPUnit ended with exit code $code and {$result->passed} passed tests", Output::tail("$directory/output"));
         }
@@ -76,7 +76,7 @@ final class PhpJob extends Job
     /**
      * Counts test by test: PHPUnit 13 writes no sums for a suite that holds a class that was skipped as a whole, and no tests of that class.
      *
-     * @param list<string> $skips a line for each test that was skipped
+     * @param list<array{string, string}> $skips each test that was skipped, and the reason
      */
     private function counts(\SimpleXMLElement $report, array $skips): Result
     {

@@ -9,7 +9,7 @@ final class Result
 {
     /**
      * @param array<string, string> $failures the message of each failed test by its name
-     * @param list<string>          $skips    "test: reason"
+     * @param list<array{string, string}> $skips    test and reason
      * @param array<string, float>  $times    seconds by file or program, for the order of the next run
      */
     public function __construct(

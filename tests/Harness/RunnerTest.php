@@ -43,7 +43,7 @@ final class RunnerTest extends TestCase
 
         self::assertSame('1 passed, 1 failed, 1 skipped', $result->summary());
         self::assertStringContainsString('the second does not hold', (string) \current($result->failures));
-        self::assertSame([Fixtures\Varied::class . '::testOneThatIsSkipped: its tool is missing'], $result->skips);
+        self::assertSame([[Fixtures\Varied::class . '::testOneThatIsSkipped', 'its tool is missing']], $result->skips);
         self::assertStringContainsString('FAILED', $this->printed[0]);
     }
 
@@ -54,7 +54,7 @@ final class RunnerTest extends TestCase
         $result = $this->runner([$this->lane(1)])->run([$job]);
 
         self::assertSame('1 passed, 1 failed, 3 skipped', $result->summary());
-        self::assertContains(Fixtures\Missing::class . '::testAnother: their tool is missing', $result->skips);
+        self::assertContains([Fixtures\Missing::class . '::testAnother', 'their tool is missing'], $result->skips);
         self::assertCount(3, $result->skips);
         self::assertSame('0 passed, 0 failed, 2 skipped', $this->runOf('Missing')->summary());
     }

@@ -39,7 +39,7 @@ final class RustJob extends Job
         }
         \preg_match_all('/^test (.*) \.\.\. ignored(?:, (.*))?$/m', $output, $ignored, \PREG_SET_ORDER);
         foreach ($ignored as $one) {
-            $result->skips[] = "{$this->name}: {$one[1]}: " . ($one[2] ?? 'ignored');
+            $result->skips[] = ["{$this->name}: {$one[1]}", $one[2] ?? 'ignored'];
         }
         if ($counts === [] || $code !== 0 && $result->failed === 0) {
             $result->fail("{$this->name}: the program ended with exit code $code and " . \count($counts) . ' results', Output::tail("$directory/output"));
