@@ -56,14 +56,14 @@ final class Results
     /** What has been published of applications by the same load and within the same limits, beside these runs. */
     public function publishedTable(): Table
     {
-        return new Table(['who', 'machine', 'requests', 'KO', 'people', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], [
-            ['Laravel, Octane, Swoole', 'Ryzen 4750U, 16 GB', '114,991', '0', '46,576', '4,458', '1,269', '8,503', '15,657', '17,033', '17,585'],
-            ['Laravel, Octane, Swoole', 'Ryzen 5900X, 32 GB', '102,122', '20,409', '33,707', '–', '7,221', '–', '18,996', '19,882', '–'],
-            ['Laravel, Octane, Swoole, later', 'Ryzen 5900X, 32 GB', '–', '–', '46,576', '3', '–', '–', '–', '44', '133'],
-            ['Elixir', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '–', '–', '–', '–', '2', '–'],
-            ['Go', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '–', '–', '–', '–', '1', '–'],
-            ['Go', 'Ryzen 4750U, 16 GB', '–', '–', '–', '–', '–', '–', '–', '2', '41'],
-            ['winner of the contest: Rust, Redis', 't3a.xlarge', '112,833', '3,140', '44,936', '–', '26', '–', '–', '17,418', '–'],
+        return new Table(['who', 'machine', 'requests', 'KO', 'people', 'seconds', 'requests/s', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], [
+            ['Laravel, Octane, Swoole', 'Ryzen 4750U, 16 GB', '114,991', '0', '46,576', '229', '499.96', '4,458', '1,269', '8,503', '15,657', '17,033', '17,585'],
+            ['Laravel, Octane, Swoole', 'Ryzen 5900X, 32 GB', '102,122', '20,409', '33,707', '228', '445.9', '–', '7,221', '–', '18,996', '19,882', '–'],
+            ['Laravel, Octane, Swoole, later', 'Ryzen 5900X, 32 GB', '–', '–', '46,576', '–', '–', '3', '–', '–', '–', '44', '133'],
+            ['Elixir', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '205', '–', '–', '–', '–', '–', '2', '–'],
+            ['Go', 'Ryzen 5900X, 32 GB', '114,991', '0', '46,576', '205', '–', '–', '–', '–', '–', '1', '–'],
+            ['Go', 'Ryzen 4750U, 16 GB', '–', '–', '–', '–', '–', '–', '–', '–', '–', '2', '41'],
+            ['winner of the contest: Rust, Redis', 't3a.xlarge', '112,833', '3,140', '44,936', '–', '512.9', '–', '26', '–', '–', '17,418', '–'],
             ...array_map(static fn (Run $run): array => $run->publishedRow(), $this->runs),
         ]);
     }

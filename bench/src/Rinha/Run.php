@@ -34,6 +34,7 @@ final class Run
             'expected_people' => $expected,
             'transactions' => $transactions,
             'ko' => $log->failed(),
+            'seconds' => round($log->seconds, 3),
         ] + self::times($log, null) + ['failures' => $log->failures, 'kinds' => $kinds, 'parts' => $parts]);
     }
 
@@ -93,12 +94,17 @@ final class Run
     /** @return list<string> its row in {@see Results::publishedTable()} */
     public function publishedRow(): array
     {
+        // Runs before 2026-11-30 have none.
+        $seconds = $this->fields['seconds'] ?? null;
+
         return [
             "Weft, {$this->inserts()->title()}",
             'here',
             number_format($this->fields['requests']),
             number_format($this->fields['ko']),
             number_format($this->fields['people']),
+            $seconds === null ? '–' : sprintf('%.0f', $seconds),
+            $seconds === null ? '–' : sprintf('%.1f', $this->fields['requests'] / $seconds),
             ...array_slice(self::requestRow(['request' => ''] + $this->fields), 2),
         ];
     }

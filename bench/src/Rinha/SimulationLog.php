@@ -14,8 +14,9 @@ final class SimulationLog
     /**
      * @param array<string, list<int>> $times by name of the request, in milliseconds, ascending
      * @param array<string, int> $failures number of requests by message
+     * @param float $seconds from the start of the first request to the end of the last
      */
-    private function __construct(private readonly array $times, public readonly array $failures)
+    private function __construct(private readonly array $times, public readonly array $failures, public readonly float $seconds)
     {
     }
 
@@ -23,6 +24,7 @@ final class SimulationLog
     public static function read(string $file): self
     {
         $times = $failures = [];
+        [$first, $last] = [PHP_INT_MAX, 0];
         foreach (new \SplFileObject($file) as $line) {
             $fields = explode("\t", rtrim((string) $line));
             if ($fields[0] !== 'REQUEST') {
@@ -30,6 +32,7 @@ final class SimulationLog
             }
             [, , $name, $start, $end, $status] = $fields;
             $times[$name][] = (int) $end - (int) $start;
+            [$first, $last] = [min($first, (int) $start), max($last, (int) $end)];
             if ($status !== 'OK') {
                 $message = "$name: " . ($fields[6] ?? 'no message');
                 $failures[$message] = ($failures[$message] ?? 0) + 1;
@@ -38,7 +41,7 @@ final class SimulationLog
         $times === [] && throw new BenchmarkException("$file has no requests");
         array_walk($times, static fn (array &$list): bool => sort($list));
 
-        return new self($times, $failures);
+        return new self($times, $failures, ($last - $first) / 1000);
     }
 
     public function requests(?string $name = null): int

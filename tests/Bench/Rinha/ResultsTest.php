@@ -45,7 +45,7 @@ final class ResultsTest extends TestCase
             $page['summary'],
         );
         self::assertSame('within 1.5 CPU and 3.0 GB', $page['limits']);
-        self::assertStringContainsString('| Weft, inserts one by one | here | 10 | 0 | 8 | 5.5 | 5 | 8 | 10 | 10 | 10 |', $page['published']);
+        self::assertStringContainsString('| Weft, inserts one by one | here | 10 | 0 | 8 | 0 | 1000.0 | 5.5 | 5 | 8 | 10 | 10 | 10 |', $page['published']);
         self::assertStringContainsString('| Weft, inserts that share statements | here |', $page['published']);
         self::assertSame(2, substr_count($page['requests'], '| create | 10 |'));
         self::assertSame(2, substr_count($page['parts'], '| nginx | 0.21 | 0.07 | 14.8 |'));
