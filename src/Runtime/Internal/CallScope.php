@@ -26,21 +26,27 @@ final class CallScope
         if ($task->children !== null) {
             return Scope::open($task, static fn(): mixed => $work($first, $second, $third));
         }
-        $result = $error = null;
         try {
             $result = $work($first, $second, $third);
         } catch (\Throwable $thrown) {
-            $error = $thrown;
+            self::end($task, $thrown);
+
+            return null;
         }
-        /** @var Children|null $children `$work` may have opened it */
+        // `$work` may have opened it.
+        $task->children === null || self::end($task, null);
+
+        return $result;
+    }
+
+    /** @throws \Throwable what the call fails with */
+    private static function end(Coroutine $task, ?\Throwable $thrown): void
+    {
+        /** @var Children|null $children */
         $children = $task->children;
-        if ($children !== null) {
-            $error = $children->close($error);
-        }
+        $error = $children === null ? $thrown : $children->close($thrown);
         if ($error !== null) {
             throw $error;
         }
-
-        return $result;
     }
 }

@@ -74,7 +74,8 @@ final class MessageClass
      */
     public function denormalize(array $data, string $id): object
     {
-        $this->bind($id);
+        $this->binding->type = $this->type;
+        $this->binding->id = $id;
         try {
             return ($this->shape ?? throw MessageDecodingException::because($this->class, self::GENERATED))->decode($data);
         } catch (MismatchException $mismatch) {
@@ -99,7 +100,8 @@ final class MessageClass
      */
     public function normalize(object $message, string $id): array|\stdClass
     {
-        $this->bind($id);
+        $this->binding->type = $this->type;
+        $this->binding->id = $id;
         try {
             return ($this->shape ?? throw MessageEncodingException::because($this->class, self::GENERATED))->encode($message);
         } catch (MismatchException $mismatch) {
@@ -113,12 +115,6 @@ final class MessageClass
     public function fields(): array
     {
         return $this->shape?->schema() ?? [];
-    }
-
-    private function bind(string $id): void
-    {
-        $this->binding->type = $this->type;
-        $this->binding->id = $id;
     }
 
     private function notAnObject(mixed $data): MessageDecodingException

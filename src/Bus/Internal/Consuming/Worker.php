@@ -353,7 +353,8 @@ final class Worker
     private function launch(Delivery $delivery): void
     {
         $this->concurrency->acquire($delivery->tag);
-        $this->tasks[$delivery->tag] = $this->task($this->handle(...), $delivery);
+        \assert($this->scope !== null);
+        $this->tasks[$delivery->tag] = $this->scope->async($this->handle(...), $delivery);
         if (++$this->started === $this->options->limit) {
             $this->fetchNoMore();
         }

@@ -36,7 +36,7 @@ final class ConcurrencyLimit
 
     public function hasCapacity(): bool
     {
-        return \count($this->taken) < $this->limit() && ($this->breaker === null || !$this->breaker->isOpen());
+        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->isOpen());
     }
 
     /** Seconds until there may be capacity without a handler having ended; null when there is no such time. */

@@ -45,7 +45,7 @@ final class EnvelopeFactory
     public function wrap(MessageKind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null, ?Transaction $transaction = null): Outgoing
     {
         $class = $this->codec->of($message::class);
-        if ($class->handler !== null && ($class->handler->kind === MessageKind::Event) !== ($kind === MessageKind::Event) && $kind !== MessageKind::Query) {
+        if ($class->handler !== null && $class->handler->kind !== $kind && ($class->handler->kind === MessageKind::Event) !== ($kind === MessageKind::Event) && $kind !== MessageKind::Query) {
             throw self::confused($class->handler, $kind);
         }
         $id = messageId();

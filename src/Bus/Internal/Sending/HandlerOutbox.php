@@ -91,7 +91,7 @@ final class HandlerOutbox
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
     public function delayed(): array
     {
-        return \array_values($this->delayed);
+        return $this->delayed === [] ? [] : \array_values($this->delayed);
     }
 
     /** Takes back a message that is to leave later, which no store has before the handler is done. A savepoint that is rolled back undoes that. */
@@ -133,7 +133,7 @@ final class HandlerOutbox
         // Each knows the other; nothing is left to find.
         $this->items = [];
 
-        return \array_values($this->kept);
+        return $this->kept === [] ? [] : \array_values($this->kept);
     }
 
     /** @throws AlreadyScheduledException when the handling has sent a message with the id of this one */

@@ -75,9 +75,11 @@ final class Sender
 
             return $sent;
         }
-        $wrapped = function () use ($kind, $messages, $options, &$sent): iterable {
+        // An expiry counts from the moment when each leaves.
+        $headers = $options?->expires === null ? $options?->headers(null) ?? [] : null;
+        $wrapped = function () use ($kind, $messages, $options, $headers, &$sent): iterable {
             foreach ($messages as $message) {
-                yield $this->setup->envelopes->wrap($kind, $message, null, $options?->headers(null) ?? []);
+                yield $this->setup->envelopes->wrap($kind, $message, null, $headers ?? $options?->headers(null) ?? []);
                 $sent++;
                 $this->setup->stats->sent++;
             }
