@@ -247,6 +247,31 @@ final class RealmMemoryTest extends TestCase
             PHP];
     }
 
+    /** One of a fiber that PHP destroys, or exit(), arrives in place of what is thrown meanwhile, whose destructors may throw in turn. */
+    public function testExceptionsWhoseDestructorsAlwaysThrowGiveWayToAnExit(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            use Weft\Native\Realm;
+            final class Endless extends Exception
+            {
+                public static int $left = 1000;
+                public function __destruct() { if (--self::$left > 0) { throw new self(); } }
+            }
+            run(static function (): void {
+                $hasExited = Realm::untilExit(static function (): void {
+                    Weft\Native\receiveOutput(static fn(string $text) => throw new Endless());
+                    ob_start(static fn(string $text) => exit());
+                    echo 'x';
+                    ob_end_flush();
+                });
+                fwrite(STDOUT, json_encode($hasExited) . (Endless::$left > 900 ? ' soon' : ' late'));
+                Endless::$left = 0;
+            });
+            PHP, under: self::STRICT);
+
+        self::assertSame(['', 'true soon', 0], [$program->errors, $program->output, $program->exitCode]);
+    }
+
     public function testAnExitWhoseTextWaitsBeyondTheCallThatItWouldEndEndsTheProcess(): void
     {
         $program = Subprocess::run(<<<'PHP'

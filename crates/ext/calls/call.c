@@ -147,6 +147,23 @@ static zend_never_inline void call_with_own_outputs(struct wrapped *function, IN
 	}
 }
 
+/* Calls of SOAP whose variables cannot be kept apart must not overlap. After a fatal error in one of them, shutdown functions run tasks. */
+static zend_never_inline void call_without_switches(struct wrapped *function, INTERNAL_FUNCTION_PARAMETERS)
+{
+	volatile bool has_ended = true;
+
+	zend_fiber_switch_block();
+	zend_try {
+		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	} zend_catch {
+		has_ended = false;
+	} zend_end_try();
+	zend_fiber_switch_unblock();
+	if (!has_ended) {
+		zend_bailout();
+	}
+}
+
 ZEND_NAMED_FUNCTION(weft_call_function)
 {
 	struct wrapped *function = EX(func)->internal_function.reserved[weft_slot];
@@ -172,19 +189,14 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 	if (UNEXPECTED(weft_calls.pending > 0) && !weft_is_admitted(&call)) {
 		return;
 	}
-	/* Calls whose variables cannot be kept apart must not overlap: they block. */
 	bool blocks = UNEXPECTED(function->kind == HANDLE_SOAP) && !weft_soap_separate(&call);
 	weft_fiber_of(call.context)->call = &call;
-	if (blocks) {
-		zend_fiber_switch_block();
-	}
-	if (UNEXPECTED(function->kind == HANDLE_OUTPUTS)) {
+	if (UNEXPECTED(blocks)) {
+		call_without_switches(function, INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	} else if (UNEXPECTED(function->kind == HANDLE_OUTPUTS)) {
 		call_with_own_outputs(function, INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	} else {
 		function->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	}
-	if (blocks) {
-		zend_fiber_switch_unblock();
 	}
 	weft_fiber_of(call.context)->call = call.outer;
 	if (UNEXPECTED(call.soap != NULL)) {

@@ -36,6 +36,9 @@ void weft_call_suspends(void);
  * makes of its failure. */
 void weft_call_resumed(void);
 
+/* A fatal error in the middle of a switch jumps over the calls of the fiber that was to be left. */
+void weft_calls_are_left(zend_fiber_context *context);
+
 /* Whether a task whose handle is in use waits for its turn instead of getting an error. Returns whether it did before. */
 bool weft_calls_queue(bool queue);
 

@@ -60,9 +60,11 @@ static void suspend_call(struct weft_call *call)
 	}
 	weft_calls.suspended = call;
 	if (may_open_persistent(call->function)) {
+		weft_memory_limit_lift();
 		/* A connection that is not alive is closed. And with PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
 		call->claims[0].handle = handle_of(call->function, call->execute_data);
 		weft_claim_persistent_connection(call, call->function);
+		weft_memory_limit_restore();
 	}
 	if (call->function->kind == HANDLE_MYSQLI) {
 		/* An object that connects has its connection only now, or another one. */
@@ -125,6 +127,12 @@ static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 			}
 		}
 	}
+}
+
+void weft_calls_are_left(zend_fiber_context *context)
+{
+	resume_calls(weft_fiber_of(context)->call);
+	weft_fiber_of(context)->call = NULL;
 }
 
 /* PHP frees the stack of a fiber without resuming it. */

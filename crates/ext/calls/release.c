@@ -285,11 +285,9 @@ static int collect_cycles(void)
 	collected = next_collect_cycles();
 	weft_collections--;
 	/* The collector may have been called from anywhere: nothing may suspend here. */
-	zend_fiber_switch_block();
 	while (count > 0) {
-		OBJ_RELEASE(held[--count]);
+		weft_release_without_switch(held[--count]);
 	}
-	zend_fiber_switch_unblock();
 	if (held != NULL) {
 		efree(held);
 	}

@@ -3,6 +3,9 @@
 
 #include <zend_observer.h>
 
+/* So many exceptions in a row are thrown by destructors of the one before. */
+#define MOST_DISCARDED 16
+
 void weft_engine_save(weft_engine_state *state)
 {
 	state->error_handling = EG(error_handling);
@@ -68,9 +71,17 @@ void weft_engine_restore(const weft_engine_state *state)
 	BG(user_compare_fci_cache) = state->user_compare_cache;
 }
 
+/* The frame of code of PHP that runs, or NULL: an exception moves it to the instruction that handles exceptions. */
+static zend_execute_data *frame_of_code(void)
+{
+	zend_execute_data *frame = EG(current_execute_data);
+	return frame != NULL && frame->func != NULL && ZEND_USER_CODE(frame->func->type) ? frame : NULL;
+}
+
 weft_pending_exception weft_exception_save(void)
 {
-	weft_pending_exception pending = {EG(exception), WEFT_PREVIOUS_EXCEPTION(), EG(opline_before_exception)};
+	const zend_execute_data *frame = frame_of_code();
+	weft_pending_exception pending = {EG(exception), WEFT_PREVIOUS_EXCEPTION(), EG(opline_before_exception), frame != NULL ? frame->opline : NULL};
 	EG(exception) = NULL;
 	WEFT_SET_PREVIOUS_EXCEPTION(NULL);
 	EG(opline_before_exception) = NULL;
@@ -93,13 +104,26 @@ void weft_exception_restore(const weft_pending_exception *pending)
 	}
 }
 
+void weft_exception_discard(const weft_pending_exception *pending)
+{
+	zend_execute_data *frame = frame_of_code();
+	for (unsigned discarded = 0; EG(exception) != NULL; discarded++) {
+		zend_object *exception = EG(exception);
+		EG(exception) = NULL;
+		/* Destructors of what its trace names may throw. One that is not released is freed with all objects, at the end of the request. */
+		if (discarded < MOST_DISCARDED) {
+			OBJ_RELEASE(exception);
+		}
+	}
+	if (frame != NULL && pending->next != NULL) {
+		frame->opline = pending->next;
+	}
+}
+
 void weft_exception_restore_alone(const weft_pending_exception *pending)
 {
-	while (pending->exception != NULL && EG(exception) != NULL) {
-		zend_object *other = EG(exception);
-		EG(exception) = NULL;
-		/* Destructors of what its trace names may throw. */
-		OBJ_RELEASE(other);
+	if (pending->exception != NULL && EG(exception) != NULL) {
+		weft_exception_discard(pending);
 	}
 	weft_exception_restore(pending);
 }
@@ -124,30 +148,18 @@ static bool is_in_a_call(void)
 static void fiber_switches(zend_fiber_context *from, zend_fiber_context *to)
 {
 	if (UNEXPECTED(is_in_a_call()) && from->status != ZEND_FIBER_STATUS_DEAD) {
-		weft_engine_state *state = emalloc(sizeof(weft_engine_state));
-		weft_engine_save(state);
-		weft_fiber_of(from)->engine = state;
+		weft_fiber *left = weft_fiber_of(from);
+		weft_engine_save(&left->engine);
+		left->has_engine_state = true;
 	}
-	weft_fiber *fiber = weft_fiber_of(to);
-	if (UNEXPECTED(fiber->engine != NULL)) {
-		weft_engine_restore(fiber->engine);
-		efree(fiber->engine);
-		fiber->engine = NULL;
-	}
-}
-
-/* PHP frees the stack of a fiber without resuming it. */
-static void fiber_destroyed(zend_fiber_context *context)
-{
-	weft_fiber *fiber = weft_fiber_of(context);
-	if (fiber->engine != NULL) {
-		efree(fiber->engine);
-		fiber->engine = NULL;
+	weft_fiber *entered = weft_fiber_of(to);
+	if (UNEXPECTED(entered->has_engine_state)) {
+		entered->has_engine_state = false;
+		weft_engine_restore(&entered->engine);
 	}
 }
 
 void weft_engine_startup(void)
 {
 	zend_observer_fiber_switch_register(fiber_switches);
-	weft_fiber_ends(fiber_destroyed);
 }

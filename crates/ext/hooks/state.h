@@ -45,6 +45,8 @@ void weft_engine_restore(const weft_engine_state *state);
 typedef struct weft_pending_exception {
 	zend_object *exception, *previous;
 	const zend_op *opline;
+	/* Where the code of PHP goes on in which this happens, or NULL. */
+	const zend_op *next;
 } weft_pending_exception;
 
 weft_pending_exception weft_exception_save(void);
@@ -52,8 +54,14 @@ weft_pending_exception weft_exception_save(void);
 /* An exception that was thrown meanwhile gets it as its previous one; an exit replaces it. */
 void weft_exception_restore(const weft_pending_exception *pending);
 
-/* It replaces an exception that was thrown meanwhile. */
+/*
+ * It replaces an exception that was thrown meanwhile. Destructors of what that one holds may throw in turn, and so on without end: those that are thrown after
+ * the first few stay until the request ends.
+ */
 void weft_exception_restore_alone(const weft_pending_exception *pending);
+
+/* Forgets what was thrown since weft_exception_save(), also by destructors of what is forgotten. */
+void weft_exception_discard(const weft_pending_exception *pending);
 
 /* No exception of a program: it ends the process or the fiber, and code of PHP that runs before it has arrived would end it. */
 static inline bool weft_is_exit(const zend_object *exception)

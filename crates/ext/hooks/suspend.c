@@ -81,6 +81,7 @@ bool weft_may_suspend(void)
 		&& !zend_fiber_switch_blocked()
 		&& weft_collections == 0
 		&& !CG(in_compilation)
+		&& !weft_scanner_is_in_use()
 		&& !CG(unclean_shutdown)
 		&& weft_buffers_may_wait()
 		&& !WEFT_IS_AUTOLOADING();

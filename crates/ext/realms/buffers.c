@@ -213,20 +213,34 @@ bool weft_buffers_may_wait(void)
  */
 static zif_handler original_suspend;
 
-static bool is_called_by_scheduler(const zend_execute_data *call)
+bool weft_is_scheduler(const zend_execute_data *caller)
 {
-	const zend_execute_data *caller = call->prev_execute_data;
 	return caller != NULL && caller->func != NULL && caller->func->common.scope != NULL
 		&& zend_string_equals_literal(caller->func->common.scope->name, "Weft\\Runtime\\Internal\\Scheduler");
 }
 
 static ZEND_NAMED_FUNCTION(own_suspend)
 {
-	if (EXPECTED(weft_buffers_may_wait()) || !is_called_by_scheduler(execute_data)) {
+	bool is_compiling = weft_scanner_is_in_use();
+	if (EXPECTED(weft_buffers_may_wait() && !is_compiling) || !weft_is_scheduler(EX(prev_execute_data))) {
 		original_suspend(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
-	zend_throw_error(zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("fibererror")), "Cannot switch fibers in the callback of an output buffer");
+	zend_throw_error(zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("fibererror")),
+		is_compiling ? "Cannot switch fibers during a compilation" : "Cannot switch fibers in the callback of an output buffer");
+}
+
+/* Where the scanner begins to read. A compilation that has ended by a fatal error in an earlier request has left its own place. */
+static const unsigned char *idle_scanner;
+
+bool weft_scanner_is_in_use(void)
+{
+	return LANG_SCNG(yy_start) != idle_scanner;
+}
+
+void weft_buffers_request_startup(void)
+{
+	idle_scanner = LANG_SCNG(yy_start);
 }
 
 void weft_buffers_replace_functions(void)

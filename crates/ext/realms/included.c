@@ -200,10 +200,15 @@ void weft_included_end(void)
 	}
 }
 
+bool weft_included_is_behind(const weft_realm_state *state)
+{
+	return realms.are_files_known && state->declaring_known < realms.declaring.nNumUsed;
+}
+
 void weft_included_catch_up(weft_realm_state *state)
 {
 	/* Nothing is ever taken out of it, so the files that came later are behind the others. */
-	for (; realms.are_files_known && state->declaring_known < realms.declaring.nNumUsed; state->declaring_known++) {
+	for (; weft_included_is_behind(state); state->declaring_known++) {
 		zend_hash_add_empty_element(&EG(included_files), realms.declaring.arData[state->declaring_known].key);
 	}
 }

@@ -492,12 +492,15 @@ void weft_realms_request_startup(void)
 	realms.is_over = false;
 	realms.loaded = NULL;
 	realms.count = 0;
-	realms.memory_limit_is_due = false;
+	realms.is_exchanging = false;
+	weft_fiber_request_startup();
+	weft_buffers_request_startup();
 }
 
 void weft_realms_request_shutdown(void)
 {
-	weft_realm_load(NULL);
+	/* Other modules end as well, whatever a destructor does. */
+	weft_realm_exchange(NULL);
 	weft_exit_request_shutdown();
 	realms.is_over = true;
 	realms.refuses_headers = false;

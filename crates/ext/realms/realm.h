@@ -166,6 +166,11 @@ void weft_buffers_share(int level);
  * well, and PHP would lose it.
  */
 bool weft_buffers_may_wait(void);
+/*
+ * Whether a file or a string is being compiled, also where the compiler has called an error handler: what it has compiled so far is the process's, and another task
+ * that compiles meanwhile would write into it.
+ */
+bool weft_scanner_is_in_use(void);
 /* receiver.c: opens a buffer that calls a closure for each piece of output; what it returns goes to the buffer below. False where PHP refuses. */
 bool weft_receive_output(const zval *closure);
 /* The base is put in place, before PHP's own shutdown looks at its state. */

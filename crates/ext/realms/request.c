@@ -290,7 +290,7 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 void weft_session_close(void)
 {
 	/* After a fatal error that of a realm may still be in place. */
-	weft_realm_load(NULL);
+	weft_realm_exchange(NULL);
 	if (has_open_session()) {
 		zend_try {
 			write_session();

@@ -73,27 +73,38 @@ static void alter(const weft_ini *kept)
 }
 
 /* Unchanged settings are not touched: some have effects when they are set, and PHP refuses a second change of others. */
+static void change_ini(const weft_ini_list *kept)
+{
+	weft_ini_list in_force = weft_ini_in_force();
+	for (size_t i = 0; i < in_force.count; i++) {
+		zend_ini_entry *entry = in_force.entries[i].entry;
+		if (value_in(kept, entry) == NULL && is_changeable(entry)) {
+			zend_restore_ini_entry(entry->name, weft_ini_stage(entry));
+		}
+	}
+	for (size_t i = 0; i < kept->count; i++) {
+		const zend_string *value = value_in(&in_force, kept->entries[i].entry);
+		if ((value == NULL || !zend_string_equals(value, kept->entries[i].value)) && is_changeable(kept->entries[i].entry)) {
+			alter(&kept->entries[i]);
+		}
+	}
+	weft_ini_free(&in_force);
+}
+
 static void restore_ini(const weft_ini_list *kept)
 {
 	weft_ini_list in_force = weft_ini_in_force();
-	if (!weft_ini_is_equal(&in_force, kept)) {
-		weft_reports stopped = weft_reports_stop();
-		for (size_t i = 0; i < in_force.count; i++) {
-			zend_ini_entry *entry = in_force.entries[i].entry;
-			if (value_in(kept, entry) == NULL && is_changeable(entry)) {
-				zend_restore_ini_entry(entry->name, weft_ini_stage(entry));
-			}
-		}
-		for (size_t i = 0; i < kept->count; i++) {
-			const zend_string *value = value_in(&in_force, kept->entries[i].entry);
-			if ((value == NULL || !zend_string_equals(value, kept->entries[i].value)) && is_changeable(kept->entries[i].entry)) {
-				alter(&kept->entries[i]);
-			}
-		}
-		weft_reports_resume(&stopped);
-		weft_memory_limit_enforce();
-	}
+	bool is_equal = weft_ini_is_equal(&in_force, kept);
 	weft_ini_free(&in_force);
+	if (is_equal) {
+		return;
+	}
+	weft_memory_limit_lift();
+	bool has_ended = weft_settings_change(change_ini, kept);
+	weft_memory_limit_restore();
+	if (!has_ended) {
+		zend_bailout();
+	}
 }
 
 static void restore_timezone(const char *kept)

@@ -1,6 +1,7 @@
 /* Exchanges the state of realms. */
 #include "realm.h"
 #include "switch.h"
+#include "calls/calls.h"
 
 #include <locale.h>
 
@@ -178,6 +179,8 @@ static void ini_exchange_strings(const weft_ini_list *entered)
 static void ini_reset(const weft_ini_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
+		/* The setting before may have been the memory limit. */
+		weft_memory_limit_lift();
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
 			zend_restore_ini_entry(entry->name, weft_ini_stage(entry));
@@ -198,6 +201,7 @@ static void ini_reset(const weft_ini_list *list)
 static void ini_apply(const weft_ini_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
+		weft_memory_limit_lift();
 		zend_ini_entry *entry = list->entries[i].entry;
 		if (!is_carried_otherwise(entry)) {
 			zend_alter_ini_entry_ex(entry->name, list->entries[i].value, PHP_INI_USER, weft_ini_stage(entry), true);
@@ -207,17 +211,13 @@ static void ini_apply(const weft_ini_list *list)
 			ALLOC_HASHTABLE(EG(modified_ini_directives));
 			zend_hash_init(EG(modified_ini_directives), 8, NULL, NULL, 0);
 		}
+		/* First: PHP puts back what is in the table only. */
+		zend_hash_add_ptr(EG(modified_ini_directives), entry->name, entry);
 		entry->orig_value = entry->value;
 		entry->orig_modifiable = entry->modifiable;
 		entry->modified = 1;
 		entry->value = zend_string_copy(list->entries[i].value);
-		zend_hash_add_ptr(EG(modified_ini_directives), entry->name, entry);
 	}
-}
-
-void weft_memory_limit_enforce(void)
-{
-	realms.memory_limit_is_due = zend_set_memory_limit(PG(memory_limit)) == FAILURE;
 }
 
 /* --- error_get_last() and what is reported ------------------------------------------------------------------------------------------- */
@@ -339,7 +339,43 @@ void weft_reports_resume(weft_reports *stopped)
 	zend_fiber_switch_unblock();
 	EG(error_reporting) = stopped->error_reporting;
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &stopped->error_handler);
-	put_last_error(&stopped->last_error);
+	if (is_ending()) {
+		weft_last_error_free(&stopped->last_error);
+	} else {
+		put_last_error(&stopped->last_error);
+	}
+}
+
+/* PHP goes on after a fatal error in the function of a setting that it puts back. */
+static bool are_changed(void (*change)(const weft_ini_list *list), const weft_ini_list *list)
+{
+	bool was_unclean = CG(unclean_shutdown);
+	bool has_ended = true;
+	zend_try {
+		change(list);
+	} zend_catch {
+		has_ended = false;
+	} zend_end_try();
+	return has_ended && CG(unclean_shutdown) == was_unclean;
+}
+
+bool weft_settings_change(void (*change)(const weft_ini_list *list), const weft_ini_list *list)
+{
+	bool was_blocked = zend_fiber_switch_blocked();
+	weft_reports stopped = weft_reports_stop();
+	weft_pending_exception pending = weft_exception_save();
+	bool has_ended = are_changed(change, list);
+	weft_exception_discard(&pending);
+	weft_exception_restore(&pending);
+	weft_reports_resume(&stopped);
+	if (!has_ended) {
+		weft_fiber_unblock_after_fatal_error(was_blocked);
+		/* Nothing was reported, but this ends the process. */
+		if (PG(last_error_message) != NULL) {
+			php_log_err(ZSTR_VAL(PG(last_error_message)));
+		}
+	}
+	return has_ended;
 }
 
 /* --- the exchange ------------------------------------------------------------------------------------------------------------------- */
@@ -377,7 +413,6 @@ static void take_away(weft_realm_state *state)
 	MOVE(EG(user_exception_handlers), state->exception_handlers);
 	state->shutdown_functions = BG(user_shutdown_function_names);
 	state->timezone = date->timezone;
-	state->locale = weft_locale();
 	state->regex_locale = BG(ctype_string);
 	state->strtok = take_strtok();
 	state->output_rewriter = BG(url_adapt_output_ex);
@@ -391,10 +426,13 @@ static void take_away(weft_realm_state *state)
 static void put_in_place(weft_realm_state *state)
 {
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
-		if (Z_TYPE(state->superglobals[i]) != IS_UNDEF) {
-			ZVAL_COPY_VALUE(weft_superglobal(i), &state->superglobals[i]);
-		} else if (find_superglobal(i) != NULL) {
-			weft_superglobal_forget(i);
+		zval *place = find_superglobal(i);
+		if (Z_TYPE(state->superglobals[i]) == IS_UNDEF) {
+			if (place != NULL) {
+				weft_superglobal_forget(i);
+			}
+		} else if (place != NULL) {
+			ZVAL_COPY_VALUE(place, &state->superglobals[i]);
 		}
 	}
 	MOVE(state->http_globals, PG(http_globals));
@@ -421,7 +459,6 @@ static void put_in_place(weft_realm_state *state)
 	put_rewriter(&BG(url_adapt_output_ex), &state->output_rewriter);
 	put_rewriter(&BG(url_adapt_session_ex), &state->session_rewriter);
 	MOVE(state->included, EG(included_files));
-	weft_included_catch_up(state);
 	if (weft_has_sessions()) {
 		MOVE(state->session, ps_globals);
 	}
@@ -452,38 +489,99 @@ static void exchange_locale(weft_realm_state *left, weft_realm_state *entered)
 	}
 }
 
-/* NULL is the base. */
-void weft_realm_load(weft_realm *realm)
+/* All that the moves need memory for. */
+static void prepare(weft_realm_state *left, const weft_realm_state *entered)
 {
-	if (realm == realms.loaded) {
-		return;
+	weft_ini_free(&left->ini);
+	left->ini = weft_ini_in_force();
+	/* What is here is of an exchange that has failed. */
+	if (left->locale != NULL) {
+		zend_string_release(left->locale);
+		left->locale = NULL;
 	}
+	left->locale = weft_locale();
+	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
+		if (Z_TYPE(entered->superglobals[i]) != IS_UNDEF) {
+			weft_superglobal(i);
+		}
+	}
+}
+
+static bool is_prepared(weft_realm_state *left, const weft_realm_state *entered)
+{
+	bool has_ended = true;
+	zend_try {
+		prepare(left, entered);
+	} zend_catch {
+		has_ended = false;
+	} zend_end_try();
+	return has_ended;
+}
+
+/* Files that cannot run again. */
+static bool has_caught_up(weft_realm_state *entered)
+{
+	bool has_ended = true;
+	zend_try {
+		weft_included_catch_up(entered);
+	} zend_catch {
+		has_ended = false;
+	} zend_end_try();
+	return has_ended;
+}
+
+/*
+ * What needs memory, or calls code of PHP, comes before the moves or after them, and never between them: a fatal error leaves one of the two realms in place, with
+ * some settings of the other.
+ */
+static bool exchange(weft_realm *realm)
+{
 	weft_realm_state *left = realms.loaded != NULL ? &realms.loaded->state : &realms.base;
 	weft_realm_state *entered = realm != NULL ? &realm->state : &realms.base;
-	left->ini = weft_ini_in_force();
+	if (!is_prepared(left, entered)) {
+		return false;
+	}
 	bool ini_differs = !weft_ini_is_equal(&left->ini, &entered->ini);
+	bool has_ended = true;
 	/* Settings of sessions cannot change while one is active, but these are put back in place as a whole. */
 	if (ini_differs) {
-		weft_reports stopped = weft_reports_stop();
-		ini_reset(&left->ini);
-		weft_reports_resume(&stopped);
+		has_ended = weft_settings_change(ini_reset, &left->ini);
 	}
 	take_away(left);
 	put_in_place(entered);
 	exchange_last_error(left, entered);
+	realms.loaded = realm;
 	if (ini_differs) {
-		weft_reports stopped = weft_reports_stop();
-		ini_apply(&entered->ini);
-		weft_reports_resume(&stopped);
+		has_ended &= weft_settings_change(ini_apply, &entered->ini);
 	} else {
 		ini_exchange_strings(&entered->ini);
 	}
-	if (ini_differs || realms.memory_limit_is_due) {
-		weft_memory_limit_enforce();
+	if (weft_included_is_behind(entered)) {
+		has_ended &= has_caught_up(entered);
 	}
 	exchange_locale(left, entered);
 	weft_ini_free(&entered->ini);
-	realms.loaded = realm;
+	return has_ended;
+}
+
+bool weft_realm_exchange(weft_realm *realm)
+{
+	if (realm == realms.loaded || realms.is_exchanging) {
+		return true;
+	}
+	realms.is_exchanging = true;
+	weft_memory_limit_lift();
+	bool has_ended = exchange(realm);
+	weft_memory_limit_restore();
+	realms.is_exchanging = false;
+	return has_ended;
+}
+
+void weft_realm_load(weft_realm *realm)
+{
+	if (!weft_realm_exchange(realm) && EG(bailout) != NULL) {
+		zend_bailout();
+	}
 }
 
 /* A fiber that code inside of a realm makes belongs to it as well; that of the collector serves all realms. */
@@ -500,19 +598,31 @@ static void fiber_made(zend_fiber_context *fiber)
 	}
 }
 
+/* The event loop goes on in the state of whichever realm is in place: it looks at none of it. */
+static bool is_left_for_event_loop(const zend_fiber_context *from)
+{
+	const zend_execute_data *call = EG(current_execute_data), *caller = call != NULL ? call->prev_execute_data : NULL;
+	return from->status != ZEND_FIBER_STATUS_DEAD && weft_is_scheduler(caller);
+}
+
+/* NULL for the base. */
+static weft_realm *realm_after(zend_fiber_context *from, zend_fiber_context *to)
+{
+	if (to != EG(main_fiber_context)) {
+		return weft_fiber_of(weft_represented(to))->realm;
+	}
+	/* Other code of the main program is the process's; so are the shutdown functions that run after a fatal error inside of a realm. */
+	return realms.loaded != NULL && is_left_for_event_loop(from) ? realms.loaded : NULL;
+}
+
 static void fiber_switched(zend_fiber_context *from, zend_fiber_context *to)
 {
-	if (realms.count == 0) {
-		return;
+	weft_errors_leave(from);
+	if (UNEXPECTED(realms.count != 0) && !weft_realm_exchange(realm_after(from, to))) {
+		weft_calls_are_left(from);
+		weft_fiber_bailout(from, to);
 	}
-	if (to == EG(main_fiber_context)) {
-		/* A fatal error inside of a realm ends the process with what the process has registered for its end. */
-		if (from->status == ZEND_FIBER_STATUS_DEAD) {
-			weft_realm_load(NULL);
-		}
-		return;
-	}
-	weft_realm_load(weft_fiber_of(weft_represented(to))->realm);
+	weft_errors_enter(to);
 }
 
 static void fiber_destroyed(zend_fiber_context *fiber)
@@ -521,9 +631,7 @@ static void fiber_destroyed(zend_fiber_context *fiber)
 	if (realm != NULL) {
 		realm->fibers--;
 		/* The fiber that runs is the one that has ended: destructors in the last realm must not leave it. */
-		zend_fiber_switch_block();
-		OBJ_RELEASE(&realm->std);
-		zend_fiber_switch_unblock();
+		weft_release_without_switch(&realm->std);
 	}
 }
 
@@ -548,6 +656,7 @@ bool weft_switch_startup(void)
 	}
 	zend_observer_fiber_init_register(fiber_made);
 	zend_observer_fiber_switch_register(fiber_switched);
+	weft_errors_startup();
 	weft_fiber_ends(fiber_destroyed);
 	return true;
 }

@@ -33,8 +33,8 @@ typedef struct {
 	/* Files that declare functions or classes, since the first realm was made. */
 	HashTable declaring;
 	bool are_files_known;
-	/* The limit in force is that of another realm, because more memory is in use than this one may use. */
-	bool memory_limit_is_due;
+	/* One realm is being put in the place of another. */
+	bool is_exchanging;
 } weft_realms;
 
 /* How errors are reported. */
@@ -63,12 +63,17 @@ static inline weft_realm *weft_realm_here(void)
 
 bool weft_switch_startup(void);
 void weft_realm_load(weft_realm *realm);
+/*
+ * As above, but returns false after a fatal error: in a destructor that a setting has called, where the realm is in place nevertheless, or because the system has no
+ * memory left.
+ */
+bool weft_realm_exchange(weft_realm *realm);
+/* Whether it is the scheduler that makes a call: the caller of Fiber::suspend() suspends a task. */
+bool weft_is_scheduler(const zend_execute_data *caller);
 zval *weft_superglobal(unsigned index);
 /* As unset() does. */
 void weft_superglobal_forget(unsigned index);
 weft_ini_list weft_ini_in_force(void);
-/* Lowers the limit to that of the settings in force as soon as no more is in use. Others may hold that memory: nothing fails until then. */
-void weft_memory_limit_enforce(void);
 bool weft_ini_is_equal(const weft_ini_list *one, const weft_ini_list *other);
 void weft_ini_free(weft_ini_list *list);
 /* Where ext/date keeps what date_default_timezone_set() has set. */
@@ -82,6 +87,8 @@ void weft_put_locale(const zend_string *locale);
  */
 weft_reports weft_reports_stop(void);
 void weft_reports_resume(weft_reports *stopped);
+/* Nothing is reported while it changes settings, and exceptions of destructors are discarded. False after a fatal error in one of them. */
+bool weft_settings_change(void (*change)(const weft_ini_list *list), const weft_ini_list *list);
 /* error_get_last() returns null. */
 void weft_last_error_forget(void);
 void weft_last_error_free(weft_last_error *error);
@@ -134,6 +141,7 @@ void weft_buffers_close(int level, bool are_flushed);
 bool weft_buffers_refuse_waits(bool are_refused);
 
 void weft_buffers_replace_functions(void);
+void weft_buffers_request_startup(void);
 
 /* filter.c: filter_input() and its like read the input of the realm. */
 void weft_filter_replace_functions(void);
@@ -144,7 +152,8 @@ void weft_response_replace_functions(void);
 /* included.c */
 void weft_included_begin(void);
 void weft_included_end(void);
-/* For the state that is in place: files that others have included since, and that cannot run again. */
+/* For the state that is in place: whether others have included files since that cannot run again, and what enters them. */
+bool weft_included_is_behind(const weft_realm_state *state);
 void weft_included_catch_up(weft_realm_state *state);
 void weft_included_replace_functions(void);
 
@@ -152,5 +161,19 @@ void weft_included_replace_functions(void);
 void weft_exit_replace_functions(void);
 bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache);
 void weft_exit_request_shutdown(void);
+/* Until they are shown again, exit() ends the process and no call of weft_call_until_exit(). */
+struct weft_exit_guard *weft_exit_hide_guards(void);
+void weft_exit_show_guards(struct weft_exit_guard *hidden);
+
+/* errors.c: the handlers that run in fibers, before and after the exchange. */
+void weft_errors_startup(void);
+void weft_errors_leave(zend_fiber_context *from);
+void weft_errors_enter(zend_fiber_context *to);
+
+/* signals.c */
+void weft_signals_replace_functions(void);
+
+/* resources.c */
+void weft_resources_replace_functions(void);
 
 #endif

@@ -30,6 +30,8 @@ unsafe extern "C" {
     pub safe fn weft_buffers_may_wait() -> bool;
     pub safe fn weft_may_suspend() -> bool;
     pub safe fn weft_collector_runs() -> bool;
+    pub safe fn weft_memory_limit_lift();
+    pub safe fn weft_memory_limit_restore();
 
     fn weft_receive_output(closure: *const Zval) -> bool;
     fn weft_release(work: *mut RawWork);

@@ -46,7 +46,7 @@ extern "C" fn switched(from: Context, to: Context) {
     let base = BASE.get();
     if base < 0 {
         if ARE_KEPT.get() {
-            unwind(0, from as usize, to as usize);
+            without_memory_limit(|| unwind(0, from as usize, to as usize));
         }
         return;
     }
@@ -56,7 +56,14 @@ extern "C" fn switched(from: Context, to: Context) {
     if OutputStack::current().level() <= base && !ARE_KEPT.get() {
         return;
     }
-    exchange(base, from as usize, to as usize);
+    without_memory_limit(|| exchange(base, from as usize, to as usize));
+}
+
+/// PHP's stack of buffers may grow: a switch that fails in its middle would leave the process in no state to end in.
+fn without_memory_limit(change: impl FnOnce()) {
+    c::weft_memory_limit_lift();
+    change();
+    c::weft_memory_limit_restore();
 }
 
 #[cold]

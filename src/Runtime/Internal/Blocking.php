@@ -77,6 +77,9 @@ final class Blocking
             return null;
         }
 
+        if (self::isCompilation($refused)) {
+            return new \Error('This code cannot wait for another task: it is an error handler that PHP calls while it compiles a file.', previous: $refused);
+        }
         if (\str_ends_with($refused->getMessage(), 'in the callback of an output buffer')) {
             return new \Error(
                 'This code cannot wait: it is called by an output buffer that other tasks print into, that its task has left open, or that gets the output of var_dump(), '
@@ -92,6 +95,12 @@ final class Blocking
                 : 'This code cannot wait: PHP cannot suspend a task here. ' . self::OTHER_REFUSALS,
             previous: $refused,
         );
+    }
+
+    /** Whether the code is an error handler that the compiler has called. */
+    public static function isCompilation(\FiberError $refused): bool
+    {
+        return \str_ends_with($refused->getMessage(), 'during a compilation');
     }
 
     /** The error for a destructor in a realm that the garbage collector calls and that waits for another task. */

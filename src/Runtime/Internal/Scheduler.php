@@ -951,8 +951,9 @@ final class Scheduler
         unset($this->waiting[$op]);
         $task->wait = null;
         $error = Blocking::refusal($refused);
-        if ($error !== null && $task->realm !== null) {
-            // Code in a realm was not written for tasks: Laravel sends jobs in a destructor. The process waits.
+        if ($error !== null && ($task->realm !== null || Blocking::isCompilation($refused))) {
+            // Code in a realm was not written for tasks: Laravel sends jobs in a destructor. And an error handler that logs by network cannot know which code
+            // it is called for. The process waits.
             return Blocking::await($op);
         }
         if ($error !== null) {
