@@ -233,6 +233,103 @@ final class RealmTest extends TestCase
         self::assertSame([2, 2, 2, true], $two);
     }
 
+    /** @dataProvider dispatches */
+    #[DataProvider('dispatches')]
+    public function testHandlersOfSignalsRunOutsideOfRealms(string $prepare, string $raise): void
+    {
+        $ended = Subprocess::run(<<<PHP
+            use Weft\\Native\\Realm;
+            $prepare
+            ini_set('precision', '10');
+            pcntl_signal(SIGUSR1, static function (): void {
+                echo Realm::current() === null ? 'outside' : 'inside', ' ', \$_GET['n'] ?? 'none', ' ', ini_get('precision'), ' ', error_reporting(), ', ';
+                ini_set('precision', '11');
+                @header('X: handler');
+            });
+            run(static fn() => (new Weft\\Runtime\\Realm())->run(static function (): void {
+                \$_GET['n'] = 1;
+                ini_set('precision', '5');
+                error_reporting(E_ERROR);
+                $raise
+                echo Realm::current() === null ? 'outside' : 'inside', " {\$_GET['n']} ", ini_get('precision'), ' ', error_reporting(), ' ', json_encode(headers_list());
+            }));
+            echo ' ', ini_get('precision');
+            PHP);
+
+        self::assertSame(['outside none 10 ' . \E_ALL . ', inside 1 5 1 [] 11', '', 0], [$ended->output, $ended->errors, $ended->exitCode]);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function dispatches(): iterable
+    {
+        yield 'between two instructions' => ['pcntl_async_signals(true);', 'posix_kill(posix_getpid(), SIGUSR1); for ($i = 0; $i < 100; ++$i) { sqrt($i); }'];
+        yield 'where the code asks for them' => ['', 'posix_kill(posix_getpid(), SIGUSR1); pcntl_signal_dispatch();'];
+        yield 'by the event loop' => ['pcntl_async_signals(true);', 'exec("(sleep 0.05; kill -USR1 " . getmypid() . ") > /dev/null 2>&1 &"); delay(0.3);'];
+    }
+
+    public function testExitInAHandlerOfASignalEndsTheProcessAndNotTheRequestThatItInterrupts(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            register_shutdown_function(static fn() => print('process ' . ($_GET['n'] ?? 'none')));
+            pcntl_async_signals(true);
+            pcntl_signal(SIGUSR1, static fn() => exit(3));
+            run(static fn() => (new Weft\Runtime\Realm())->run(static function (): void {
+                $_GET['n'] = 1;
+                posix_kill(posix_getpid(), SIGUSR1);
+                for ($i = 0; $i < 100; ++$i) { sqrt($i); }
+                echo 'went on ';
+            }));
+            PHP);
+
+        self::assertSame(['process none', '', 3], [$ended->output, $ended->errors, $ended->exitCode]);
+    }
+
+    public function testTheMainProgramIsOutsideOfTheRealmOfAFiberThatItResumes(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            register_shutdown_function(static fn() => print(' process'));
+            run(static fn() => (new Weft\Runtime\Realm())->run(static function (): void {
+                global $fiber;
+                $_GET['n'] = 1;
+                register_shutdown_function(static fn() => print(' realm'));
+                $fiber = new Fiber(static function (): void {
+                    Fiber::suspend();
+                    echo $_GET['n'];
+                    Fiber::suspend();
+                });
+                $fiber->start();
+            }));
+            $fiber->resume();
+            echo ' ', $_GET['n'] ?? 'none';
+            PHP);
+
+        self::assertSame(['1 none process', '', 0], [$ended->output, $ended->errors, $ended->exitCode]);
+    }
+
+    /** The event loop frees the result of a task, whose destructor reports an error, while the state of a realm is in place. */
+    public function testErrorsInTheEventLoopAreReportedToTheProcess(): void
+    {
+        $ended = Subprocess::run(<<<'PHP'
+            final class Reports { public function __destruct() { trigger_error('freed'); } }
+            set_error_handler(static fn() => print('process'));
+            run(static function (): void {
+                $first = new Channel(1);
+                $second = new Channel(1);
+                async(static function () use ($first): Reports { $first->receive(); return new Reports(); });
+                async(static fn() => (new Weft\Runtime\Realm())->run(static function () use ($second): void {
+                    set_error_handler(static fn() => print('realm'));
+                    $second->receive();
+                    delay(0.001);
+                }));
+                delay(0.001);
+                $first->send(1);
+                $second->send(1);
+            });
+            PHP);
+
+        self::assertSame(['process', '', 0], [$ended->output, $ended->errors, $ended->exitCode]);
+    }
+
     public function testAPooledFiberLeavesTheRealmWithItsTask(): void
     {
         $seen = run(static function (): array {

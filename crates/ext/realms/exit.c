@@ -13,14 +13,14 @@
 #include <zend_exceptions.h>
 
 /* On the heap: after a fatal error the stacks of fibers are gone, and shutdown functions still call exit(). */
-typedef struct guard {
+typedef struct weft_exit_guard {
 	const zend_fiber_context *fiber;
 	/* Output buffers that were open before the call. */
 	int output_level;
 	/* What unwinds to this guard, or NULL. */
 	zend_object *exit;
-	struct guard *before;
-	struct guard *after;
+	struct weft_exit_guard *before;
+	struct weft_exit_guard *after;
 } guard;
 
 /* The latest of all fibers. */
@@ -126,6 +126,18 @@ bool weft_call_until_exit(zend_fcall_info *call, zend_fcall_info_cache *cache)
 	}
 	drop_guard(made);
 	return has_exited;
+}
+
+struct weft_exit_guard *weft_exit_hide_guards(void)
+{
+	guard *hidden = latest;
+	latest = NULL;
+	return hidden;
+}
+
+void weft_exit_show_guards(struct weft_exit_guard *hidden)
+{
+	latest = hidden;
 }
 
 void weft_exit_request_shutdown(void)

@@ -192,7 +192,7 @@ static ZEND_METHOD(Realm, enter)
 }
 
 /* Everything, where the setting has no value: that is no 0. */
-static int error_reporting_of_process(void)
+int weft_error_reporting_of_process(void)
 {
 	const char *set = zend_ini_string(ZEND_STRL("error_reporting"), 0);
 	return set == NULL || *set == '\0' ? E_ALL : (int) zend_ini_long(ZEND_STRL("error_reporting"), 0);
@@ -210,7 +210,7 @@ static ZEND_METHOD(Realm, leave)
 	fiber->realm = NULL;
 	realm->fibers--;
 	weft_realm_load(NULL);
-	EG(error_reporting) = error_reporting_of_process();
+	EG(error_reporting) = weft_error_reporting_of_process();
 	OBJ_RELEASE(&realm->std);
 }
 
@@ -464,6 +464,7 @@ static void replace_functions(void)
 	weft_response_replace_functions();
 	weft_exit_replace_functions();
 	weft_included_replace_functions();
+	weft_signals_replace_functions();
 }
 
 bool weft_realms_startup(void)

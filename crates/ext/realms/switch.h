@@ -62,6 +62,8 @@ static inline weft_realm *weft_realm_here(void)
 }
 
 bool weft_switch_startup(void);
+/* The level of error_reporting() that code outside of realms begins with. */
+int weft_error_reporting_of_process(void);
 void weft_realm_load(weft_realm *realm);
 /*
  * As above, but returns false after a fatal error: in a destructor that a setting has called, where the realm is in place nevertheless, or because the system has no
