@@ -93,6 +93,38 @@ final class RealmMemoryTest extends TestCase
             }
             PHP];
 
+        yield 'a shutdown function that calls the others' => ['first second third then', <<<'PHP'
+            BEGIN(realm, );
+            register_shutdown_function(static function () use ($realm): void {
+                echo 'first ';
+                register_shutdown_function(static fn() => print('third '));
+                $realm->runShutdownFunctions();
+            });
+            register_shutdown_function(static fn() => print('second '));
+            $realm->runShutdownFunctions();
+            echo 'then';
+            $realm->runShutdownFunctions();
+            PHP];
+
+        foreach (['a short body' => 1, 'a body in a file' => 1_000_000] as $name => $times) {
+            yield "code that closes every stream it finds, and $name" => ['one true true', <<<PHP
+                \$body = str_repeat('two', $times);
+                \$realm->begin([], [], [], [], [], [], \$body);
+                BEGIN(realm, one);
+                echo file_get_contents('php://input'), ' ';
+                foreach (get_resources('stream') as \$stream) {
+                    is_resource(\$stream) && in_array(stream_get_meta_data(\$stream)['stream_type'], ['TEMP', 'MEMORY'], true) && fclose(\$stream);
+                }
+                \$realm->begin([], [], [], [], [], [], \$body);
+                var_export(file_get_contents('php://input') === \$body);
+                echo ' ';
+                foreach (get_resources('stream') as \$stream) {
+                    is_resource(\$stream) && in_array(stream_get_meta_data(\$stream)['stream_type'], ['TEMP', 'MEMORY'], true) && fclose(\$stream);
+                }
+                var_export(file_get_contents('php://input') === \$body);
+                PHP];
+        }
+
         yield 'a filter that opens streams when a handle of php://input is closed' => ['closed two', <<<'PHP'
             BEGIN(realm, one);
             for ($i = 0; $i < 50; ++$i) { fclose(fopen('php://memory', 'w')); }

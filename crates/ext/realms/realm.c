@@ -65,6 +65,7 @@ static zend_object *create_realm(zend_class_entry *class)
 	if (realms.idle_bodies.size == 0 && !realms.is_over) {
 		zend_stack_init(&realms.idle_bodies, sizeof(php_stream *));
 		zend_stack_init(&realms.held_bodies, sizeof(php_stream *));
+		zend_stack_init(&realms.bodies, sizeof(php_stream *));
 	}
 	realms.count++;
 	keep_headers();
@@ -354,17 +355,21 @@ static ZEND_METHOD(Realm, runShutdownFunctions)
 	if (!is_inside(ZEND_THIS)) {
 		RETURN_THROWS();
 	}
-	if (BG(user_shutdown_function_names) != NULL) {
-		php_call_shutdown_functions();
-		end_after_fatal_error();
-		/* Destructors may register others, for the next time. */
-		HashTable *functions = BG(user_shutdown_function_names);
-		BG(user_shutdown_function_names) = NULL;
-		/* NULL if one of the functions has run them. */
-		if (functions != NULL) {
-			zend_hash_destroy(functions);
-			FREE_HASHTABLE(functions);
-		}
+	weft_realm *realm = from_object(Z_OBJ_P(ZEND_THIS));
+	/* One of the functions that are called asks: those that are left follow it, with what it has registered. */
+	if (BG(user_shutdown_function_names) == NULL || realm->are_functions_called) {
+		return;
+	}
+	realm->are_functions_called = true;
+	php_call_shutdown_functions();
+	realm->are_functions_called = false;
+	end_after_fatal_error();
+	/* Destructors may register others, for the next time. */
+	HashTable *functions = BG(user_shutdown_function_names);
+	BG(user_shutdown_function_names) = NULL;
+	if (functions != NULL) {
+		zend_hash_destroy(functions);
+		FREE_HASHTABLE(functions);
 	}
 }
 
@@ -465,6 +470,7 @@ static void replace_functions(void)
 	weft_exit_replace_functions();
 	weft_included_replace_functions();
 	weft_signals_replace_functions();
+	weft_resources_replace_functions();
 }
 
 bool weft_realms_startup(void)
@@ -508,6 +514,8 @@ void weft_realms_request_shutdown(void)
 	if (realms.idle_bodies.size != 0) {
 		zend_stack_destroy(&realms.idle_bodies);
 		zend_stack_destroy(&realms.held_bodies);
+		zend_stack_destroy(&realms.bodies);
+		realms.bodies = (zend_stack) {0};
 		realms.idle_bodies.size = 0;
 	}
 	weft_statics_forget();

@@ -146,6 +146,8 @@ typedef struct weft_realm {
 	/* Those in force when the second request began: the first one may be what has booted the application. */
 	weft_handlers handlers;
 	bool has_begun;
+	/* The shutdown functions are called one after the other. */
+	bool are_functions_called;
 	/* Resources below this number were there before the request. */
 	zend_ulong first_resource;
 	/* Fibers that are in it. */

@@ -48,6 +48,7 @@ static php_stream *body_stream(void)
 	php_stream *stream = php_stream_temp_create(TEMP_STREAM_DEFAULT, SAPI_POST_BLOCK_SIZE);
 	if (stream != NULL) {
 		php_stream_auto_cleanup(stream);
+		zend_stack_push(&realms.bodies, &stream);
 	}
 	return stream;
 }

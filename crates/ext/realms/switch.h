@@ -26,6 +26,8 @@ typedef struct {
 	zend_stack idle_bodies;
 	/* Those that handles still read. */
 	zend_stack held_bodies;
+	/* All of them, also those that realms use. */
+	zend_stack bodies;
 	/* The request is ending: its streams are freed by PHP. */
 	bool is_over;
 	/* header() and its like throw in fibers outside of realms. */
@@ -64,6 +66,7 @@ static inline weft_realm *weft_realm_here(void)
 bool weft_switch_startup(void);
 /* The level of error_reporting() that code outside of realms begins with. */
 int weft_error_reporting_of_process(void);
+/* NULL is the base. */
 void weft_realm_load(weft_realm *realm);
 /*
  * As above, but returns false after a fatal error: in a destructor that a setting has called, where the realm is in place nevertheless, or because the system has no
