@@ -266,6 +266,24 @@ final class RealmMemoryTest extends TestCase
             unlink($file);
             PHP];
 
+        yield 'a session that is open when its realm goes' => ['0 1 2 files closed', <<<'PHP'
+            Realm::leave();
+            for ($i = 0; $i < 3; ++$i) {
+                $one = new Realm();
+                $one->enter();
+                BEGIN(one, );
+                session_id('same');
+                session_start();
+                echo $_SESSION['i'] ?? 0, ' ';
+                $_SESSION['i'] = $i + 1;
+                Realm::leave();
+                unset($one);
+            }
+            $open = array_map(static fn(string $file): string => (string) @readlink($file), glob('/proc/self/fd/*'));
+            echo preg_grep('/sess_same/', $open) === [] ? 'files closed' : 'a file is open';
+            $realm->enter();
+            PHP];
+
         yield 'the name of a static property that its autoloader changes' => ['AbcAbcAbc', <<<'PHP'
             Realm::leave();
             $name = 'Abc' . str_repeat('Abc', 2) . '::value';

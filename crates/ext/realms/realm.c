@@ -72,6 +72,11 @@ static zend_object *create_realm(zend_class_entry *class)
 	return &realm->std;
 }
 
+static void destroy_realm(zend_object *object)
+{
+	weft_session_close_left(from_object(object));
+}
+
 static void free_realm(zend_object *object)
 {
 	weft_realm *realm = from_object(object);
@@ -487,6 +492,7 @@ bool weft_realms_startup(void)
 	realm_class->create_object = create_realm;
 	memcpy(&realm_handlers, &std_object_handlers, sizeof(realm_handlers));
 	realm_handlers.offset = offsetof(weft_realm, std);
+	realm_handlers.dtor_obj = destroy_realm;
 	realm_handlers.free_obj = free_realm;
 	realm_handlers.get_gc = realm_gc;
 	realm_handlers.clone_obj = NULL;

@@ -285,6 +285,36 @@ void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploa
 	}
 }
 
+static void try_to_write_session(void)
+{
+	zend_try {
+		write_session();
+	} zend_end_try();
+}
+
+void weft_session_close_left(weft_realm *realm)
+{
+	const php_ps_globals *session = realms.loaded == realm && weft_has_sessions() ? weft_sessions() : &realm->state.session;
+	if (!weft_has_sessions() || session->session_status != php_session_active || realm->fibers != 0 || realms.is_over || realms.is_exchanging) {
+		return;
+	}
+	weft_fiber *fiber = weft_fiber_here();
+	weft_realm *here = fiber->realm, *loaded = realms.loaded;
+	weft_pending_exception pending = weft_exception_save();
+	fiber->realm = realm;
+	zend_fiber_switch_block();
+	if (weft_realm_exchange(realm)) {
+		try_to_write_session();
+	}
+	zend_fiber_switch_unblock();
+	fiber->realm = here;
+	weft_realm_exchange(loaded);
+	weft_exception_restore(&pending);
+	if (CG(unclean_shutdown) && EG(bailout) != NULL) {
+		zend_bailout();
+	}
+}
+
 /*
  * PHP writes an open session when it shuts the extension "session" down, which it does after Weft: a save handler that uses Weft would find it gone.
  */
@@ -293,8 +323,6 @@ void weft_session_close(void)
 	/* After a fatal error that of a realm may still be in place. */
 	weft_realm_exchange(NULL);
 	if (has_open_session()) {
-		zend_try {
-			write_session();
-		} zend_end_try();
+		try_to_write_session();
 	}
 }

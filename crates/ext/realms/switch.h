@@ -123,6 +123,11 @@ void weft_statics_forget(void);
 void weft_request_set_boot_functions_aside(weft_realm *realm);
 /* $_GET, $_POST, $_COOKIE, $_SERVER, $_FILES and $_REQUEST, with the settings of the boot; throws where there is no memory for the body. */
 void weft_request_put_input(weft_realm *realm, zval *arrays[6], HashTable *uploads, zend_string *body);
+/*
+ * Writes the session of a realm that nobody uses any more, as PHP does at the end of a script. Otherwise its file would stay open and locked: the next request with the
+ * same session would wait without end.
+ */
+void weft_session_close_left(weft_realm *realm);
 /* Whether a handle of php://input reads this body. */
 bool weft_request_is_read_by_handles(const php_stream *body);
 /* Forgets the headers of the response before. */
