@@ -383,6 +383,24 @@ final class OutputBufferTest extends HttpTestCase
         self::assertSame('kept: of the program', $server->output());
     }
 
+    public function testACallbackOfABufferThatARequestHasLeftOpenMayThrow(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get('/left', static function (): Response {
+                ob_start(static fn() => throw new LogicException('on purpose'));
+                echo 'SECRET';
+
+                return Response::text('left');
+            });
+            $routes->get('/next', static fn() => Response::text('next'));
+            PHP);
+
+        self::assertSame('left', self::bodyOf($server->get('/left')));
+        self::assertSame('next', self::bodyOf($server->get('/next')), $server->log());
+        self::assertStringContainsString('The callback of an output buffer that GET /left from', $server->log());
+        self::assertStringContainsString('has left open has failed: on purpose', $server->log());
+    }
+
     /** The task has ended: what its callback calls makes the process wait. */
     public function testTheCallbackOfABufferThatATaskHasLeftOpenWorks(): void
     {

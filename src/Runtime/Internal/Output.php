@@ -67,14 +67,22 @@ final class Output
         }
     }
 
-    /** Closes the buffers that the running task has left open and returns their contents, outermost first. */
-    public static function closeLeftOpen(): string
+    /**
+     * Closes the buffers that the running task has left open and returns their contents, outermost first.
+     *
+     * @param \Closure(\Throwable): void $report receives what a callback of theirs throws
+     */
+    public static function closeLeftOpen(\Closure $report): string
     {
         $text = '';
         // A task does not see the buffers that all tasks share.
         while (self::$base !== null && ($level = \ob_get_level()) > 0) {
             $text = (string) \ob_get_contents() . $text;
-            self::close($level - 1);
+            try {
+                self::close($level - 1);
+            } catch (\Throwable $thrown) {
+                $report($thrown);
+            }
             if (\ob_get_level() === $level) {
                 break;
             }

@@ -159,7 +159,11 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
 
     private function reportOutput(object $request, int $id): void
     {
-        $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen();
+        // Nobody else is told: the task has its outcome.
+        $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen(fn(\Throwable $thrown) => $this->logger->error(
+            'The callback of an output buffer that {request} has left open has failed: {error}',
+            ['request' => $this->handler->describe($request), 'error' => $thrown->getMessage(), 'exception' => $thrown],
+        ));
         unset($this->printed[$id]);
         if ($text !== '') {
             $this->logger->warning('Discarded output printed by {request}: {output}', [
