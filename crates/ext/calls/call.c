@@ -64,12 +64,9 @@ zend_never_inline void weft_end_interrupted(struct weft_call *call)
 	}
 }
 
-static zend_always_inline void prepare(struct weft_call *call, struct wrapped *function, zend_execute_data *execute_data)
+/* The handles of a function or method that is called. */
+static zend_always_inline void find_handles(struct weft_call *call, struct wrapped *function, zend_execute_data *execute_data)
 {
-	begin(call, function);
-	call->execute_data = execute_data;
-	call->context = EG(current_fiber_context);
-	call->outer = weft_fiber_of(call->context)->call;
 	call->claims[0].handle = handle_of(function, execute_data);
 	call->claims[0].side = function->side;
 	call->claims[0].call = call;
@@ -108,6 +105,24 @@ static zend_always_inline void prepare(struct weft_call *call, struct wrapped *f
 	if (UNEXPECTED(may_open_persistent(function))) {
 		weft_claim_persistent_connection(call, function);
 	}
+}
+
+void weft_find_handles(struct weft_call *call)
+{
+	if (call->iterated != NULL) {
+		call->claims[0].handle = handle_in(call->function, call->iterated);
+	} else if (call->freed == NULL) {
+		find_handles(call, call->function, call->execute_data);
+	}
+}
+
+static zend_always_inline void prepare(struct weft_call *call, struct wrapped *function, zend_execute_data *execute_data)
+{
+	begin(call, function);
+	call->execute_data = execute_data;
+	call->context = EG(current_fiber_context);
+	call->outer = weft_fiber_of(call->context)->call;
+	find_handles(call, function, execute_data);
 }
 
 /*

@@ -59,16 +59,10 @@ static void suspend_call(struct weft_call *call)
 		weft_calls.suspended->before = call;
 	}
 	weft_calls.suspended = call;
-	if (may_open_persistent(call->function)) {
+	if (may_connect(call->function)) {
 		weft_memory_limit_lift();
-		/* A connection that is not alive is closed. And with PDO::ATTR_PERSISTENT the constructor has freed what the object had, and connects another handle. */
-		call->claims[0].handle = handle_of(call->function, call->execute_data);
-		weft_claim_persistent_connection(call, call->function);
+		weft_find_handles(call);
 		weft_memory_limit_restore();
-	}
-	if (call->function->kind == HANDLE_MYSQLI) {
-		/* An object that connects has its connection only now, or another one. */
-		call->claims[0].handle = handle_of(call->function, call->execute_data);
 	}
 	claim(&call->claims[0]);
 	claim(&call->claims[1]);

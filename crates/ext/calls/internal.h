@@ -84,6 +84,15 @@ static zend_always_inline bool may_open_persistent(const struct wrapped *functio
 	return function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_CONNECT || function->kind == HANDLE_PGSQL_KEPT;
 }
 
+/*
+ * Whether the handle may be another one after the call has begun: an object that connects has its connection only then. A persistent connection that is not
+ * alive is closed, and with PDO::ATTR_PERSISTENT the constructor has freed what the object had.
+ */
+static zend_always_inline bool may_connect(const struct wrapped *function)
+{
+	return may_open_persistent(function) || function->kind == HANDLE_MYSQLI;
+}
+
 /* --- calls in progress ----------------------------------------------------------------------------------------- */
 
 struct weft_call;
@@ -292,6 +301,12 @@ void weft_iterate_class(zend_class_entry *class);
 /* The handler of wrapped functions. */
 ZEND_NAMED_FUNCTION(weft_call_function);
 ZEND_NAMED_FUNCTION(weft_call_pgsql_connect);
+
+/*
+ * Finds the handles of the call again: while the task was suspended, an object may have got another connection, or none. Those of an object that is being
+ * freed stay as they are.
+ */
+void weft_find_handles(struct weft_call *call);
 
 /* Makes the call throw what has interrupted it. */
 zend_never_inline void weft_end_interrupted(struct weft_call *call);

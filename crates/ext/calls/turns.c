@@ -80,22 +80,24 @@ static bool is_nested(struct weft_call *call, void *handle)
 	return false;
 }
 
+static void give_turn_for(struct weft_call *call, void *handle)
+{
+	if (handle != NULL && zend_hash_index_exists(&weft_calls.waiters, key(handle)) && !is_nested(call, handle)) {
+		weft_pending_exception pending = weft_exception_save();
+		zval arguments[2], result;
+
+		ZVAL_LONG(&arguments[0], (zend_long) handle);
+		ZVAL_LONG(&arguments[1], weft_sides_in_use(handle));
+		weft_call_shared_handles("giveturn", &result, 2, arguments);
+		zval_ptr_dtor(&result);
+		weft_exception_restore_alone(&pending);
+	}
+}
+
 zend_never_inline void weft_give_turn(struct weft_call *call)
 {
-	weft_pending_exception pending = weft_exception_save();
-	zval arguments[2], result;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		void *handle = call->claims[i].handle;
-		if (handle != NULL && zend_hash_index_exists(&weft_calls.waiters, key(handle)) && !is_nested(call, handle)) {
-			ZVAL_LONG(&arguments[0], (zend_long) handle);
-			ZVAL_LONG(&arguments[1], weft_sides_in_use(handle));
-			weft_call_shared_handles("giveturn", &result, 2, arguments);
-			zval_ptr_dtor(&result);
-		}
-	}
-	weft_exception_restore_alone(&pending);
+	give_turn_for(call, call->claims[0].handle);
+	give_turn_for(call, call->claims[1].handle);
 }
 
 /* The claim for which this call has to queue behind tasks that asked before. */
@@ -127,16 +129,18 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 			weft_refuse(call, holder);
 			return false;
 		}
+		void *awaited = claim->handle;
 		wait_for_turn(call, claim);
-		if (may_open_persistent(call->function)) {
-			call->claims[0].handle = handle_of(call->function, call->execute_data);
-			weft_claim_persistent_connection(call, call->function);
-		}
+		/* The tasks before this one may have closed the connection, or opened another one in its place. */
+		weft_find_handles(call);
 		claim = NULL;
 		holder = conflict(call, &claim);
 		/* It cannot use the turn that it may have been given: the next one gets it. */
-		if ((claim != NULL || EG(exception) != NULL) && zend_hash_num_elements(&weft_calls.waiters) > 0) {
+		if (claim != NULL || EG(exception) != NULL) {
 			weft_give_turn(call);
+		}
+		if (awaited != call->claims[0].handle && awaited != call->claims[1].handle) {
+			give_turn_for(call, awaited);
 		}
 		if (EG(exception) != NULL) {
 			return false;
