@@ -352,6 +352,23 @@ final class HandleInUseTest extends TestCase
         self::assertSame(0, proc_close($process));
     }
 
+    public function testAProcessThatIsDroppedWhileATaskReadsFromItIsClosedAfterwards(): void
+    {
+        $process = proc_open(['cat'], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+        [$input, $output] = $pipes;
+        unset($pipes);
+        $reader = async(static fn(): mixed => fgets($output));
+        self::waits($reader);
+
+        unset($process);
+
+        self::assertSame('resource', gettype($output));
+        fwrite($input, "line\n");
+        self::assertSame("line\n", $reader->await());
+        self::assertSame('resource (closed)', gettype($output));
+    }
+
     /** @var resource */
     private static $lines;
 

@@ -84,7 +84,8 @@ static zend_always_inline void find_handles(struct weft_call *call, struct wrapp
 		call->claims[1].call = call;
 	}
 	if (UNEXPECTED(function->kind == HANDLE_PROCESS)) {
-		call->claims[1].handle = weft_pipe_in_use(execute_data);
+		const zval *process = argument(execute_data, 1);
+		call->claims[1].handle = process != NULL && Z_TYPE_P(process) == IS_RESOURCE ? weft_pipe_in_use(Z_RES_P(process)) : NULL;
 		call->claims[1].side = ALL;
 		call->claims[1].call = call;
 	}

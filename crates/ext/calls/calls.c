@@ -49,6 +49,7 @@ void weft_calls_request_startup(void)
 	if (weft_slot >= 0) {
 		weft_calls.pending = 0;
 		weft_claims_request_startup();
+		weft_release_request_startup();
 	}
 }
 

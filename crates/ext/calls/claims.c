@@ -5,6 +5,9 @@
 #include <ext/standard/proc_open.h>
 #include <zend_observer.h>
 
+/* The type of the resources of proc_open(). */
+static int process_type;
+
 static void claim(struct claim *claim)
 {
 	zval *first;
@@ -154,6 +157,21 @@ unsigned char weft_sides_in_use(const void *handle)
 	return sides;
 }
 
+static bool has_claim(const struct weft_call *call, const void *handle)
+{
+	return call->claims[0].handle == handle || call->claims[1].handle == handle;
+}
+
+bool weft_is_in_use(const void *handle)
+{
+	for (const struct weft_call *call = innermost(); call != NULL; call = call->outer) {
+		if (has_claim(call, handle)) {
+			return true;
+		}
+	}
+	return weft_sides_in_use(handle) != 0;
+}
+
 /* The library keeps the FILE of a stream that it is given to read or write (CURLOPT_FILE, CURLOPT_INFILE), and PHP closes it with the stream. */
 void *weft_transfer_in_use(zend_execute_data *execute_data)
 {
@@ -183,17 +201,12 @@ void *weft_transfer_in_use(zend_execute_data *execute_data)
 	return NULL;
 }
 
-void *weft_pipe_in_use(zend_execute_data *execute_data)
+void *weft_pipe_in_use(const zend_resource *resource)
 {
-	const zval *value = argument(execute_data, 1);
-	if (value == NULL || Z_TYPE_P(value) != IS_RESOURCE || Z_RES_P(value)->ptr == NULL) {
+	if (resource->type != process_type || resource->ptr == NULL) {
 		return NULL;
 	}
-	const char *type = zend_rsrc_list_get_rsrc_type(Z_RES_P(value));
-	if (type == NULL || strcmp(type, "process") != 0) {
-		return NULL;
-	}
-	const php_process_handle *process = Z_RES_P(value)->ptr;
+	const php_process_handle *process = resource->ptr;
 	for (int i = 0; i < process->npipes; i++) {
 		void *stream = process->pipes[i] != NULL ? process->pipes[i]->ptr : NULL;
 		if (stream != NULL && weft_sides_in_use(stream) != 0) {
@@ -215,6 +228,7 @@ void weft_claims_request_startup(void)
 {
 	weft_calls.suspended = NULL;
 	zend_hash_clean(&weft_calls.claims);
+	process_type = zend_fetch_list_dtor_id("process");
 }
 
 void weft_claims_request_shutdown(void)

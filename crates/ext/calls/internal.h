@@ -211,14 +211,17 @@ void weft_claims_startup(void);
 void weft_claims_request_startup(void);
 void weft_claims_request_shutdown(void);
 
-/* The first pipe in which another fiber waits of the process in the first argument; NULL if there is none. */
-void *weft_pipe_in_use(zend_execute_data *execute_data);
+/* The first pipe in which another fiber waits of a process of proc_open(); NULL if there is none, and of other resources. */
+void *weft_pipe_in_use(const zend_resource *resource);
 
 /* The handle of the transfer in which another fiber waits and that has the stream in the first argument; NULL if there is none. */
 void *weft_transfer_in_use(zend_execute_data *execute_data);
 
 /* The sides of a handle in which calls of other fibers wait. */
 unsigned char weft_sides_in_use(const void *handle);
+
+/* Whether calls of other fibers wait in the handle, or calls in progress in this fiber use it. */
+bool weft_is_in_use(const void *handle);
 
 /* --- turns.c --------------------------------------------------------------------------------------------------- */
 
@@ -283,12 +286,13 @@ ZEND_NAMED_FUNCTION(weft_call_pdo_connect);
 /* --- release.c ------------------------------------------------------------------------------------------------- */
 
 void weft_release_startup(void);
+void weft_release_request_startup(void);
 void weft_release_request_shutdown(void);
 
 /* The release of the objects of a class is a call from now on, where its rules say so. */
 void weft_guard_class(zend_class_entry *class);
 
-/* Frees the objects of deferred releases whose handles are free. An exception stays pending. */
+/* Frees the objects and resources of deferred releases whose handles are free. An exception stays pending. */
 zend_never_inline void weft_release_deferred(void);
 
 /* --- iterate.c ------------------------------------------------------------------------------------------------- */

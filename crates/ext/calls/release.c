@@ -5,6 +5,9 @@
  * - Where another task waits in the handle, the contents of the object move to another object, which is freed when that call has ended.
  * - The request is a call like others: it has a `struct weft_call`, so other tasks do not get into its conversation.
  * - Weak references are cleared before it, not after it: no other task finds a half-freed object while the request waits.
+ *
+ * Streams and processes are resources, which PHP frees when it removes them from its list. One that a call uses stays in the list until that call has
+ * ended: a process whose pipe a task reads, a directory that readdir() reads without being given it.
  */
 #include "internal.h"
 #include "handle.h"
@@ -24,15 +27,19 @@ struct guarded {
 	struct guarded *next;
 };
 
-/* An object that PHP was about to free while another task used its handle. */
+/* An object or resource that PHP was about to free while a call used its handle. */
 struct deferred_release {
+	/* One of the two is NULL. */
 	zend_object *object;
+	zend_resource *resource;
 	void *handle;
 	struct deferred_release *next;
 };
 
 static struct guarded *guarded;
 static int (*next_collect_cycles)(void);
+/* How PHP frees a resource that it has removed from its list. */
+static dtor_func_t next_free_resource;
 unsigned weft_collections;
 
 static void free_guarded(zend_object *object);
@@ -136,11 +143,12 @@ static zend_object *move_contents(zend_object *object, unsigned char kind)
 	return other;
 }
 
-static void defer_release(zend_object *object, void *handle)
+static void defer_release(zend_object *object, zend_resource *resource, void *handle)
 {
 	struct deferred_release *entry = emalloc(sizeof(*entry));
 
 	entry->object = object;
+	entry->resource = resource;
 	entry->handle = handle;
 	entry->next = weft_calls.deferred;
 	weft_calls.deferred = entry;
@@ -152,17 +160,48 @@ zend_never_inline void weft_release_deferred(void)
 	struct deferred_release **entry = &weft_calls.deferred, *freed;
 
 	while ((freed = *entry) != NULL) {
-		if (weft_sides_in_use(freed->handle) != 0) {
+		if (weft_is_in_use(freed->handle)) {
 			entry = &freed->next;
 			continue;
 		}
 		*entry = freed->next;
-		OBJ_RELEASE(freed->object);
+		if (freed->object != NULL) {
+			OBJ_RELEASE(freed->object);
+		} else {
+			zend_list_delete(freed->resource);
+			if (EG(exception) != NULL && !weft_call_is_running()) {
+				weft_forget_interruption();
+			}
+		}
 		efree(freed);
 		/* Other tasks may have changed the list. */
 		entry = &weft_calls.deferred;
 	}
 	weft_exception_restore_alone(&pending);
+}
+
+/* The handle of a resource that a call uses; NULL if none does. */
+static void *handle_in_use_of(const zend_resource *resource)
+{
+	bool is_stream = resource->type == php_file_le_stream() || resource->type == php_file_le_pstream();
+
+	return is_stream && weft_is_in_use(resource->ptr) ? resource->ptr : weft_pipe_in_use(resource);
+}
+
+/* Called when nothing refers to the resource any more, and at the end of a request. */
+static void free_resource(zval *value)
+{
+	zend_resource *resource = Z_RES_P(value);
+	bool are_calls_in_progress = weft_calls.pending > 0 || EG(active_fiber) != NULL;
+	void *handle = are_calls_in_progress && !CG(unclean_shutdown) ? handle_in_use_of(resource) : NULL;
+
+	if (EXPECTED(handle == NULL)) {
+		next_free_resource(value);
+		return;
+	}
+	GC_SET_REFCOUNT(resource, 1);
+	zend_hash_index_add_new(&EG(regular_list), resource->handle, value);
+	defer_release(NULL, resource, handle);
 }
 
 static void free_guarded(zend_object *object)
@@ -184,7 +223,7 @@ static void free_guarded(zend_object *object)
 	}
 	handle = handle_in(&of->function, object);
 	if (UNEXPECTED(weft_calls.pending > 0) && weft_sides_in_use(handle) != 0) {
-		defer_release(move_contents(object, of->function.kind), handle);
+		defer_release(move_contents(object, of->function.kind), NULL, handle);
 		of->free(object);
 		return;
 	}
@@ -300,12 +339,18 @@ void weft_release_startup(void)
 	gc_collect_cycles = collect_cycles;
 }
 
+void weft_release_request_startup(void)
+{
+	next_free_resource = EG(regular_list).pDestructor;
+	EG(regular_list).pDestructor = free_resource;
+}
+
 void weft_release_request_shutdown(void)
 {
 	struct deferred_release *next;
 
 	weft_collections = 0;
-	/* PHP frees the objects with all others. */
+	/* PHP frees the objects and resources with all others. */
 	for (; weft_calls.deferred != NULL; weft_calls.deferred = next) {
 		next = weft_calls.deferred->next;
 		efree(weft_calls.deferred);
