@@ -388,6 +388,37 @@ final class HandleInUseTest extends TestCase
         self::assertSame("line\n", self::end($first));
     }
 
+    public function testADirectoryThatATaskReadsIsNotClosed(): void
+    {
+        SuspendingStream::open(self::gate(...));
+        $directory = dir('suspending://');
+        $reader = async(static fn(): string|false => $directory->read());
+        self::waits($reader);
+
+        $errors = array_map(self::refusal(...), [$directory->close(...), $directory->rewind(...), static fn() => closedir($directory->handle), static fn(): string|false => readdir($directory->handle)]);
+
+        self::assertSame(array_fill(0, 4, 'Directory::read()'), array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+        self::assertSame('Directory #' . spl_object_id($directory), $errors[0]?->handle);
+        self::assertSame('file', self::end($reader));
+        $directory->close();
+    }
+
+    public function testTheDirectoryThatWasOpenedLastIsFreedWhenTheTaskThatReadsItGoesOn(): void
+    {
+        SuspendingStream::open(self::gate(...));
+        opendir('suspending://');
+        $reader = async(static fn(): string|false => readdir());
+        self::waits($reader);
+
+        self::assertSame('The directory that was opened last', self::refusal(closedir(...))?->handle);
+        $streams = count(get_resources('stream'));
+        $other = opendir(__DIR__);
+
+        self::assertSame('file', self::end($reader));
+        self::assertCount($streams, get_resources('stream'));
+        closedir($other);
+    }
+
     public function testACopyReadsOneStreamAndWritesTheOther(): void
     {
         $from = SuspendingStream::open(self::gate(...));

@@ -229,6 +229,16 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 	}
 }
 
+/* opendir() and dir(): the directory that they return is the one that other functions use when they are given none. */
+ZEND_NAMED_FUNCTION(weft_call_opendir)
+{
+	weft_call_function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	const zval *value = Z_TYPE_P(return_value) == IS_OBJECT && Z_OBJCE_P(return_value)->default_properties_count > 1 ? OBJ_PROP_NUM(Z_OBJ_P(return_value), 1) : return_value;
+	if (Z_TYPE_P(value) == IS_RESOURCE) {
+		weft_calls.last_directory = Z_RES_P(value)->ptr;
+	}
+}
+
 /* pg_connect(): the connection it returns is the one that other functions use when they are given none. */
 ZEND_NAMED_FUNCTION(weft_call_pgsql_connect)
 {

@@ -63,6 +63,7 @@ void weft_calls_request_shutdown(void)
 	}
 	weft_calls.pending = 0;
 	weft_calls.last_pgsql_connection = NULL;
+	weft_calls.last_directory = NULL;
 	weft_calls.is_describing = false;
 	weft_release_request_shutdown();
 	weft_claims_request_shutdown();

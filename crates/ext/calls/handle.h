@@ -67,6 +67,22 @@ static zend_always_inline void *resource_of(zend_execute_data *execute_data, uin
 	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : NULL;
 }
 
+/* The resource of a Directory, its second property; NULL where the call is given none. */
+static zend_always_inline zval *directory_of(zend_execute_data *execute_data)
+{
+	if (Z_TYPE(EX(This)) == IS_OBJECT) {
+		return Z_OBJ(EX(This))->ce->default_properties_count > 1 ? OBJ_PROP_NUM(Z_OBJ(EX(This)), 1) : NULL;
+	}
+	return argument(execute_data, 1);
+}
+
+static zend_always_inline void *stream_of_directory(zend_execute_data *execute_data)
+{
+	const zval *value = directory_of(execute_data);
+
+	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : Z_TYPE(EX(This)) == IS_OBJECT ? NULL : weft_calls.last_directory;
+}
+
 /* The handle that an object of the right class leads to. */
 static zend_always_inline void *handle_in(struct wrapped *function, zend_object *object)
 {
@@ -119,7 +135,10 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 		case HANDLE_PDO_CONNECT:
 		case HANDLE_PGSQL_OPENED:
 		case HANDLE_PGSQL_KEPT:
+		case HANDLE_DIRECTORY_OPENED:
 			return NULL;
+		case HANDLE_DIRECTORY:
+			return stream_of_directory(execute_data);
 		case HANDLE_RESOURCE:
 		case HANDLE_CLOSED:
 		case HANDLE_COPY:

@@ -39,6 +39,8 @@ enum handle_kind {
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_CLOSED,       /* the stream of a resource, and the transfer of curl that has it and in which another task waits */
 	HANDLE_PROCESS,      /* the process of a resource, and those of its pipes in which other tasks wait: PHP closes them */
+	HANDLE_DIRECTORY,    /* the stream of a Directory or of a resource, or the last directory that was opened */
+	HANDLE_DIRECTORY_OPENED, /* none before the call, which returns one */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
@@ -145,6 +147,8 @@ struct weft_calls {
 	uint32_t pending;
 	/* The connection that functions of pgsql use when they are given none. */
 	void *last_pgsql_connection;
+	/* The directory that readdir() and its like use when they are given none. */
+	php_stream *last_directory;
 	/* An error is being described: calls on the handle that is in use are let through. */
 	bool is_describing;
 	/* After a fatal error: calls end with a bailout. */
@@ -242,7 +246,7 @@ zend_never_inline void weft_give_turn(struct weft_call *call);
 /* Throws HandleInUseError. */
 void weft_refuse(struct weft_call *call, struct weft_call *holder);
 
-/* The handle as code of PHP knows it, and what it is connected to where only PHP's structs tell. */
+/* The handle as code of PHP knows it, or its name where PHP has no value for it, and what it is connected to where only PHP's structs tell. */
 void weft_describe_handle(zval *value, zval *target, const struct weft_call *call);
 
 /* Calls a method of Weft\Runtime\Internal\SharedHandles, whose name is in lower case. */
@@ -305,6 +309,7 @@ void weft_iterate_class(zend_class_entry *class);
 /* The handler of wrapped functions. */
 ZEND_NAMED_FUNCTION(weft_call_function);
 ZEND_NAMED_FUNCTION(weft_call_pgsql_connect);
+ZEND_NAMED_FUNCTION(weft_call_opendir);
 
 /*
  * Finds the handles of the call again: while the task was suspended, an object may have got another connection, or none. Those of an object that is being

@@ -22,6 +22,12 @@ static bool is_given(const struct wrapped *function)
 	return function->kind == HANDLE_MYSQLI_GIVEN || function->kind == HANDLE_AMQP_GIVEN;
 }
 
+/* Of a handle for which code of PHP has no value. */
+static const char *name_of_kind(unsigned char kind)
+{
+	return kind == HANDLE_DIRECTORY ? "The directory that was opened last" : "The connection";
+}
+
 void weft_describe_handle(zval *value, zval *target, const struct weft_call *call)
 {
 	const struct wrapped *function = call->function;
@@ -41,6 +47,10 @@ void weft_describe_handle(zval *value, zval *target, const struct weft_call *cal
 		weft_describe_pdo(value, target, call);
 	} else if (function->kind == HANDLE_PGSQL_KEPT) {
 		ZVAL_COPY(target, value);
+	}
+	if (Z_TYPE_P(value) != IS_OBJECT && Z_TYPE_P(value) != IS_RESOURCE) {
+		zval_ptr_dtor(value);
+		ZVAL_STRING(value, name_of_kind(function->kind));
 	}
 }
 

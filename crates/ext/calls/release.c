@@ -185,7 +185,7 @@ static void *handle_in_use_of(const zend_resource *resource)
 {
 	bool is_stream = resource->type == php_file_le_stream() || resource->type == php_file_le_pstream();
 
-	return is_stream && weft_is_in_use(resource->ptr) ? resource->ptr : weft_pipe_in_use(resource);
+	return is_stream && resource->ptr != NULL && weft_is_in_use(resource->ptr) ? resource->ptr : weft_pipe_in_use(resource);
 }
 
 /* Called when nothing refers to the resource any more, and at the end of a request. */
@@ -300,6 +300,8 @@ static bool is_object_in_use(void)
 			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
 			case HANDLE_CLOSED:
+			case HANDLE_DIRECTORY:
+			case HANDLE_DIRECTORY_OPENED:
 			case HANDLE_SECOND:
 			case HANDLE_COPY:
 				break;

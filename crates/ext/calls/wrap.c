@@ -37,6 +37,8 @@ static zif_handler wrapper_of(const struct rule *rule)
 		case HANDLE_PGSQL_OPENED:
 		case HANDLE_PGSQL_KEPT:
 			return weft_call_pgsql_connect;
+		case HANDLE_DIRECTORY_OPENED:
+			return weft_call_opendir;
 		case HANDLE_PDO_NEW:
 			return weft_call_pdo_construct;
 		case HANDLE_PDO_CONNECT:

@@ -11,7 +11,10 @@ namespace Weft\Runtime\Internal;
  */
 final class HandleName
 {
-    /** @param ?string $target what it is connected to, where only the extension knows */
+    /**
+     * @param mixed $handle the object or resource, or a name where code has no value for it
+     * @param ?string $target what it is connected to, where only the extension knows
+     */
     public static function of(mixed $handle, ?string $target = null): string
     {
         if (\is_resource($handle)) {
@@ -26,7 +29,7 @@ final class HandleName
             default => '',
         };
 
-        return ($isObject ? $handle::class . ' #' . \spl_object_id($handle) : 'The connection') . ($target === '' ? '' : " ($target)");
+        return ($isObject ? $handle::class . ' #' . \spl_object_id($handle) : (string) $handle) . ($target === '' ? '' : " ($target)");
     }
 
     private static function target(object $handle): string

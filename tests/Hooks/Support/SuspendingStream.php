@@ -7,7 +7,7 @@ namespace Weft\Tests\Hooks\Support;
 // PHP calls the methods of a stream by these names.
 // phpcs:disable PSR1.Methods.CamelCapsMethodName
 
-/** A stream of three lines that calls a function before each read and write, which may suspend the task. */
+/** A stream of three lines, or a directory of three files, that calls a function before each read and write, which may suspend the task. */
 final class SuspendingStream
 {
     /** @var resource|null */
@@ -48,6 +48,30 @@ final class SuspendingStream
     public function stream_eof(): bool
     {
         return $this->left <= 0;
+    }
+
+    public function dir_opendir(): bool
+    {
+        return true;
+    }
+
+    public function dir_readdir(): string|false
+    {
+        (self::$before)();
+
+        return $this->left-- > 0 ? 'file' : false;
+    }
+
+    public function dir_rewinddir(): bool
+    {
+        $this->left = 3;
+
+        return true;
+    }
+
+    public function dir_closedir(): bool
+    {
+        return true;
     }
 
     /** @return array<string, int> */
