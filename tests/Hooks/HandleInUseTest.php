@@ -388,6 +388,25 @@ final class HandleInUseTest extends TestCase
         self::assertSame("line\n", self::end($first));
     }
 
+    public function testAFilterInWhichATaskWaitsIsNotRemoved(): void
+    {
+        stream_filter_register('waits', WaitingFilter::class);
+        $stream = fopen('php://memory', 'w+');
+        $filter = stream_filter_append($stream, 'waits', STREAM_FILTER_WRITE);
+        $other = stream_filter_append($stream, 'string.toupper', STREAM_FILTER_READ);
+        $writer = async(static fn(): int|false => fwrite($stream, "line\n"));
+        self::waits($writer);
+
+        $error = self::refusal(static fn(): bool => stream_filter_remove($filter));
+
+        self::assertSame(['stream filter #' . get_resource_id($filter), 'fwrite()'], [$error?->handle, $error?->call]);
+        self::assertTrue(stream_filter_remove($other));
+        self::assertSame(5, self::end($writer));
+        self::assertTrue(stream_filter_remove($filter));
+        rewind($stream);
+        self::assertSame("line\n", fgets($stream));
+    }
+
     public function testADirectoryThatATaskReadsIsNotClosed(): void
     {
         SuspendingStream::open(self::gate(...));
@@ -1302,6 +1321,20 @@ final class HandleInUseTest extends TestCase
         if (!extension_loaded($extension)) {
             self::markTestSkipped("needs the extension $extension");
         }
+    }
+}
+
+final class WaitingFilter extends \php_user_filter
+{
+    public function filter($in, $out, &$consumed, bool $closing): int
+    {
+        $closing || HandleInUseTest::gate();
+        while (($bucket = stream_bucket_make_writeable($in)) !== null) {
+            $consumed += $bucket->datalen;
+            stream_bucket_append($out, $bucket);
+        }
+
+        return PSFS_PASS_ON;
     }
 }
 

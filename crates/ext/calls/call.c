@@ -83,6 +83,13 @@ static zend_always_inline void find_handles(struct weft_call *call, struct wrapp
 		call->claims[1].side = ALL;
 		call->claims[1].call = call;
 	}
+	if (UNEXPECTED(function->kind == HANDLE_FILTER)) {
+		const php_stream_filter *filter = filter_of(execute_data);
+		if (filter != NULL && filter->chain != NULL) {
+			call->claims[0].handle = filter->chain->stream;
+			call->claims[0].side = filter->chain == &filter->chain->stream->readfilters ? READ : WRITE;
+		}
+	}
 	if (UNEXPECTED(function->kind == HANDLE_PROCESS)) {
 		const zval *process = argument(execute_data, 1);
 		call->claims[1].handle = process != NULL && Z_TYPE_P(process) == IS_RESOURCE ? weft_pipe_in_use(Z_RES_P(process)) : NULL;

@@ -67,6 +67,15 @@ static zend_always_inline void *resource_of(zend_execute_data *execute_data, uin
 	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : NULL;
 }
 
+/* The filter of a resource; NULL for other resources. */
+static zend_always_inline const php_stream_filter *filter_of(zend_execute_data *execute_data)
+{
+	const zval *value = argument(execute_data, 1);
+	const char *type = value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? zend_rsrc_list_get_rsrc_type(Z_RES_P(value)) : NULL;
+
+	return type != NULL && strcmp(type, "stream filter") == 0 ? Z_RES_P(value)->ptr : NULL;
+}
+
 /* The resource of a Directory, its second property; NULL where the call is given none. */
 static zend_always_inline zval *directory_of(zend_execute_data *execute_data)
 {
@@ -136,6 +145,7 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 		case HANDLE_PGSQL_OPENED:
 		case HANDLE_PGSQL_KEPT:
 		case HANDLE_DIRECTORY_OPENED:
+		case HANDLE_FILTER:
 			return NULL;
 		case HANDLE_DIRECTORY:
 			return stream_of_directory(execute_data);

@@ -39,6 +39,7 @@ enum handle_kind {
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_CLOSED,       /* the stream of a resource, and the transfer of curl that has it and in which another task waits */
 	HANDLE_PROCESS,      /* the process of a resource, and those of its pipes in which other tasks wait: PHP closes them */
+	HANDLE_FILTER,       /* the side of a stream that a filter is on */
 	HANDLE_DIRECTORY,    /* the stream of a Directory or of a resource, or the last directory that was opened */
 	HANDLE_DIRECTORY_OPENED, /* none before the call, which returns one */
 	HANDLE_SECOND,       /* the stream of the second argument */

@@ -300,6 +300,7 @@ static bool is_object_in_use(void)
 			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
 			case HANDLE_CLOSED:
+			case HANDLE_FILTER:
 			case HANDLE_DIRECTORY:
 			case HANDLE_DIRECTORY_OPENED:
 			case HANDLE_SECOND:

@@ -257,6 +257,7 @@ static const struct rule rules[] = {
 	{NULL, "stream_set_write_buffer", HANDLE_RESOURCE, WRITE},
 	{NULL, "stream_filter_append", HANDLE_RESOURCE, ALL},
 	{NULL, "stream_filter_prepend", HANDLE_RESOURCE, ALL},
+	{NULL, "stream_filter_remove", HANDLE_FILTER, ALL},
 	{NULL, "readdir", HANDLE_DIRECTORY, READ},
 	{NULL, "rewinddir", HANDLE_DIRECTORY, READ},
 	{NULL, "closedir", HANDLE_DIRECTORY, ALL},
