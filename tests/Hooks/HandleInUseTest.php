@@ -54,6 +54,62 @@ final class HandleInUseTest extends TestCase
         self::assertSame(3, (int) $pdo->query('SELECT 3')->fetchColumn());
     }
 
+    /**
+     * @dataProvider statements
+     *
+     * @param \Closure(mixed): \Closure(): mixed $prepare binds the variable and returns the execution of the statement
+     */
+    #[DataProvider('statements')]
+    public function testAStreamThatIsBoundToAStatementIsReadToItsEnd(string $extension, \Closure $prepare): void
+    {
+        self::needs($extension);
+        $stream = SuspendingStream::open(self::gate(...));
+        $execute = $prepare($stream);
+        $first = async($execute);
+        self::waits($first);
+
+        self::assertNotNull(self::refusal(static fn(): bool => fclose($stream)));
+        $streams = count(get_resources('stream'));
+        $stream = null;
+        self::assertCount($streams, get_resources('stream'));
+
+        self::assertSame("line\nline\nline\n", self::end($first));
+        self::assertCount($streams - 1, get_resources('stream'));
+    }
+
+    /** @return iterable<string, array{string, \Closure}> */
+    public static function statements(): iterable
+    {
+        yield 'PDOStatement' => ['pdo_sqlite', static function (mixed &$value): \Closure {
+            $statement = (new \PDO('sqlite::memory:'))->prepare('SELECT ?');
+            $statement->bindParam(1, $value, \PDO::PARAM_LOB);
+
+            return static fn(): mixed => $statement->execute() ? $statement->fetchColumn() : null;
+        }];
+        yield 'SQLite3Stmt' => ['sqlite3', static function (mixed &$value): \Closure {
+            $statement = (new \SQLite3(':memory:'))->prepare('SELECT ?');
+            $statement->bindParam(1, $value, \SQLITE3_BLOB);
+
+            return static fn(): mixed => $statement->execute()->fetchArray()[0];
+        }];
+    }
+
+    public function testAVariableThatIsBoundToAStatementMayBeAssignedWhileTheStatementWaits(): void
+    {
+        $pdo = self::database();
+        $statement = $pdo->prepare('SELECT gate() || ?');
+        $text = str_repeat('a', 100);
+        $statement->bindParam(1, $text);
+        $first = async(static fn(): mixed => $statement->execute() ? $statement->fetchColumn() : null);
+        self::waits($first);
+
+        $text = str_repeat('b', 100);
+        $others = array_map(static fn(int $number): string => str_repeat('c', 100), range(1, 10));
+
+        self::assertSame('0' . str_repeat('a', 100), self::end($first));
+        self::assertCount(10, $others);
+    }
+
     public function testTheErrorNamesTheHandleTheOtherTaskAndItsLine(): void
     {
         $pdo = self::database();

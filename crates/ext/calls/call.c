@@ -225,6 +225,9 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 	if (UNEXPECTED(call.soap != NULL)) {
 		efree(call.soap);
 	}
+	if (UNEXPECTED(call.bound != NULL)) {
+		weft_bound_release(&call);
+	}
 	if (UNEXPECTED(EG(exception) != NULL) || UNEXPECTED(call.interruption != NULL) || UNEXPECTED(call.is_destroyed)) {
 		weft_end_interrupted(&call);
 	}

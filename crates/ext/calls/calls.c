@@ -23,6 +23,7 @@
  * wait.c      the waits of libc inside of a call, and their interruption
  * release.c   objects that are freed, which may be a request on their connection
  * iterate.c   `foreach` over results, which reads rows from their connection
+ * bound.c     what is bound to the parameters of statements
  * pdo.c       what is special about PDO
  * soap.c      the variables of ext/soap
  */

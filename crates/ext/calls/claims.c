@@ -67,8 +67,12 @@ static void suspend_call(struct weft_call *call)
 		weft_find_handles(call);
 		weft_memory_limit_restore();
 	}
+	weft_bound_keep(call);
 	claim(&call->claims[0]);
 	claim(&call->claims[1]);
+	for (uint32_t i = 0; i < call->bound_count; i++) {
+		claim(&call->bound[i].claim);
+	}
 }
 
 /* The call is not suspended any more: its fiber goes on, or is gone. */
@@ -78,6 +82,9 @@ static void resume_call(struct weft_call *call)
 	weft_calls.pending--;
 	unclaim(&call->claims[0]);
 	unclaim(&call->claims[1]);
+	for (uint32_t i = 0; i < call->bound_count; i++) {
+		unclaim(&call->bound[i].claim);
+	}
 	if (call->before != NULL) {
 		call->before->after = call->after;
 	} else {
@@ -138,6 +145,9 @@ static void fiber_destroyed(zend_fiber_context *context)
 	struct weft_call *call = weft_fiber_of(context)->call;
 
 	resume_calls(call);
+	for (struct weft_call *each = call; each != NULL; each = each->outer) {
+		weft_bound_release(each);
+	}
 	if (call != NULL && call->is_unruled) {
 		weft_fiber_of(context)->call = NULL;
 		efree(call);
@@ -159,6 +169,11 @@ unsigned char weft_sides_in_use(const void *handle)
 
 static bool has_claim(const struct weft_call *call, const void *handle)
 {
+	for (uint32_t i = 0; i < call->bound_count; i++) {
+		if (call->bound[i].claim.handle == handle) {
+			return true;
+		}
+	}
 	return call->claims[0].handle == handle || call->claims[1].handle == handle;
 }
 

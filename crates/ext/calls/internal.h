@@ -109,6 +109,14 @@ struct claim {
 	unsigned char side;
 };
 
+/* A value that is bound to a parameter: a stream, or a string of a variable. */
+struct bound {
+	/* To the stream; its handle is NULL for a string. */
+	struct claim claim;
+	/* NULL for a stream. */
+	zend_string *string;
+};
+
 /* A call in progress in a fiber, on the C stack of that fiber. */
 struct weft_call {
 	struct wrapped *function;
@@ -121,6 +129,9 @@ struct weft_call {
 	/* The exception with which a wait ended. */
 	zend_object *interruption;
 	struct claim claims[2];
+	/* What is bound to the parameters of its statement: see bound.c. NULL where nothing is. */
+	struct bound *bound;
+	uint32_t bound_count, bound_room;
 	/* The object that PHP frees, or the result of which `foreach` takes a row; both NULL where a function is called. */
 	zend_object *freed, *iterated;
 	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
@@ -176,6 +187,8 @@ static zend_always_inline void begin(struct weft_call *call, struct wrapped *fun
 	call->freed = call->iterated = NULL;
 	call->is_unruled = false;
 	call->soap = NULL;
+	call->bound = NULL;
+	call->bound_count = call->bound_room = 0;
 	call->is_suspended = call->waits = call->is_destroyed = false;
 }
 
@@ -227,6 +240,14 @@ unsigned char weft_sides_in_use(const void *handle);
 
 /* Whether calls of other fibers wait in the handle, or calls in progress in this fiber use it. */
 bool weft_is_in_use(const void *handle);
+
+/* --- bound.c --------------------------------------------------------------------------------------------------- */
+
+/* Keeps what is bound to the parameters of the statement that the call executes. To be called each time it is suspended. */
+void weft_bound_keep(struct weft_call *call);
+
+/* To be called when the call has ended. */
+void weft_bound_release(struct weft_call *call);
 
 /* --- turns.c --------------------------------------------------------------------------------------------------- */
 

@@ -160,7 +160,8 @@ zend_never_inline void weft_release_deferred(void)
 	struct deferred_release **entry = &weft_calls.deferred, *freed;
 
 	while ((freed = *entry) != NULL) {
-		if (weft_is_in_use(freed->handle)) {
+		/* A request of an object may be made in a callback of its connection, in which a task may stay for good. */
+		if (freed->object != NULL ? weft_sides_in_use(freed->handle) != 0 : weft_is_in_use(freed->handle)) {
 			entry = &freed->next;
 			continue;
 		}
