@@ -15,6 +15,7 @@ use Weft\Runtime\TimeoutException;
 use Weft\Tests\Hooks\Support\SuspendingStream;
 use Weft\Tests\InTask;
 use Weft\Tests\PdoMysql;
+use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\async;
 use function Weft\delay;
@@ -431,6 +432,53 @@ final class HandleInUseTest extends TestCase
     public static function readLine(): string
     {
         return (string) fgets(self::$lines);
+    }
+
+    public function testASessionBelongsToTheTaskThatOpensOrClosesIt(): void
+    {
+        self::needs('session');
+        $program = Subprocess::run(<<<'PHP'
+            final class Handler extends SessionHandler
+            {
+                public static string $waits = '';
+                public function open(string $path, string $name): bool { return self::wait('open') && parent::open($path, $name); }
+                public function write(string $id, string $data): bool { return self::wait('write') && parent::write($id, $data); }
+                private static function wait(string $method): bool
+                {
+                    while (self::$waits === $method) { delay(0.001); }
+                    return true;
+                }
+            }
+            function refused(Closure $use): bool {
+                try { $use(); } catch (Weft\Runtime\HandleInUseError $error) { echo $error->handle, ' ', $error->call, "\n"; return true; }
+                return false;
+            }
+            session_save_path(sys_get_temp_dir());
+            session_id($id = 'weft' . bin2hex(random_bytes(8)));
+            session_set_save_handler(new Handler(), false);
+            run(function () use ($id) {
+                Handler::$waits = 'open';
+                $opens = async(session_start(...));
+                yieldNow(); yieldNow();
+                refused(session_start(...)) && refused(session_write_close(...)) && refused(session_destroy(...)) && refused(session_abort(...)) && refused(session_regenerate_id(...));
+                echo session_status() === PHP_SESSION_ACTIVE && session_id() === $id ? 'active' : 'changed', "\n";
+                Handler::$waits = '';
+                echo json_encode($opens->await()), "\n";
+                $_SESSION['key'] = 'value';
+                Handler::$waits = 'write';
+                $closes = async(session_write_close(...));
+                yieldNow(); yieldNow();
+                refused(session_destroy(...));
+                Handler::$waits = '';
+                echo json_encode($closes->await()), "\n";
+                session_start();
+                echo json_encode($_SESSION), json_encode(session_destroy()), "\n";
+            });
+            PHP, options: ['session.use_cookies=0', 'session.use_only_cookies=0', 'session.cache_limiter=', 'session.use_strict_mode=0']);
+
+        $refusals = str_repeat("The session session_start()\n", 5);
+        self::assertSame($refusals . "active\ntrue\nThe session session_write_close()\ntrue\n{\"key\":\"value\"}true\n", $program->output, $program->errors);
+        self::assertSame(0, $program->exitCode, $program->errors);
     }
 
     public function testAnObjectThatReadsAFileBelongsToOneTask(): void

@@ -67,6 +67,14 @@ static zend_always_inline void *resource_of(zend_execute_data *execute_data, uin
 	return value != NULL && Z_TYPE_P(value) == IS_RESOURCE ? Z_RES_P(value)->ptr : NULL;
 }
 
+/* An address that stands for the session of PHP that the code which runs has. */
+static zend_always_inline void *session_here(void)
+{
+	struct weft_realm *realm = weft_fiber_here()->realm;
+
+	return realm != NULL ? (void *) realm : (void *) &weft_calls;
+}
+
 /* The filter of a resource; NULL for other resources. */
 static zend_always_inline const php_stream_filter *filter_of(zend_execute_data *execute_data)
 {
@@ -147,6 +155,8 @@ static zend_always_inline void *handle_of(struct wrapped *function, zend_execute
 		case HANDLE_DIRECTORY_OPENED:
 		case HANDLE_FILTER:
 			return NULL;
+		case HANDLE_SESSION:
+			return session_here();
 		case HANDLE_DIRECTORY:
 			return stream_of_directory(execute_data);
 		case HANDLE_RESOURCE:

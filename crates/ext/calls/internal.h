@@ -42,6 +42,7 @@ enum handle_kind {
 	HANDLE_FILTER,       /* the side of a stream that a filter is on */
 	HANDLE_DIRECTORY,    /* the stream of a Directory or of a resource, or the last directory that was opened */
 	HANDLE_DIRECTORY_OPENED, /* none before the call, which returns one */
+	HANDLE_SESSION,      /* the session of the realm, or that of the process */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */

@@ -25,7 +25,14 @@ static bool is_given(const struct wrapped *function)
 /* Of a handle for which code of PHP has no value. */
 static const char *name_of_kind(unsigned char kind)
 {
-	return kind == HANDLE_DIRECTORY ? "The directory that was opened last" : "The connection";
+	switch (kind) {
+		case HANDLE_DIRECTORY:
+			return "The directory that was opened last";
+		case HANDLE_SESSION:
+			return "The session";
+		default:
+			return "The connection";
+	}
 }
 
 void weft_describe_handle(zval *value, zval *target, const struct weft_call *call)
@@ -38,6 +45,8 @@ void weft_describe_handle(zval *value, zval *target, const struct weft_call *cal
 	ZVAL_NULL(target);
 	if (call->iterated != NULL) {
 		ZVAL_OBJ_COPY(value, call->iterated);
+	} else if (function->kind == HANDLE_SESSION) {
+		/* Its functions get values that stand for something else. */
 	} else if (Z_TYPE(EX(This)) == IS_OBJECT && !is_given(function)) {
 		ZVAL_OBJ_COPY(value, Z_OBJ(EX(This)));
 	} else if ((first = argument(execute_data, function->kind == HANDLE_SECOND ? 2 : 1)) != NULL) {

@@ -301,6 +301,7 @@ static bool is_object_in_use(void)
 			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
 			case HANDLE_CLOSED:
+			case HANDLE_SESSION:
 			case HANDLE_FILTER:
 			case HANDLE_DIRECTORY:
 			case HANDLE_DIRECTORY_OPENED:

@@ -312,7 +312,18 @@ static const struct rule rules[] = {
 	{NULL, "dns_*", HANDLE_OUTPUTS, 0},
 	{NULL, "checkdnsrr", HANDLE_NONE, 0},
 	{NULL, "getmxrr", HANDLE_OUTPUTS, 0},
-	{NULL, "session_*", HANDLE_NONE, 0},
+	/* PHP refuses these while a session is active, or they only read. */
+	{NULL, "session_status", HANDLE_EXEMPT, 0},
+	{NULL, "session_id", HANDLE_EXEMPT, 0},
+	{NULL, "session_name", HANDLE_EXEMPT, 0},
+	{NULL, "session_module_name", HANDLE_EXEMPT, 0},
+	{NULL, "session_save_path", HANDLE_EXEMPT, 0},
+	{NULL, "session_cache_*", HANDLE_EXEMPT, 0},
+	{NULL, "session_get_*", HANDLE_EXEMPT, 0},
+	{NULL, "session_set_*", HANDLE_EXEMPT, 0},
+	{NULL, "session_register_shutdown", HANDLE_EXEMPT, 0},
+	{NULL, "session_*", HANDLE_SESSION, ALL},
+	{"sessionhandler", "*", HANDLE_SESSION, ALL},
 };
 
 /* The classes whose objects are guarded: see release.c. The steps of their iterators are calls: see iterate.c. */
