@@ -12,6 +12,7 @@ use Weft\Runtime\HandleInUseError;
 use Weft\Runtime\Internal\HandleName;
 use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
+use Weft\Tests\Hooks\Support\Redis as RedisServer;
 use Weft\Tests\Hooks\Support\SuspendingStream;
 use Weft\Tests\InTask;
 use Weft\Tests\PdoMysql;
@@ -1071,6 +1072,48 @@ final class HandleInUseTest extends TestCase
         self::assertSame(2, fwrite($object, 'ab'));
         rewind($object);
         self::assertSame('ab', fread($object, 2));
+    }
+
+    public function testAPersistentConnectionOfRedisIsOneHandleWithoutAPool(): void
+    {
+        self::needs('redis');
+        $server = RedisServer::start() ?? self::markTestSkipped('redis-server is not installed');
+        $pooling = ini_set('redis.pconnect.pooling_enabled', '0');
+        try {
+            $open = static function () use ($server): \Redis {
+                $redis = new \Redis();
+                $redis->pconnect('127.0.0.1', $server->port);
+
+                return $redis;
+            };
+            [$one, $two] = [$open(), $open()];
+            $first = async(static fn(): string => $one->blPop(['list'], 0)[1]);
+            self::waits($first);
+
+            $errors = array_map(self::refusal(...), [static fn(): mixed => $two->get('key'), $open, $two->close(...)]);
+
+            self::assertSame(array_fill(0, 3, 'Redis::blPop()'), array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+            $server->command('RPUSH list value');
+            self::assertSame('value', $first->await());
+            self::assertFalse($two->get('key'));
+            self::assertTrue($two->close());
+        } finally {
+            ini_set('redis.pconnect.pooling_enabled', (string) $pooling);
+        }
+    }
+
+    public function testTasksOpenPersistentConnectionsOfAPoolOfRedisSideBySide(): void
+    {
+        self::needs('redis');
+        $server = RedisServer::start() ?? self::markTestSkipped('redis-server is not installed');
+        $open = static function () use ($server): bool {
+            $redis = new \Redis();
+
+            return $redis->pconnect('127.0.0.1', $server->port) && $redis->ping();
+        };
+        $tasks = [async($open), async($open)];
+
+        self::assertSame([true, true], array_map(static fn(Task $task): bool => $task->await(), $tasks));
     }
 
     public function testATransferOfCurlBelongsToOneTask(): void

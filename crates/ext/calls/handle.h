@@ -109,6 +109,9 @@ static zend_always_inline void *handle_in(struct wrapped *function, zend_object 
 		case HANDLE_PDO:
 		case HANDLE_PDO_NEW:
 			return follow(object, 1);
+		case HANDLE_REDIS:
+		case HANDLE_REDIS_KEPT:
+			return follow(object, 2); /* RedisSock, php_stream */
 		case HANDLE_SQLITE:
 			return follow(object, 0);
 		case HANDLE_SQLITE_STMT:

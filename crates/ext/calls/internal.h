@@ -36,6 +36,8 @@ enum handle_kind {
 	HANDLE_PGSQL,        /* the connection, or the last one that was opened */
 	HANDLE_PGSQL_OPENED, /* none before the call, which returns one */
 	HANDLE_PGSQL_KEPT,   /* as before, or the persistent connection that the call returns again */
+	HANDLE_REDIS,        /* the connection of a Redis object, which objects share without a pool of persistent connections */
+	HANDLE_REDIS_KEPT,   /* as before, and the persistent connection that the call returns again */
 	HANDLE_RESOURCE,     /* the stream or process of a resource */
 	HANDLE_CLOSED,       /* the stream of a resource, and the transfer of curl that has it and in which another task waits */
 	HANDLE_PROCESS,      /* the process of a resource, and those of its pipes in which other tasks wait: PHP closes them */
@@ -85,7 +87,8 @@ static zend_always_inline bool is_of_pdo(const struct wrapped *function)
 /* Whether the call may open a persistent connection, which is the same for all who ask for it. */
 static zend_always_inline bool may_open_persistent(const struct wrapped *function)
 {
-	return function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_CONNECT || function->kind == HANDLE_PGSQL_KEPT;
+	return function->kind == HANDLE_PDO_NEW || function->kind == HANDLE_PDO_CONNECT || function->kind == HANDLE_PGSQL_KEPT
+		|| function->kind == HANDLE_REDIS_KEPT;
 }
 
 /*
@@ -94,7 +97,7 @@ static zend_always_inline bool may_open_persistent(const struct wrapped *functio
  */
 static zend_always_inline bool may_connect(const struct wrapped *function)
 {
-	return may_open_persistent(function) || function->kind == HANDLE_MYSQLI;
+	return may_open_persistent(function) || function->kind == HANDLE_MYSQLI || function->kind == HANDLE_REDIS;
 }
 
 /* --- calls in progress ----------------------------------------------------------------------------------------- */
