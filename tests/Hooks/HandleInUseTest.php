@@ -383,6 +383,53 @@ final class HandleInUseTest extends TestCase
 
             return [static fn(): mixed => $processor->transformToXml($document), static fn(): mixed => $processor->importStylesheet(clone $sheet)];
         }];
+        yield 'a document that is saved: a call' => ['dom', static fn($stream): array => self::savesDocument($stream, static fn(\DOMDocument $document): mixed => $document->documentElement->firstChild->remove())];
+        yield 'a document that is saved: a property' => ['dom', static fn($stream): array => self::savesDocument($stream, static function (\DOMDocument $document): void {
+            $document->documentElement->nodeValue = '';
+        })];
+        if (PHP_VERSION_ID >= 80300) {
+            yield 'a document that is saved: a node for another document' => ['dom', static fn($stream): array => self::savesDocument($stream, static fn(\DOMDocument $document): mixed => (new \DOMDocument())->adoptNode($document->documentElement))];
+        }
+        yield 'a document that is saved: SimpleXML' => ['simplexml', static fn($stream): array => self::savesDocument($stream, static function (\DOMDocument $document): void {
+            unset(simplexml_import_dom($document)->b[0]);
+        })];
+        yield 'a document that includes others' => ['dom', static function ($stream): array {
+            SuspendingStream::open(static fn(): mixed => fgets($stream));
+            $document = new \DOMDocument();
+            $document->loadXML('<a xmlns:xi="http://www.w3.org/2001/XInclude"><b/><xi:include href="suspending://" parse="text"/></a>');
+
+            return [static fn(): mixed => $document->xinclude(), static fn(): mixed => $document->documentElement->firstChild->remove()];
+        }];
+        yield 'an element of SimpleXML that is saved' => ['simplexml', static function ($stream): array {
+            SuspendingStream::open(static fn(): mixed => fgets($stream));
+            $element = new \SimpleXMLElement('<a>' . str_repeat('<b/>', 2000) . '</a>');
+
+            return [static fn(): mixed => $element->asXML('suspending://'), static function () use ($element): void {
+                $element->b[1]->c->d = 'text';
+            }];
+        }];
+        yield 'a document in whose path a function waits' => ['dom', static function ($stream): array {
+            self::$lines = $stream;
+            $document = new \DOMDocument();
+            $document->loadXML('<a><b/></a>');
+            $path = new \DOMXPath($document);
+            $path->registerNamespace('php', 'http://php.net/xpath');
+            $path->registerPhpFunctions();
+
+            return [static fn(): mixed => $path->query('//b[php:function("' . self::class . '::readLine") != ""]'), static fn(): mixed => $document->documentElement->replaceWith()];
+        }];
+        yield 'a document that is transformed' => ['xsl', static function ($stream): array {
+            self::$lines = $stream;
+            [$document, $sheet] = [new \DOMDocument(), new \DOMDocument()];
+            $document->loadXML('<a><b/></a>');
+            $sheet->loadXML('<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:php="http://php.net/xsl"><xsl:template match="b">'
+                . '<xsl:value-of select="php:function(\'' . self::class . '::readLine\')"/></xsl:template></xsl:stylesheet>');
+            $processor = new \XSLTProcessor();
+            $processor->importStylesheet($sheet);
+            $processor->registerPHPFunctions();
+
+            return [static fn(): mixed => $processor->transformToXml($document), static fn(): mixed => $document->documentElement->firstChild->remove()];
+        }];
         yield 'a transfer of curl' => ['curl', static function ($stream): array {
             $transfer = curl_init('file://' . __FILE__);
             curl_setopt_array($transfer, [\CURLOPT_RETURNTRANSFER => true, \CURLOPT_NOPROGRESS => false, \CURLOPT_PROGRESSFUNCTION => static function () use ($stream): int {
@@ -393,6 +440,39 @@ final class HandleInUseTest extends TestCase
 
             return [static fn(): mixed => curl_exec($transfer), static fn(): mixed => curl_multi_getcontent($transfer)];
         }];
+    }
+
+    /**
+     * @param resource $stream
+     * @param \Closure(\DOMDocument): mixed $change
+     *
+     * @return array{\Closure(): mixed, \Closure(): mixed}
+     */
+    private static function savesDocument($stream, \Closure $change): array
+    {
+        SuspendingStream::open(static fn(): mixed => fgets($stream));
+        $document = new \DOMDocument();
+        $document->loadXML('<a>' . str_repeat('<b/>', 2000) . '</a>');
+
+        return [static fn(): mixed => $document->save('suspending://'), static fn(): mixed => $change($document)];
+    }
+
+    public function testTasksSaveADocumentSideBySideAndReadIt(): void
+    {
+        self::needs('dom');
+        SuspendingStream::open(self::gate(...));
+        $document = new class () extends \DOMDocument {
+            public string $own = '';
+        };
+        $document->loadXML('<a>' . str_repeat('<b/>', 2000) . '</a>');
+        $tasks = array_map(static fn(): Task => async(static fn(): int|false => $document->save('suspending://')), [1, 2]);
+        self::waits($tasks[1]);
+
+        $document->own = 'value';
+
+        self::assertSame([2000, 'value'], [$document->getElementsByTagName('b')->length, $document->own]);
+        self::assertStringContainsString('<b/><b/>', (string) $document->saveXML());
+        self::assertSame(self::end($tasks[0]), $tasks[1]->await());
     }
 
     public function testAProcessIsNotClosedWhileATaskReadsFromIt(): void
@@ -475,7 +555,7 @@ final class HandleInUseTest extends TestCase
                 session_start();
                 echo json_encode($_SESSION), json_encode(session_destroy()), "\n";
             });
-            PHP, options: ['session.use_cookies=0', 'session.use_only_cookies=0', 'session.cache_limiter=', 'session.use_strict_mode=0']);
+            PHP, options: ['session.use_cookies=0', 'session.cache_limiter=', 'session.use_strict_mode=0']);
 
         $refusals = str_repeat("The session session_start()\n", 5);
         self::assertSame($refusals . "active\ntrue\nThe session session_write_close()\ntrue\n{\"key\":\"value\"}true\n", $program->output, $program->errors);

@@ -25,7 +25,7 @@ static bool executes(const struct weft_call *call)
 	bool is_of_statement = call->function->kind == HANDLE_PDO_STATEMENT || call->function->kind == HANDLE_SQLITE_STMT;
 	const zval *values;
 
-	if (EXPECTED(!is_of_statement) || call->freed != NULL || call->iterated != NULL) {
+	if (EXPECTED(!is_of_statement) || call->freed != NULL || call->operand != NULL) {
 		return false;
 	}
 	values = argument(call->execute_data, 1);

@@ -102,6 +102,17 @@ static zend_always_inline void find_handles(struct weft_call *call, struct wrapp
 		call->claims[1].side = ALL;
 		call->claims[1].call = call;
 	}
+	if (UNEXPECTED(function->kind == HANDLE_OBJECT_AND_TREE)) {
+		const zval *node = argument(execute_data, 1);
+		call->claims[1].handle = node != NULL && Z_TYPE_P(node) == IS_OBJECT ? weft_tree_of(Z_OBJ_P(node)) : NULL;
+		call->claims[1].side = ALL | SHARED;
+		call->claims[1].call = call;
+	}
+	if (UNEXPECTED(function->kind == HANDLE_TREE) && UNEXPECTED(weft_calls.pending > 0)) {
+		call->claims[1].handle = weft_other_tree_in_use(execute_data, call->claims[0].handle);
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	}
 	if (UNEXPECTED(function->kind == HANDLE_COPY)) {
 		call->claims[0].side = READ;
 		call->claims[1].handle = resource_of(execute_data, 2);
@@ -117,8 +128,8 @@ static zend_always_inline void find_handles(struct weft_call *call, struct wrapp
 
 void weft_find_handles(struct weft_call *call)
 {
-	if (call->iterated != NULL) {
-		call->claims[0].handle = handle_in(call->function, call->iterated);
+	if (call->operand != NULL) {
+		call->claims[0].handle = handle_in(call->function, call->operand);
 	} else if (call->freed == NULL) {
 		find_handles(call, call->function, call->execute_data);
 	}
@@ -243,7 +254,10 @@ ZEND_NAMED_FUNCTION(weft_call_function)
 ZEND_NAMED_FUNCTION(weft_call_opendir)
 {
 	weft_call_function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	const zval *value = Z_TYPE_P(return_value) == IS_OBJECT && Z_OBJCE_P(return_value)->default_properties_count > 1 ? OBJ_PROP_NUM(Z_OBJ_P(return_value), 1) : return_value;
+	const zval *value = return_value;
+	if (Z_TYPE_P(value) == IS_OBJECT && Z_OBJCE_P(value)->default_properties_count > 1) {
+		value = OBJ_PROP_NUM(Z_OBJ_P(value), 1);
+	}
 	if (Z_TYPE_P(value) == IS_RESOURCE) {
 		weft_calls.last_directory = Z_RES_P(value)->ptr;
 	}

@@ -24,6 +24,7 @@
  * release.c   objects that are freed, which may be a request on their connection
  * iterate.c   `foreach` over results, which reads rows from their connection
  * bound.c     what is bound to the parameters of statements
+ * trees.c     nodes of DOM and SimpleXML, whose properties change their document
  * pdo.c       what is special about PDO
  * soap.c      the variables of ext/soap
  */

@@ -123,6 +123,16 @@ static zend_always_inline void *handle_in(struct wrapped *function, zend_object 
 			return follow(object, 5); /* MYSQLI_RESOURCE, MY_STMT, MYSQLND_STMT, MYSQLND_STMT_DATA, MYSQLND_CONN_DATA */
 		case HANDLE_MYSQLI_RESULT:
 			return follow(object, 3); /* MYSQLI_RESOURCE, MYSQLND_RES, MYSQLND_CONN_DATA */
+		case HANDLE_TREE: {
+			/* The second member of `dom_object` and `php_sxe_object`, as of `php_libxml_node_object`. */
+			void *document = ((void **) follow(object, 0))[1];
+			return document != NULL ? document : object;
+		}
+		case HANDLE_TREE_BEHIND: {
+			/* A `dom_object` is the last member, and itself ends with its document, the table of its properties and the object. */
+			void *document = ((void **) object)[-2];
+			return document != NULL ? document : object;
+		}
 		case HANDLE_AMQP:
 			return weft_amqp_connection(function, object);
 #ifdef HAVE_PDO_HEADERS

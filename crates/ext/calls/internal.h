@@ -45,6 +45,9 @@ enum handle_kind {
 	HANDLE_DIRECTORY,    /* the stream of a Directory or of a resource, or the last directory that was opened */
 	HANDLE_DIRECTORY_OPENED, /* none before the call, which returns one */
 	HANDLE_SESSION,      /* the session of the realm, or that of the process */
+	HANDLE_TREE,         /* the document of a node of DOM or SimpleXML */
+	HANDLE_TREE_BEHIND,  /* that of an object of DOM which is no node */
+	HANDLE_OBJECT_AND_TREE, /* the object, and the document of the node among the arguments */
 	HANDLE_SECOND,       /* the stream of the second argument */
 	HANDLE_OBJECT_AND_STREAM, /* the object, and the stream among the arguments */
 	HANDLE_COPY,         /* two streams: read from the first, written to the second */
@@ -53,8 +56,13 @@ enum handle_kind {
 	HANDLE_SOAP,         /* the object; see struct soap_variables */
 };
 
-/* What two calls must not do to one handle at the same time. */
-enum side { READ = 1, WRITE = 2, ALL = READ | WRITE };
+/* What two calls must not do to one handle at the same time, unless both are SHARED: such calls exclude all others, but not each other. */
+enum side { READ = 1, WRITE = 2, ALL = READ | WRITE, SHARED = 4 };
+
+static zend_always_inline bool excludes(unsigned char one, unsigned char other)
+{
+	return (one & other & ALL) != 0 && (one & other & SHARED) == 0;
+}
 
 struct rule {
 	const char *class; /* in lower case, null for functions */
@@ -136,8 +144,11 @@ struct weft_call {
 	/* What is bound to the parameters of its statement: see bound.c. NULL where nothing is. */
 	struct bound *bound;
 	uint32_t bound_count, bound_room;
-	/* The object that PHP frees, or the result of which `foreach` takes a row; both NULL where a function is called. */
-	zend_object *freed, *iterated;
+	/*
+	 * The object that PHP frees, or that is used without a call of a function: `foreach` takes a row of a result, a property of a node is assigned. Both
+	 * NULL where a function is called.
+	 */
+	zend_object *freed, *operand;
 	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
 	bool is_unruled;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
@@ -188,7 +199,7 @@ static zend_always_inline void begin(struct weft_call *call, struct wrapped *fun
 {
 	call->interruption = NULL;
 	call->function = function;
-	call->freed = call->iterated = NULL;
+	call->freed = call->operand = NULL;
 	call->is_unruled = false;
 	call->soap = NULL;
 	call->bound = NULL;
@@ -329,6 +340,20 @@ zend_never_inline void weft_release_deferred(void);
 
 /* A step of an iterator over an object of the class is a call from now on, where its rules say so. */
 void weft_iterate_class(zend_class_entry *class);
+
+/* --- trees.c --------------------------------------------------------------------------------------------------- */
+
+/* Assignments to properties of the class's objects are checked from now on, where they change a document. */
+void weft_tree_class(zend_class_entry *class);
+
+/* To be called when an event loop starts. */
+void weft_trees_find_handlers(void);
+
+/* What stands for the document of a node; NULL for other objects. */
+void *weft_tree_of(zend_object *object);
+
+/* The document of a node among the arguments in which another fiber waits, and which is not this one; NULL if there is none. */
+void *weft_other_tree_in_use(zend_execute_data *execute_data, const void *document);
 
 /* --- call.c ---------------------------------------------------------------------------------------------------- */
 

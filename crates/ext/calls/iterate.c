@@ -45,7 +45,7 @@ static void throw_pending(void)
 static bool begin_step(struct weft_call *call, struct iterated *of, zend_object *object)
 {
 	begin(call, &of->function);
-	call->iterated = object;
+	call->operand = object;
 	call->execute_data = EG(current_execute_data);
 	call->context = EG(current_fiber_context);
 	call->outer = weft_fiber_of(call->context)->call;

@@ -43,8 +43,8 @@ void weft_describe_handle(zval *value, zval *target, const struct weft_call *cal
 
 	ZVAL_NULL(value);
 	ZVAL_NULL(target);
-	if (call->iterated != NULL) {
-		ZVAL_OBJ_COPY(value, call->iterated);
+	if (call->operand != NULL) {
+		ZVAL_OBJ_COPY(value, call->operand);
 	} else if (function->kind == HANDLE_SESSION) {
 		/* Its functions get values that stand for something else. */
 	} else if (Z_TYPE(EX(This)) == IS_OBJECT && !is_given(function)) {
@@ -70,8 +70,8 @@ static zend_string *name_of(const struct weft_call *call)
 	if (call->freed != NULL) {
 		return zend_strpprintf(0, "the release of %s", ZSTR_VAL(call->freed->ce->name));
 	}
-	if (call->iterated != NULL) {
-		return zend_strpprintf(0, "an iteration over %s", ZSTR_VAL(call->iterated->ce->name));
+	if (call->operand != NULL) {
+		return zend_strpprintf(0, "an iteration over %s", ZSTR_VAL(call->operand->ce->name));
 	}
 	function = call->execute_data->func;
 	return function->common.scope == NULL

@@ -67,6 +67,7 @@ void weft_calls_find_handlers(void)
 			handlers->free_obj = free_guarded;
 		}
 	}
+	weft_trees_find_handlers();
 }
 
 void weft_guard_class(zend_class_entry *class)
@@ -301,6 +302,8 @@ static bool is_object_in_use(void)
 			case HANDLE_PROCESS:
 			case HANDLE_RESOURCE:
 			case HANDLE_CLOSED:
+			case HANDLE_TREE:
+			case HANDLE_TREE_BEHIND:
 			case HANDLE_SESSION:
 			case HANDLE_FILTER:
 			case HANDLE_DIRECTORY:

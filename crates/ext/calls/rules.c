@@ -1,6 +1,32 @@
 /* Which functions and methods are wrapped, which objects are guarded, and which extensions need neither. */
 #include "internal.h"
 
+/* Of what reads a document and waits meanwhile, and of what changes it. What reads it without waiting is not wrapped. */
+#define RULES_OF_NODES(class) \
+	{class, "savexml", HANDLE_EXEMPT, 0}, \
+	{class, "savehtml", HANDLE_EXEMPT, 0}, \
+	{class, "save*", HANDLE_TREE, ALL | SHARED}, \
+	{class, "c14nfile", HANDLE_TREE, ALL | SHARED}, \
+	{class, "validate", HANDLE_TREE, ALL | SHARED}, \
+	{class, "schemavalidate*", HANDLE_TREE, ALL | SHARED}, \
+	{class, "relaxngvalidate*", HANDLE_TREE, ALL | SHARED}, \
+	{class, "load*", HANDLE_TREE, ALL}, \
+	{class, "xinclude", HANDLE_TREE, ALL}, \
+	{class, "adoptnode", HANDLE_TREE, ALL}, \
+	{class, "after", HANDLE_TREE, ALL}, \
+	{class, "append*", HANDLE_TREE, ALL}, \
+	{class, "before", HANDLE_TREE, ALL}, \
+	{class, "delete*", HANDLE_TREE, ALL}, \
+	{class, "insert*", HANDLE_TREE, ALL}, \
+	{class, "normalize*", HANDLE_TREE, ALL}, \
+	{class, "prepend", HANDLE_TREE, ALL}, \
+	{class, "remove*", HANDLE_TREE, ALL}, \
+	{class, "rename", HANDLE_TREE, ALL}, \
+	{class, "replace*", HANDLE_TREE, ALL}, \
+	{class, "set*", HANDLE_TREE, ALL}, \
+	{class, "split*", HANDLE_TREE, ALL}, \
+	{class, "toggle*", HANDLE_TREE, ALL}
+
 /* The first rule that matches counts. A rule for a class holds for its subclasses. A method has its handle in `$this`, a function in its first
  * argument. */
 static const struct rule rules[] = {
@@ -291,8 +317,20 @@ static const struct rule rules[] = {
 	{NULL, "sha1_file", HANDLE_NONE, 0},
 	{NULL, "hash_file", HANDLE_NONE, 0},
 	{NULL, "simplexml_load_file", HANDLE_NONE, 0},
-	{"domdocument", "load*", HANDLE_OBJECT, ALL},
+	RULES_OF_NODES("domnode"),
+	RULES_OF_NODES("dom\\node"),
+	{"dom\\tokenlist", "add", HANDLE_TREE_BEHIND, ALL},
+	{"dom\\tokenlist", "re*", HANDLE_TREE_BEHIND, ALL}, /* remove and replace */
+	{"dom\\tokenlist", "toggle", HANDLE_TREE_BEHIND, ALL},
+	{"domxpath", "query", HANDLE_TREE_BEHIND, ALL | SHARED}, /* functions of PHP may wait in it */
+	{"domxpath", "evaluate", HANDLE_TREE_BEHIND, ALL | SHARED},
+	{"dom\\xpath", "query", HANDLE_TREE_BEHIND, ALL | SHARED},
+	{"dom\\xpath", "evaluate", HANDLE_TREE_BEHIND, ALL | SHARED},
+	{"simplexmlelement", "asxml", HANDLE_TREE, ALL | SHARED},
+	{"simplexmlelement", "savexml", HANDLE_TREE, ALL | SHARED},
+	{"simplexmlelement", "add*", HANDLE_TREE, ALL},
 	{"xmlreader", "*", HANDLE_OBJECT, ALL},
+	{"xsltprocessor", "transform*", HANDLE_OBJECT_AND_TREE, ALL},
 	{"xsltprocessor", "*", HANDLE_OBJECT, ALL},
 	{NULL, "flock", HANDLE_NONE, 0},
 

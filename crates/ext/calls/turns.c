@@ -32,7 +32,7 @@ static struct weft_call *conflict(struct weft_call *call, struct claim **claim)
 		}
 		other = zend_hash_index_find_ptr(&weft_calls.claims, key(call->claims[i].handle));
 		for (; other != NULL; other = other->next) {
-			if (other->call->context != call->context && (other->side & call->claims[i].side)) {
+			if (other->call->context != call->context && excludes(other->side, call->claims[i].side)) {
 				*claim = &call->claims[i];
 				return other->call;
 			}
@@ -54,7 +54,7 @@ static void wait_for_turn(struct weft_call *call, struct claim *claim)
 	Z_LVAL_P(count) += ones(claim->side);
 	weft_calls.pending++;
 	ZVAL_LONG(&arguments[0], (zend_long) handle);
-	ZVAL_LONG(&arguments[1], claim->side);
+	ZVAL_LONG(&arguments[1], claim->side & ALL);
 	weft_describe_handle(&arguments[2], &arguments[3], call);
 	weft_call_shared_handles("waitforturn", &result, 4, arguments);
 	zval_ptr_dtor(&arguments[2]);
@@ -87,7 +87,7 @@ static void give_turn_for(struct weft_call *call, void *handle)
 		zval arguments[2], result;
 
 		ZVAL_LONG(&arguments[0], (zend_long) handle);
-		ZVAL_LONG(&arguments[1], weft_sides_in_use(handle));
+		ZVAL_LONG(&arguments[1], weft_sides_in_use(handle) & ALL);
 		weft_call_shared_handles("giveturn", &result, 2, arguments);
 		zval_ptr_dtor(&result);
 		weft_exception_restore_alone(&pending);

@@ -122,6 +122,7 @@ static void wrap_all(void)
 		}
 		weft_guard_class(class);
 		weft_iterate_class(class);
+		weft_tree_class(class);
 		if ((ancestor = ruled_ancestor(class)) == NULL) {
 			continue;
 		}
