@@ -1328,6 +1328,55 @@ final class HandleInUseTest extends TestCase
         self::assertSame(['first', 'second', 'first again'], $order);
     }
 
+    public function testTasksThatQueueForAStreamThatIsClosedAllGoOn(): void
+    {
+        Native\queueForHandles(true);
+        $stream = SuspendingStream::open(self::gate(...));
+        $reader = async(static fn(): mixed => fgets($stream));
+        self::waits($reader);
+        $closer = async(static fn(): bool => fclose($stream));
+        self::waits($closer);
+        $others = array_map(static fn(): Task => async(static function () use ($stream): string|false {
+            try {
+                return fread($stream, 1);
+            } catch (\TypeError) {
+                return 'closed';
+            }
+        }), [1, 2]);
+        self::waits($others[1]);
+
+        self::assertSame("line\n", self::end($reader));
+        self::assertTrue($closer->await());
+        self::assertSame(['closed', 'closed'], array_map(static fn(Task $task): mixed => timeout(60, static fn(): mixed => $task->await()), $others));
+    }
+
+    public function testATaskThatQueuedForAConnectionUsesTheOneThatItsObjectHasThen(): void
+    {
+        Native\queueForHandles(true);
+        [$database, $holder, $lock] = self::lockedMysqli();
+        $url = parse_url((string) getenv('WEFT_MYSQL_DSN'));
+        $order = [];
+        $first = async(static fn(): mixed => $database->query("SELECT GET_LOCK('$lock', 60) + 6")->fetch_column());
+        self::waits($first);
+        $second = async(static function () use ($database, $url, &$order): void {
+            $database->close();
+            $database->__construct($url['host'], $url['user'], $url['pass'], 'weft', (int) $url['port']);
+            $database->query('SELECT SLEEP(0.05)');
+            $order[] = 'second';
+        });
+        self::waits($second);
+        $third = async(static function () use ($database, &$order): void {
+            $order[] = $database->query("SELECT 'third'")->fetch_column();
+        });
+        self::waits($third);
+
+        $holder->query("SELECT RELEASE_LOCK('$lock')");
+        self::assertSame(7, (int) $first->await());
+        $second->await();
+        timeout(60, static fn(): mixed => $third->await());
+        self::assertSame(['second', 'third'], $order);
+    }
+
     public function testAWriterGoesOnWhileAReaderQueuesBeforeIt(): void
     {
         Native\queueForHandles(true);
