@@ -102,6 +102,7 @@ void weft_bound_keep(struct weft_call *call)
 	if (EXPECTED(parameters == NULL)) {
 		return;
 	}
+	weft_memory_limit_lift();
 	ZEND_HASH_FOREACH_PTR(parameters, parameter) {
 		const zval *value = value_of(call, parameter);
 		bool is_variable = Z_ISREF_P(value);
@@ -115,6 +116,7 @@ void weft_bound_keep(struct weft_call *call)
 			keep(call, stream, string);
 		}
 	} ZEND_HASH_FOREACH_END();
+	weft_memory_limit_restore();
 }
 
 void weft_bound_release(struct weft_call *call)
