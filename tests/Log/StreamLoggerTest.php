@@ -141,7 +141,7 @@ final class StreamLoggerTest extends TestCase
     }
 
     /** The exceptions of NAN in a result, say: Weft names the place of the value in a second one. */
-    public function testInTextAPreviousExceptionThatAddsNothingIsLeftOut(): void
+    public function testInTextAPreviousExceptionThatIsRepeatedIsOneLineWithoutItsStack(): void
     {
         $cause = static fn(): \RuntimeException => new \RuntimeException('no space');
         $both = static fn(): array => [$inner = $cause(), new \LogicException('not saved: no space', 0, $inner)];
@@ -150,9 +150,9 @@ final class StreamLoggerTest extends TestCase
             (new \ReflectionProperty(\Exception::class, 'line'))->setValue($error, 7);
         }
 
-        self::assertStringNotContainsString('Previous: ', self::logged(Format::Text, 'failed', ['exception' => $outer]));
+        self::assertMatchesRegularExpression('~\n(    #.*\n)+    Previous: RuntimeException: no space at .*:7\n$~', self::logged(Format::Text, 'failed', ['exception' => $outer]));
         (new \ReflectionProperty(\Exception::class, 'line'))->setValue($inner, 8);
-        self::assertStringContainsString('Previous: RuntimeException: no space at', self::logged(Format::Text, 'failed', ['exception' => $outer]));
+        self::assertMatchesRegularExpression('~\n(    #.*\n)+    Previous: RuntimeException: no space at .*:8\n(    #.*\n)+$~', self::logged(Format::Text, 'failed', ['exception' => $outer]));
     }
 
     public function testInTextAFieldWithoutAValueIsLeftOut(): void

@@ -35,17 +35,16 @@ final class ExceptionReport
         $lines = [];
         $last = null;
         foreach (self::chain($error) as $one) {
-            if ($last !== null && self::addsNothing($one, $last)) {
-                continue;
-            }
             $summary = self::summary($one);
             if ($last !== null) {
                 $lines[] = "Previous: $summary";
             } elseif (!\str_contains($said, $summary)) {
                 $lines[] = $summary;
             }
+            if ($last === null || !self::repeats($one, $last)) {
+                $lines = [...$lines, ...self::stack($one)];
+            }
             $last = $one;
-            $lines = [...$lines, ...self::stack($one)];
             $documentation = ErrorDocumentation::of($one);
             $documentation === null || $lines[] = "Help: {$documentation->location()}";
         }
@@ -53,8 +52,8 @@ final class ExceptionReport
         return \implode("\n", $lines);
     }
 
-    /** Whether the exception above repeats the message of its previous one, and both come from the same line outside of Weft. */
-    private static function addsNothing(\Throwable $previous, \Throwable $above): bool
+    /** Whether the exception above repeats the message of its previous one, and both come from the same line outside of Weft: the stack is the same. */
+    private static function repeats(\Throwable $previous, \Throwable $above): bool
     {
         return $previous->getMessage() !== '' && \str_contains($above->getMessage(), $previous->getMessage()) && Origin::of($previous) === Origin::of($above);
     }
