@@ -92,7 +92,7 @@ final class RabbitMqBusTest extends BusTestCase
         });
     }
 
-    public function testMetricsHaveTheStateOfAConnectionThatIsLostRestoredAndClosed(): void
+    public function testMetricsHaveTheStateOfAConnectionThatIsBlockedLostRestoredAndClosed(): void
     {
         $this->inRuntime(function (): void {
             $dsn = $this->host->in(self::setting('AMQP_URL'));
@@ -110,15 +110,19 @@ final class RabbitMqBusTest extends BusTestCase
 
                 return $found[1];
             };
+            // AMQP 0-9-1, extension of RabbitMQ: class 10, connection, has the methods 60, blocked, and 61, unblocked.
+            $method = static fn(int $id, string $arguments): string => \pack('CnNnn', 1, 0, 4 + \strlen($arguments), 10, $id) . "{$arguments}\xCE";
             $changes = [
-                'connected' => static fn() => null,
-                'connecting' => static fn() => $proxy->goAway(),
-                'restored' => static fn() => $proxy->comeBack(),
-                'closed' => static fn() => $bus->close(),
+                ['connected', static fn() => null],
+                ['blocked', static fn() => $proxy->say($method(60, "\x0Dlow on memory"))],
+                ['connected', static fn() => $proxy->say($method(61, ''))],
+                ['connecting', static fn() => $proxy->goAway()],
+                ['connected', static fn() => $proxy->comeBack()],
+                ['closed', static fn() => $bus->close()],
             ];
-            foreach ($changes as $state => $change) {
+            foreach ($changes as [$state, $change]) {
                 $change();
-                while (($found = $states()) !== [$state === 'restored' ? 'connected' : $state]) {
+                while (($found = $states()) !== [$state]) {
                     self::assertCount(1, $found, "a connection has one state, until it is {$state}");
                 }
             }

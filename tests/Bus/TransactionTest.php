@@ -15,6 +15,7 @@ use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Sqlite;
+use Weft\Log\StreamLogger;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolationException;
@@ -73,6 +74,36 @@ final class TransactionTest extends BusTestCase
             self::assertSame(3, self::drain($bus));
             self::assertSame([0, 0], [$heard, self::stored($database)]);
             self::assertSame(3, $bus->queue(self::QUEUE)->deadLetters()->count());
+        });
+    }
+
+    public function testTheLogNamesTheLineOfADeferredStatementThatFailed(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $database->execute('CREATE TABLE customers (id TEXT NOT NULL)');
+            $stream = \fopen('php://memory', 'w+');
+            $bus = Bus::connect(new Memory(), $database, new BusOptions(logger: new StreamLogger($stream)))->handlers(new class {
+                #[CommandHandler]
+                #[Retry(immediate: 0, delayed: 0)]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('INSERT INTO customers VALUES (NULL)');
+                    $transaction->execute('INSERT INTO customers VALUES (?)', [$command->id]);
+                }
+            });
+            $place = __FILE__ . ':' . (__LINE__ - 4);
+            $bus->queue(self::QUEUE)->declare();
+            $bus->send(self::customer(1));
+            self::drain($bus);
+            $bus->close();
+            $database->close();
+
+            $lines = \explode("\n", (string) \stream_get_contents($stream, offset: 0));
+            $failed = \array_values(\preg_grep('/ failed in /', $lines) ?: []);
+            self::assertCount(1, $failed, \implode("\n", $lines));
+            self::assertStringContainsString('::store', $failed[0]);
+            self::assertStringContainsString("[given at {$place}]", $failed[0]);
         });
     }
 

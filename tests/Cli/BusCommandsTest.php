@@ -7,6 +7,7 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\ConsumeOptions;
+use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
@@ -15,6 +16,7 @@ use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 use function Weft\run;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
+require_once __DIR__ . '/../Bus/Fixtures/ordered.php';
 require_once __DIR__ . '/../Bus/Saga/Fixtures/checkout.php';
 
 /** `weft consume`, `queues`, `setup` and `dead:*`, each a process of its own. */
@@ -284,6 +286,30 @@ final class BusCommandsTest extends TestCase
         self::assertSame($evil, $this->weft('dead:show', self::BUS, 'customers', $id, '--raw'));
         self::assertStringNotContainsString("\x1b", Weft::run(['queues', self::BUS, $evil])->errors);
         self::assertStringNotContainsString("\x1b[2J", Weft::run(['queues', "/tmp/$evil"])->errors);
+    }
+
+    public function testControlCharactersInKeysAndHandlersAreEscaped(): void
+    {
+        $evil = "x\x1b[2J\r\u{9b}31m\u{202e}<error>y";
+        $shown = 'x\x1B[2J\r\u{009B}31m\u{202E}<error>y';
+        \putenv('WEFT_LOG_LEVEL=emergency');
+        $file = __DIR__ . '/Fixtures/ordered.php';
+        run(static function () use ($file, $evil): void {
+            $bus = (require $file)();
+            $bus->queue('accounts')->declare();
+            $bus->sendAll([new Deposit($evil, 1), new Deposit($evil, 2)]);
+            $bus->consume('accounts', concurrency: 1, options: new ConsumeOptions(stopWhenEmpty: true));
+            $bus->close();
+        });
+        // PHP takes every byte from 0x80 on in the name of a class: this one has the bidirectional override.
+        $handlers = "{$this->directory}/handlers.php";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($handlers, "<?php\nrequire {$autoload};\nfinal class Pay\u{202e}\u{9b}Command {}\nreturn Weft\\Bus\\Bus::connect('memory:')->handlers(new class {\n    #[Weft\\Bus\\CommandHandler] public function pay\u{202e}(Pay\u{202e}\u{9b}Command \$c): void {}\n});\n");
+
+        foreach ([[$this->weft('keys', $file, 'accounts'), "account:$shown"], [$this->weft('handlers', $handlers), 'Pay\u{202E}\u{009B}Command'], [$this->weft('handlers', $handlers), '::pay\u{202E}']] as [$output, $expected]) {
+            self::assertStringContainsString($expected, $output);
+            self::assertSame(0, \preg_match('/[\x1b\r\x{9b}\x{202e}]/u', $output), $output);
+        }
     }
 
     public function testSagasAreListedAndShown(): void

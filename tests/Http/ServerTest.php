@@ -137,6 +137,22 @@ final class ServerTest extends HttpTestCase
         self::assertStringNotContainsString('/src/Http/', self::bodyOf($problem));
     }
 
+    public function testAnswersAreCountedByTheClassOfTheirStatus(): void
+    {
+        $server = $this->serve('$app->metrics("127.0.0.1:0"); $routes->get("/", static fn() => Response::text("a"));');
+        foreach ([200 => ['/'], 404 => ['/nothing'], 405 => ['/', '-X', 'DELETE']] as $status => $request) {
+            foreach (['--http1.1', '--http2-prior-knowledge'] as $version) {
+                self::assertStatus($status, $server->get(...[...$request, $version]));
+            }
+        }
+
+        $metrics = self::metrics($server);
+
+        foreach (['2xx' => 2, '4xx' => 4, '5xx' => 0] as $class => $count) {
+            self::assertStringContainsString("weft_http_requests_total{status=\"$class\"} $count\n", $metrics);
+        }
+    }
+
     public function testAnHttpExceptionIsTheAnswer(): void
     {
         $server = $this->serve('$routes->get("/", static fn() => throw new HttpException(418, "I am a teapot", ["x-pot" => "tea"]));');

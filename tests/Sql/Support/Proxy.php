@@ -85,6 +85,12 @@ final class Proxy
         $this->ask("delay $seconds");
     }
 
+    /** Says something to every client in the name of the server, which must not be speaking. */
+    public function say(string $bytes): void
+    {
+        $this->ask('say ' . \bin2hex($bytes));
+    }
+
     public function stop(): void
     {
         \fclose($this->input);

@@ -8,7 +8,8 @@ declare(strict_types=1);
  * connection, "away" does so and refuses new ones until "back", "hold" keeps back whatever the server says until "release".
  * "least" is answered by the number of round trips, since the last "trips", of the open connection that has made the fewest,
  * "accepted" by the number of connections, "received" by the number of bytes that the server has sent. "delay SECONDS" lets
- * whatever the server says from then on arrive so much later: a round trip takes that long at least.
+ * whatever the server says from then on arrive so much later: a round trip takes that long at least. "say HEXADECIMAL" sends
+ * these bytes to every client.
  */
 
 [, $host, $port] = $argv;
@@ -74,6 +75,11 @@ while (true) {
             $holds = trim($command) !== 'release' && ($holds || trim($command) === 'hold');
             if (str_starts_with($command, 'delay ')) {
                 $delay = (float) substr($command, 6);
+            }
+            if (str_starts_with($command, 'say ')) {
+                foreach (array_keys($sides, 'client', true) as $id) {
+                    $pass($id, (string) hex2bin(trim(substr($command, 4))));
+                }
             }
             if (trim($command) === 'trips') {
                 $made = array_fill_keys(array_keys($made), 0);
