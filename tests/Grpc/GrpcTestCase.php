@@ -73,7 +73,13 @@ abstract class GrpcTestCase extends TestCase
             echo "ended\\n";
             PHP);
 
-        return $this->servers[] = GrpcProcess::launch([$program], $program);
+        return $this->keep(GrpcProcess::launch([$program], $program));
+    }
+
+    /** Stops it at the end of the test. */
+    protected function keep(GrpcProcess $server): GrpcProcess
+    {
+        return $this->servers[] = $server;
     }
 
     protected function tearDown(): void

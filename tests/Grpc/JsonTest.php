@@ -326,6 +326,42 @@ final class JsonTest extends TestCase
         yield ['x-requested-with: curl'];
     }
 
+    /**
+     * GET of such a path may change something, and a browser asks before neither GET, HEAD nor POST.
+     *
+     * @dataProvider versions
+     */
+    #[DataProvider('versions')]
+    public function testAPathOfEveryMethodOfHttpIsNotCalledByAPageOfAnotherOrigin(string $version): void
+    {
+        $evil = ['-H', 'origin: https://evil.example'];
+        foreach (['GET' => [], 'HEAD' => ['--head'], 'POST' => []] as $verb => $options) {
+            $refused = self::ask($verb, '/v1/visits/x', null, "--$version", ...$evil, ...$options);
+            self::assertSame(400, $refused->httpStatus(), $verb);
+            $verb === 'HEAD' || self::assertStringContainsString('x-requested-with', json_decode($refused->body, true)['error']['message']);
+            foreach (['x-requested-with: curl', 'content-type: application/json'] as $field) {
+                self::assertSame(200, self::ask($verb, '/v1/visits/x', null, "--$version", '-H', $field, ...$options)->httpStatus(), "$verb $field");
+            }
+        }
+        foreach (['PUT', 'DELETE', 'REPORT', 'OPTIONS'] as $verb) {
+            self::assertSame('{"name":"x","title":"visited"}', self::ask($verb, '/v1/visits/x', null, "--$version")->body, $verb);
+        }
+    }
+
+    /** Fetch §3.2.2 */
+    public function testAPreflightForAPathOfEveryMethodOfHttpDoesNotCallIt(): void
+    {
+        $ask = static fn(string $origin): Answer => self::ask('OPTIONS', '/v1/visits/x', null, '-H', "origin: $origin", '-H', 'access-control-request-method: PUT');
+
+        $allowed = $ask('https://app.example');
+
+        self::assertSame([204, '', '*', 'https://app.example'], [
+            $allowed->httpStatus(), $allowed->body, $allowed->field('access-control-allow-methods'), $allowed->field('access-control-allow-origin'),
+        ]);
+        $other = $ask('https://evil.example');
+        self::assertSame([204, '', null], [$other->httpStatus(), $other->body, $other->field('access-control-allow-origin')]);
+    }
+
     public function testAMethodWithoutAPathIsNotServedByHttp(): void
     {
         self::assertSame(404, self::ask('POST', '/library.Library/Inside', '{}')->httpStatus());

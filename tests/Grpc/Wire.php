@@ -34,10 +34,14 @@ final class Wire
         return substr(pack('N', \strlen($payload)), 1) . pack('CCN', $type, $flags, $stream) . $payload;
     }
 
-    /** The head of a call. */
-    public static function call(int $stream, string $path): string
+    /**
+     * The head of a call.
+     *
+     * @param array<string, string> $metadata
+     */
+    public static function call(int $stream, string $path, array $metadata = []): string
     {
-        return self::head($stream, [':method' => 'POST', ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => 'application/grpc', 'te' => 'trailers']);
+        return self::head($stream, [':method' => 'POST', ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => 'application/grpc', 'te' => 'trailers', ...$metadata]);
     }
 
     /**

@@ -83,6 +83,11 @@ final class Shelves implements Library
         return new SearchResponse(\iterator_to_array($requests, false));
     }
 
+    public function visitBook(GetBookRequest $request, Call $call): Book
+    {
+        return new Book($request->name, 'visited');
+    }
+
     public function inside(GetBookRequest $request, Call $call): Book
     {
         return new Book('inside');

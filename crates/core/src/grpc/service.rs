@@ -170,6 +170,12 @@ impl Shared {
     }
 }
 
+/// Whether the fields of an OPTIONS request make it a CORS preflight (Fetch §3.2.2), also for a path that is bound to OPTIONS.
+fn asks_for_permission(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
 fn preflight(asked: &HeaderMap, verbs: String) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -254,12 +260,12 @@ fn answer(
         None => shared.routes.find(&head.method, head.uri.path()),
     };
     match head.method {
-        _ if found.is_some() => {}
-        Method::POST => {}
-        Method::OPTIONS => {
+        Method::OPTIONS if found.is_none() || asks_for_permission(&head.headers) => {
             let verbs = shared.verbs(head.uri.path());
             return Box::pin(ready(preflight(&head.headers, verbs)));
         }
+        _ if found.is_some() => {}
+        Method::POST => {}
         _ => {
             let message = format!("gRPC is called by POST, not by {}", head.method);
             shared

@@ -22,6 +22,7 @@ interface Library
         'LendBook' => ['lendBook', LendBookRequest::class, Book::class, false, false],
         'Search' => ['search', SearchRequest::class, SearchResponse::class, false, false],
         'Import' => ['import', Book::class, SearchResponse::class, true, false],
+        'VisitBook' => ['visitBook', GetBookRequest::class, Book::class, false, false],
         'Inside' => ['inside', GetBookRequest::class, Book::class, false, false],
     ];
 
@@ -42,6 +43,9 @@ interface Library
 
     /** @param iterable<Book> $requests */
     public function import(iterable $requests, \Weft\Grpc\Call $call): SearchResponse;
+
+    /** Bound to every method of HTTP. */
+    public function visitBook(GetBookRequest $request, \Weft\Grpc\Call $call): Book;
 
     /** Nobody can call it by HTTP. */
     public function inside(GetBookRequest $request, \Weft\Grpc\Call $call): Book;

@@ -88,6 +88,17 @@ final class LibraryClient
     }
 
     /**
+     * Bound to every method of HTTP.
+     *
+     * @param float|null $timeout seconds until the call is cancelled; null leaves it to the channel
+     * @param array<string, string|list<string>> $metadata names in lower case; values of names that end in `-bin` are bytes
+     */
+    public function visitBook(GetBookRequest $request, ?float $timeout = null, array $metadata = []): Book
+    {
+        return $this->channel->unary('/library.Library/VisitBook', $request, Book::class, $timeout, $metadata);
+    }
+
+    /**
      * Nobody can call it by HTTP.
      *
      * @param float|null $timeout seconds until the call is cancelled; null leaves it to the channel

@@ -44,7 +44,7 @@ final class LibraryFile implements \Weft\Protobuf\File
             T3JkZXJSBW9yZGVyEjAKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIFc2luY2USMgoGc2lnbmVkGAggASgLMhouZ29v
             Z2xlLnByb3RvYnVmLkJvb2xWYWx1ZVIGc2lnbmVkEhYKBmN1cnNvchgJIAEoDFIGY3Vyc29yEhQKBXllYXJzGAogAygFUgV5ZWFycyIwCgVPcmRl
             chIVChFPUkRFUl9VTlNQRUNJRklFRBAAEhAKDE9SREVSX05FV0VTVBABImMKDlNlYXJjaFJlc3BvbnNlEiMKBWZvdW5kGAEgAygLMg0ubGlicmFy
-            eS5Cb29rUgVmb3VuZBIsCgVhc2tlZBgCIAEoCzIWLmxpYnJhcnkuU2VhcmNoUmVxdWVzdFIFYXNrZWQyyAYKB0xpYnJhcnkSiwEKB0dldEJvb2sS
+            eS5Cb29rUgVmb3VuZBIsCgVhc2tlZBgCIAEoCzIWLmxpYnJhcnkuU2VhcmNoUmVxdWVzdFIFYXNrZWQynQcKB0xpYnJhcnkSiwEKB0dldEJvb2sS
             Fy5saWJyYXJ5LkdldEJvb2tSZXF1ZXN0Gg0ubGlicmFyeS5Cb29rIliC0+STAlISHC92MS97bmFtZT1zaGVsdmVzLyovYm9va3MvKn1aEhIQL3Yx
             L2Jvb2tzL3tuYW1lfVoeQhwKBlJFUE9SVBISL3YxL3JlcG9ydHMve25hbWV9ElEKDUdldE5ld2VzdEJvb2sSFy5saWJyYXJ5LkdldEJvb2tSZXF1
             ZXN0Gg0ubGlicmFyeS5Cb29rIhiC0+STAhISEC92MS9ib29rcy9uZXdlc3QSWgoJTGlzdEJvb2tzEhkubGlicmFyeS5MaXN0Qm9va3NSZXF1ZXN0
@@ -54,8 +54,9 @@ final class LibraryFile implements \Weft\Protobuf\File
             Ym9vaxJhCghMZW5kQm9vaxIYLmxpYnJhcnkuTGVuZEJvb2tSZXF1ZXN0Gg0ubGlicmFyeS5Cb29rIiyC0+STAiYiIS92MS97bmFtZT1zaGVsdmVz
             LyovYm9va3MvKn06bGVuZDoBKhJUCgZTZWFyY2gSFi5saWJyYXJ5LlNlYXJjaFJlcXVlc3QaFy5saWJyYXJ5LlNlYXJjaFJlc3BvbnNlIhmC0+ST
             AhMSCi92MS9zZWFyY2hiBWZvdW5kEkkKBkltcG9ydBINLmxpYnJhcnkuQm9vaxoXLmxpYnJhcnkuU2VhcmNoUmVzcG9uc2UiFYLT5JMCDyIKL3Yx
-            L2ltcG9ydDoBKigBEjAKBkluc2lkZRIXLmxpYnJhcnkuR2V0Qm9va1JlcXVlc3QaDS5saWJyYXJ5LkJvb2tCJMoCIVdlZnRcVGVzdHNcR3JwY1xM
-            aWJyYXJ5XEdlbmVyYXRlZGIGcHJvdG8z
+            L2ltcG9ydDoBKigBElMKCVZpc2l0Qm9vaxIXLmxpYnJhcnkuR2V0Qm9va1JlcXVlc3QaDS5saWJyYXJ5LkJvb2siHoLT5JMCGEIWCgEqEhEvdjEv
+            dmlzaXRzL3tuYW1lfRIwCgZJbnNpZGUSFy5saWJyYXJ5LkdldEJvb2tSZXF1ZXN0Gg0ubGlicmFyeS5Cb29rQiTKAiFXZWZ0XFRlc3RzXEdycGNc
+            TGlicmFyeVxHZW5lcmF0ZWRiBnByb3RvMw==
             BASE64);
     }
 
