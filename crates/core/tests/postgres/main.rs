@@ -7,6 +7,7 @@ mod batches;
 mod cancellation;
 mod connecting;
 mod fake_server;
+mod scram;
 mod shared_round_trips;
 mod streaming;
 mod support;

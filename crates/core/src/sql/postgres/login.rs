@@ -85,7 +85,12 @@ impl<'a> Login<'a> {
             // No answer is sent: the server continues by itself after its proof.
             Request::SaslFinal(data) => match &mut self.stage {
                 Stage::Scram { scram, bound } => {
-                    scram.finish(&data)?;
+                    let proven = scram.finish(&data);
+                    proven.map_err(|error| {
+                        io::Error::other(format!(
+                            "the server did not prove that it knows the password: {error} (AuthenticationSASLFinal)"
+                        ))
+                    })?;
                     self.stage = Stage::Proven { bound: *bound };
                     Ok(())
                 }
@@ -209,7 +214,12 @@ impl<'a> Login<'a> {
         };
         // The server sets the cost of the key: some milliseconds with PostgreSQL's default of 4,096 iterations, for each connection of a pool.
         let deriving = move || scram.update(&challenge).map(|()| scram);
-        let scram = blocking::run(Purpose::Passwords, deriving).await??;
+        let derived = blocking::run(Purpose::Passwords, deriving).await?;
+        let scram = derived.map_err(|error| {
+            io::Error::other(format!(
+                "the server's SCRAM challenge is not accepted: {error} (AuthenticationSASLContinue)"
+            ))
+        })?;
         frontend::sasl_response(scram.message(), out)?;
         self.stage = Stage::Scram { scram, bound };
         Ok(())
@@ -280,18 +290,22 @@ impl Replies for Answers {
 /// `None` for `AuthenticationOk`.
 fn read_request(body: &[u8]) -> Result<Option<Request>, Malformed> {
     let mut reader = Reader::new(body);
-    Ok(Some(match reader.u32()? {
-        0 => return Ok(None),
-        3 => Request::Cleartext,
-        5 => Request::Md5(reader.take()?),
-        10 => Request::Sasl(read_mechanisms(reader)?),
-        11 => Request::SaslContinue(reader.rest().to_vec()),
-        12 => Request::SaslFinal(reader.rest().to_vec()),
-        other => Request::Other(other),
-    }))
+    let request = match reader.u32()? {
+        0 => None,
+        3 => Some(Request::Cleartext),
+        5 => Some(Request::Md5(reader.take()?)),
+        10 => Some(Request::Sasl(read_mechanisms(&mut reader)?)),
+        11 => return Ok(Some(Request::SaslContinue(reader.rest().to_vec()))),
+        12 => return Ok(Some(Request::SaslFinal(reader.rest().to_vec()))),
+        other => return Ok(Some(Request::Other(other))),
+    };
+    match reader.rest() {
+        [] => Ok(request),
+        _ => Err(Malformed),
+    }
 }
 
-fn read_mechanisms(mut reader: Reader<'_>) -> Result<Vec<String>, Malformed> {
+fn read_mechanisms(reader: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
     let mut mechanisms = Vec::new();
     loop {
         match reader.text()? {
