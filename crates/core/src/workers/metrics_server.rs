@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use super::channel::Channel;
 use super::loop_watchdog;
 use super::supervisor::{Supervisor, WorkerChannels};
-use crate::metrics;
+use crate::{metrics, panics};
 
 /// From the acceptance of a connection to the last byte of the response.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -137,7 +137,9 @@ impl MetricsServer {
         };
         let shared = Arc::clone(&state);
         crate::thread::spawn("weft-metrics", move || {
-            runtime.block_on(accept_all(&listener, &shared));
+            shared.survive_panics(MAX_ACCEPT_DELAY, || {
+                runtime.block_on(accept_all(&listener, &shared));
+            });
         })?;
         Ok(Self { state, address })
     }
@@ -202,6 +204,14 @@ fn admit(open: &mut VecDeque<AbortHandle>, stream: TcpStream, state: &Arc<State>
 }
 
 impl State {
+    /// Calls `serve` again after each of its panics, which are bugs in Weft: probes that nobody answers would end a healthy process.
+    fn survive_panics(&self, pause: Duration, mut serve: impl FnMut()) {
+        while let Err(panic) = panics::caught_call(&mut serve) {
+            *lock(&self.warning) = Some(format!("internal error: {panic}; trying again"));
+            std::thread::sleep(pause);
+        }
+    }
+
     /// Counts a failure, most likely a lack of descriptors (EMFILE, ENFILE), and keeps it for the log.
     fn accept_failed(&self, error: &io::Error) {
         let name = "weft_metrics_accept_failures_total";
@@ -416,17 +426,7 @@ mod tests {
     /// Every accept fails immediately, as with EMFILE: the socket does not listen.
     #[tokio::test(start_paused = true)]
     async fn failures_to_accept_are_counted_and_tried_again_after_growing_pauses() {
-        let state = Arc::new(State {
-            workers: None,
-            started: Instant::now(),
-            turned: AtomicU64::new(0),
-            ready: AtomicU64::new(0),
-            wanted: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            failing: Mutex::default(),
-            history: Mutex::default(),
-            warning: Mutex::default(),
-        });
+        let state = Arc::new(state());
         let counter = metrics::counter(
             "weft_metrics_accept_failures_total",
             "Failures to accept a connection to /metrics, /ready and /live.",
@@ -444,6 +444,36 @@ mod tests {
                 .as_ref()
                 .unwrap()
                 .ends_with("; trying again")
+        );
+    }
+
+    fn state() -> State {
+        State {
+            workers: None,
+            started: Instant::now(),
+            turned: AtomicU64::new(0),
+            ready: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            failing: Mutex::default(),
+            history: Mutex::default(),
+            warning: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn a_panic_is_reported_and_requests_are_served_again() {
+        let state = state();
+        let mut calls = 0;
+        state.survive_panics(Duration::ZERO, || {
+            calls += 1;
+            assert!(calls == 3, "on purpose");
+        });
+        assert_eq!(calls, 3);
+        let warning = lock(&state.warning).take();
+        assert_eq!(
+            warning.as_deref(),
+            Some("internal error: on purpose; trying again")
         );
     }
 

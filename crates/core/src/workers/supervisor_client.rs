@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::channel::{Channel, Received};
 use super::loop_watchdog::{self, LoopWatchdog};
-use crate::{metrics, signal};
+use crate::{metrics, panics, signal};
 
 /// How long a worker waits for the answer to a request, and for room to send one. The supervisor never blocks for long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,13 +104,14 @@ impl SupervisorClient {
         let channel = Channel::from_descriptor(descriptor);
         channel.limit_sends(REQUEST_TIMEOUT)?;
         loop_watchdog::measure();
-        let client = Self::over(channel, trace, REQUEST_TIMEOUT, stop_this_process)?;
+        let client = Self::over(channel, alerts(), trace, REQUEST_TIMEOUT, stop_this_process)?;
         signal::keep_handlers_after_stop();
         Ok(client)
     }
 
     fn over(
         channel: Channel,
+        alerts: Vec<BlockAlert>,
         trace: Box<dyn Fn() -> Vec<String> + Send>,
         request_timeout: Duration,
         supervisor_ended: fn(),
@@ -120,11 +121,12 @@ impl SupervisorClient {
         let observer = Observer {
             channel: Arc::clone(&channel),
             answers,
-            alerts: alerts(),
+            alerts,
             trace,
         };
         crate::thread::spawn("weft-worker", move || {
-            observer.run();
+            // After a panic, which is a bug in Weft, nobody answers the supervisor: the worker drains and is replaced.
+            let _ = panics::caught_call(|| observer.run());
             supervisor_ended();
         })?;
         Ok(Self {
@@ -314,12 +316,38 @@ fn is_supervisor(number: RawFd) -> bool {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+    use std::sync::atomic::AtomicBool;
 
     fn client(request_timeout: Duration) -> (SupervisorClient, Channel) {
         let (worker, supervisor) = Channel::pair().unwrap();
-        let client =
-            SupervisorClient::over(worker, Box::new(Vec::new), request_timeout, || {}).unwrap();
-        (client, supervisor)
+        let trace = Box::new(Vec::<String>::new);
+        let client = SupervisorClient::over(worker, Vec::new(), trace, request_timeout, || {});
+        (client.unwrap(), supervisor)
+    }
+
+    #[test]
+    fn a_panic_of_the_observing_thread_ends_the_worker_as_the_end_of_its_supervisor_does() {
+        static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+        let (worker, _supervisor) = Channel::pair().unwrap();
+        // It is sent at once, with a stack.
+        let alert = BlockAlert {
+            after: Duration::ZERO,
+            message_type: "blocked",
+            sent: false,
+        };
+        let trace = Box::new(|| -> Vec<String> { panic!("on purpose") });
+        let ended = || HAS_ENDED.store(true, Ordering::SeqCst);
+        let client = SupervisorClient::over(worker, vec![alert], trace, REQUEST_TIMEOUT, ended);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !HAS_ENDED.load(Ordering::SeqCst) {
+            assert!(Instant::now() < deadline, "the panic went unnoticed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Nobody can answer.
+        assert_eq!(
+            client.unwrap().listeners("any").unwrap_err(),
+            "the supervisor does not answer"
+        );
     }
 
     fn request(supervisor: &Channel) -> u64 {

@@ -31,6 +31,15 @@ impl Changes {
         }
     }
 
+    /// Goes on counting with another connection, whose versions are its own: commits of others may have been missed.
+    pub(super) fn renewed(self, connection: &Connection) -> Self {
+        Self {
+            own: self.own,
+            foreign: self.foreign + 1,
+            ..Self::new(connection)
+        }
+    }
+
     pub(super) fn count<'m>(&mut self, queues: impl IntoIterator<Item = &'m Arc<ReplyQueue>>) {
         for replies in queues {
             self.own += 1;

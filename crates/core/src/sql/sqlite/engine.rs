@@ -318,6 +318,13 @@ impl Engine {
     }
 
     /// Answers the watchers whose known number of commits by others differs from `others`.
+    /// After a panic of the writer: fails what is sent to the transaction that held it. The jobs that it had taken have failed.
+    pub(super) fn abandon_jobs(&self, error: &Error) {
+        self.writer_control.finished();
+        self.writer_control.set_deadline(None);
+        self.release_writer(|| error.clone());
+    }
+
     pub(super) fn answer_watchers(&self, others: impl Fn(&ReplyQueue) -> u64) {
         let mut news = Vec::new();
         {

@@ -11,6 +11,8 @@ mod database;
 mod engine;
 mod failure;
 mod jobs;
+#[cfg(test)]
+mod panic_tests;
 mod prepared;
 mod reader;
 mod registry;

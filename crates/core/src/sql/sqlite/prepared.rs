@@ -89,6 +89,8 @@ impl<'c> Prepared<'c> {
 
     /// Runs to the end.
     pub(super) fn run(&mut self, params: &[Value]) -> Result<ResultSet, Error> {
+        #[cfg(test)]
+        super::panic_tests::panic_on_purpose(&self.sql);
         self.bind(params)?;
         let result = self.collect();
         if params.iter().any(is_long) {

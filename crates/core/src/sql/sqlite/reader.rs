@@ -1,6 +1,5 @@
 //! The reader threads, which run each statement on a new snapshot concurrently with the writer.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::connection::{self, Control};
@@ -9,12 +8,13 @@ use super::jobs::{Job, Read, Unit, Work};
 use super::prepared::{Prepared, STATEMENT_CACHE_SIZE};
 use super::reply_queue::Answer;
 use super::statement_kind::StatementKind;
+use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet};
 
 /// Serves until the database is closed. A panic fails one read; later reads use a new connection.
 pub(super) fn run(engine: &Arc<Engine>, control: &Arc<Control>) {
-    while catch_unwind(AssertUnwindSafe(|| serve(engine, control))).is_err() {
+    while panics::caught_call(|| serve(engine, control)).is_err() {
         control.finished();
     }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rusqlite::Connection;
 
 use super::changes::Changes;
+use super::config::Location;
 use super::connection;
 use super::engine::{Engine, NextCommand, Taken};
 use super::failure;
@@ -19,22 +20,43 @@ use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet, Statement};
 
-/// Serves until the database is closed. All waiters are answered when it ends, also by a panic.
+/// Serves until the database is closed. All waiters are answered when it ends.
+///
+/// A panic, which is a bug in Weft, fails the jobs that were taken and the transaction that holds the writer. The next jobs of a file
+/// get a new connection. An in-memory database is gone with its connection, so all its later jobs fail.
 pub(super) fn run(engine: &Arc<Engine>) {
-    let error = match panics::caught_call(|| serve(engine)) {
-        Ok(Ok(())) => engine.closed(),
-        Ok(Err(error)) => error,
-        Err(message) => engine.crashed(message),
+    let mut changes = None;
+    let error = loop {
+        let mut is_open = false;
+        let ended = panics::caught_call(|| serve(engine, &mut changes, &mut is_open));
+        match ended {
+            Ok(Ok(())) => break engine.closed(),
+            Ok(Err(error)) => break error,
+            Err(message) => {
+                let error = engine.crashed(message);
+                if !is_open || engine.config.location == Location::Memory {
+                    break error;
+                }
+                engine.abandon_jobs(&error);
+            }
+        }
     };
     engine.fail_all(&error);
 }
 
-fn serve(engine: &Engine) -> Result<(), Error> {
+/// `changes` are those of an earlier connection. `is_open` becomes true when there is a connection.
+fn serve(engine: &Engine, changes: &mut Option<Changes>, is_open: &mut bool) -> Result<(), Error> {
     let connection = connection::open_writer(&engine.config, &engine.writer_control)?;
     engine.opened();
     let transaction_statements = TransactionStatements::prepare(&connection)
         .map_err(|error| failure::of_statement(&error, "BEGIN IMMEDIATE"))?;
-    Writer::new(engine, &connection, transaction_statements).serve();
+    *is_open = true;
+    let counted = match changes.take() {
+        None => Changes::new(&connection),
+        Some(before) => before.renewed(&connection),
+    };
+    let changes = changes.insert(counted);
+    Writer::new(engine, &connection, transaction_statements, changes).serve();
     engine.wait_for_readers();
     Ok(())
 }
@@ -49,7 +71,7 @@ struct Writer<'c> {
     begun: bool,
     /// Time and error of the last BEGIN, if it failed.
     locked: Option<(Instant, Error)>,
-    changes: Changes,
+    changes: &'c mut Changes,
 }
 
 struct Done {
@@ -64,6 +86,7 @@ impl<'c> Writer<'c> {
         engine: &'c Engine,
         connection: &'c Connection,
         transaction_statements: TransactionStatements<'c>,
+        changes: &'c mut Changes,
     ) -> Self {
         Self {
             engine,
@@ -73,7 +96,7 @@ impl<'c> Writer<'c> {
             group: Vec::with_capacity(engine.config.group),
             begun: false,
             locked: None,
-            changes: Changes::new(connection),
+            changes,
         }
     }
 
