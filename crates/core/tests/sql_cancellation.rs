@@ -11,14 +11,17 @@ mod cancellation_tests;
 use std::cell::Cell;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use cancellation_tests::{Ended, drop_at_every_poll};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use weft_core::pool::PoolOptions;
 use weft_core::sql::postgres::{Listener, News};
-use weft_core::sql::{Database, Error, Hooks, ResultSet, Session, Statement, Transaction, Value};
+use weft_core::sql::{
+    Database, Error, Hooks, PoolEvent, ResultSet, Session, Statement, Transaction, Value,
+};
 
 const DRIVERS: [&str; 3] = ["postgres", "mysql", "sqlite"];
 
@@ -44,12 +47,16 @@ fn with_option(dsn: &str, option: &str) -> String {
 
 /// A database with one connection.
 async fn open(dsn: &str) -> Database {
+    open_with(dsn, Hooks::default()).await
+}
+
+async fn open_with(dsn: &str, hooks: Hooks) -> Database {
     let pool = PoolOptions {
         size: 1,
         borrow_timeout: Duration::from_secs(30),
         ..PoolOptions::default()
     };
-    let db = Database::open(dsn, pool, Hooks::default());
+    let db = Database::open(dsn, pool, hooks);
     db.unwrap().await.unwrap()
 }
 
@@ -432,6 +439,154 @@ fn a_listener_whose_wait_is_dropped_loses_no_notification() {
         )
         .await;
         bed.finish().await;
+    });
+}
+
+#[test]
+fn a_listener_that_is_dropped_while_it_reconnects_reports_the_gap_once_and_listens_again() {
+    run(async {
+        let bed = Bed::make("postgres", "reconnect").await;
+        let channel = bed.table.clone();
+        let terminate = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN \"{channel}\"'"
+        );
+        let news_of = async |listener: &mut Listener| {
+            let mut news = listener.take();
+            while news.is_empty() {
+                listener.wait().await.unwrap();
+                news = listener.take();
+            }
+            news
+        };
+        let polls = drop_at_every_poll(
+            async || {
+                let channels = vec![channel.clone()];
+                let listening = bed.db.listen(channels, Duration::from_secs(30)).unwrap();
+                let listener = listening.await.unwrap();
+                while bed.execute(&terminate).await.rows.is_empty() {}
+                listener
+            },
+            async |listener: &mut Listener| listener.wait().await,
+            async |mut listener, ended| {
+                if let Ended::Completed(outcome) = ended {
+                    outcome.unwrap();
+                }
+                let news = news_of(&mut listener).await;
+                assert!(matches!(news[..], [News::Missed { .. }]), "{news:?}");
+                bed.execute(&format!("NOTIFY {channel}, 'news'")).await;
+                let news = news_of(&mut listener).await;
+                assert!(
+                    matches!(&news[..], [News::Notification(news)] if news.payload == "news"),
+                    "{news:?}"
+                );
+            },
+        )
+        .await;
+        // The loss, and the steps of a log-in.
+        assert!(polls > 3, "{polls}");
+        bed.finish().await;
+    });
+}
+
+/// A database whose hooks run a statement on their connection, as those of a program do.
+struct Hooked {
+    db: Database,
+    calls: Rc<Cell<usize>>,
+    answering: AbortHandle,
+}
+
+impl Hooked {
+    async fn open(dsn: &str) -> Self {
+        let hooks = Hooks {
+            created: true,
+            borrowed: true,
+            returned: true,
+            closed: true,
+        };
+        let db = open_with(dsn, hooks).await;
+        let calls = Rc::new(Cell::new(0));
+        let answering = spawn_local(answer_hooks(db.clone(), Rc::clone(&calls)));
+        Self {
+            db,
+            calls,
+            answering: answering.abort_handle(),
+        }
+    }
+
+    /// Waits until nothing is lent, being returned or opened.
+    async fn settle(&self) {
+        loop {
+            let stats = self.db.stats().unwrap();
+            if (stats.in_use, stats.waiting, stats.connecting) == (0, 0, 0) {
+                return assert!(stats.idle <= 1, "{stats:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn close(self) {
+        self.db.close().await.unwrap();
+        self.answering.abort();
+    }
+}
+
+async fn answer_hooks(db: Database, calls: Rc<Cell<usize>>) {
+    let events = db.events().unwrap();
+    loop {
+        events.wait().await;
+        for event in events.take() {
+            // 0 is a connection that is closed, which awaits no answer.
+            if let PoolEvent::Hook { call, .. } = event
+                && call > 0
+            {
+                calls.set(calls.get() + 1);
+                // An error where the borrower has left.
+                let outcome = db.execute_in_hook(call, statement("SELECT 1")).await;
+                db.end_hook(call, outcome.map(drop));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_borrower_for_whom_hooks_run_may_leave_at_any_time() {
+    run(async {
+        for driver in ["postgres", "mysql"] {
+            let bed = Bed::make(driver, "hooks").await;
+            for is_connected in [false, true] {
+                let polls = drop_at_every_poll(
+                    async || {
+                        let hooked = Hooked::open(&bed.dsn).await;
+                        if is_connected {
+                            hooked.db.execute(statement("SELECT 1")).await.unwrap();
+                            hooked.settle().await;
+                        }
+                        hooked
+                    },
+                    async |hooked: &mut Hooked| hooked.db.execute(bed.insert()).await.map(drop),
+                    async |hooked, ended| {
+                        let next = hooked.db.execute(statement("SELECT 1")).await;
+                        assert!(next.is_ok(), "{driver}: {next:?}, {ended:?}");
+                        hooked.settle().await;
+                        // Of a new connection, of its borrower, and after it.
+                        let calls = hooked.calls.get();
+                        assert!(calls >= 3, "{driver}: {calls}");
+                        let count = bed.count().await;
+                        match ended {
+                            Ended::Completed(outcome) => {
+                                assert_eq!((outcome.is_ok(), count), (true, 1), "{driver}")
+                            }
+                            Ended::Dropped(_) => assert!(count <= 1, "{driver}: {ended:?}"),
+                        }
+                        hooked.close().await;
+                        bed.next_round();
+                    },
+                )
+                .await;
+                assert!(polls > 2, "{driver}: {polls}");
+            }
+            bed.finish().await;
+        }
     });
 }
 

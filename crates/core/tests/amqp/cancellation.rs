@@ -3,16 +3,19 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use tokio::sync::mpsc::UnboundedSender;
 use weft_core::amqp::{
-    Config, Connection, ConsumeOptions, Consumer, Error, Exchange, Publisher, PublisherOptions,
-    Queue, Status, Topology,
+    Config, Connection, ConsumeOptions, Consumer, Error, Event, Exchange, Publisher,
+    PublisherOptions, Queue, Status, Topology,
 };
 
 use crate::cancellation_tests::{Ended, drop_at_every_poll};
+use crate::fake_broker::{CONFIRM_SELECT, method};
+use crate::scripted_broker::Broker;
 use crate::support::{
     Proxy, config, connect, consumer, declare_queue, eventually, number, publisher, ready_messages,
     to, unique, wait_for_messages, within,
@@ -417,6 +420,77 @@ async fn a_dropped_wait_for_confirms_leaves_a_failure_to_the_next() {
         },
     )
     .await;
+    connection.close().await;
+}
+
+/// The broker blocks the connection for this reason: one event.
+fn blocked(reason: u32) -> Vec<u8> {
+    let reason = reason.to_string();
+    let arguments = [&[reason.len() as u8][..], reason.as_bytes()].concat();
+    method(0, (10, 60), &arguments)
+}
+
+#[tokio::test]
+async fn a_dropped_wait_for_an_event_loses_none() {
+    let said: Arc<Mutex<Option<UnboundedSender<Vec<u8>>>>> = Arc::default();
+    let keep = {
+        let said = Arc::clone(&said);
+        move |_: usize, _: u16, say: &UnboundedSender<Vec<u8>>| {
+            said.lock().unwrap().replace(say.clone());
+        }
+    };
+    let broker = Broker {
+        after: Some((CONFIRM_SELECT, Box::new(keep))),
+        ..Broker::default()
+    };
+    let (_broker, config) = broker.start().await;
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let _publisher = publisher(&connection, 1).await;
+    let say = said.lock().unwrap().clone().unwrap();
+    let (mut sent, mut seen) = (0, Vec::new());
+    // The event comes before the wait, or during it.
+    for is_before in [true, false] {
+        let polls = drop_at_every_poll(
+            async || {
+                sent += 1;
+                if is_before {
+                    say.send(blocked(sent)).unwrap();
+                    let reason = sent.to_string();
+                    eventually("the connection is blocked", async || {
+                        connection.status()
+                            == Status::Blocked {
+                                reason: reason.clone(),
+                            }
+                    })
+                    .await;
+                }
+                (sent, Cell::new(is_before))
+            },
+            async |(number, is_sent)| {
+                if !is_sent.replace(true) {
+                    say.send(blocked(*number)).unwrap();
+                }
+                connection.next_event().await
+            },
+            async |(number, is_sent), ended| {
+                if !is_sent.get() {
+                    say.send(blocked(number)).unwrap();
+                }
+                if let Ended::Completed(event) = ended {
+                    seen.push(event.unwrap());
+                }
+                while seen.len() < number as usize {
+                    seen.push(within(connection.next_event()).await.unwrap());
+                }
+            },
+        )
+        .await;
+        assert!(is_before || polls > 1, "{polls}");
+    }
+    let expected = (1..=sent).map(|number| Event::Blocked {
+        reason: number.to_string(),
+    });
+    assert!(seen.iter().cloned().eq(expected), "{seen:?}");
     connection.close().await;
 }
 
