@@ -169,23 +169,33 @@ fn postgres(
     }
 }
 
+/// The answers to a SELECT that is prepared, then executed.
+fn postgres_prepared() -> [Step; 2] {
+    [
+        step(vec![
+            message(b'1', b""),
+            message(b't', b"\0\0"),
+            postgres_columns(),
+            message(b'Z', b"I"),
+        ]),
+        step(postgres_executed(b"SELECT 1\0")),
+    ]
+}
+
+/// The answer to a prepared SELECT.
+fn postgres_executed(command: &[u8]) -> Vec<Vec<u8>> {
+    vec![
+        message(b'2', b""),
+        message(b'D', b"\0\x01\0\0\0\x04\0\0\0\x01"),
+        message(b'C', command),
+        message(b'Z', b"I"),
+    ]
+}
+
 fn postgres_select() -> Conversation {
     let log_in_too = postgres(
         "a prepared SELECT",
-        vec![
-            step(vec![
-                message(b'1', b""),
-                message(b't', b"\0\0"),
-                postgres_columns(),
-                message(b'Z', b"I"),
-            ]),
-            step(vec![
-                message(b'2', b""),
-                message(b'D', b"\0\x01\0\0\0\x04\0\0\0\x01"),
-                message(b'C', b"SELECT 1\0"),
-                message(b'Z', b"I"),
-            ]),
-        ],
+        postgres_prepared().to_vec(),
         b"",
         talk(async |database: Database| select(&database).await),
     );
@@ -193,6 +203,37 @@ fn postgres_select() -> Conversation {
         options: "",
         first: 0,
         ..log_in_too
+    }
+}
+
+/// Two statements wait for the only connection while a third one has it, and share a round trip then.
+fn postgres_shared_round_trip() -> Conversation {
+    let shared = [
+        postgres_executed(b"SELECT 1\0"),
+        postgres_executed(b"SELECT 2\0"),
+    ];
+    let steps = [
+        postgres_prepared().to_vec(),
+        vec![
+            step(postgres_executed(b"SELECT 1\0")),
+            step(shared.concat()),
+        ],
+    ];
+    let prepares_too = postgres(
+        "a shared round trip",
+        steps.concat(),
+        b"SELECT 2\0",
+        talk(async |database: Database| {
+            select(&database).await?;
+            let select = || select(&database);
+            let outcomes = tokio::join!(select(), select(), select());
+            outcomes.0.and(outcomes.1).and(outcomes.2)
+        }),
+    );
+    Conversation {
+        options: "&max_pipeline=8",
+        first: 3,
+        ..prepares_too
     }
 }
 
@@ -688,7 +729,7 @@ fn run(test: impl Future<Output = ()>) {
 fn nothing_does_harm(conversations: &[Conversation]) {
     for conversation in conversations {
         let sound = match conversation.protocol.scheme {
-            "postgres" if conversation.first > 0 => {
+            "postgres" if conversation.options.contains("statement_cache=0") => {
                 vec![
                     postgres_log_in(),
                     synced([postgres_answer(1, b"SELECT 1\0"), vec![message(b'Z', b"I")]].concat()),
@@ -724,6 +765,7 @@ fn nothing_that_a_postgres_server_says_does_harm() {
     let _turn = ONE_AT_A_TIME.lock();
     nothing_does_harm(&[
         postgres_select(),
+        postgres_shared_round_trip(),
         postgres_transaction(),
         postgres_copy_in(),
         postgres_copy_out(),
