@@ -757,6 +757,60 @@ fn pragmas_and_vacuum_run_outside_of_the_group() {
     });
 }
 
+#[test]
+fn attached_databases_and_temporary_tables_are_there_for_every_statement() {
+    let directory = Directory::new();
+    run(async {
+        let database = table(&directory.dsn()).await;
+        let path = directory.0.join("other.db").display().to_string();
+        let attach = || statement("ATTACH ?1 AS other", vec![Value::Text(path.clone())]);
+        database.execute(attach()).await.unwrap();
+        done(&database, "CREATE TABLE other.u (id INTEGER)").await;
+        done(&database, "CREATE TEMPORARY TABLE v (id INTEGER)").await;
+        for insert in ["INSERT INTO other.u VALUES (1)", "INSERT INTO v VALUES (1)"] {
+            done(&database, insert).await;
+        }
+        // Its threads are the same.
+        let second = open(&directory.dsn()).await;
+        for (database, table) in [(&database, "other.u"), (&second, "u"), (&second, "v")] {
+            let select = format!("SELECT id FROM {table}");
+            let with = format!("WITH it AS ({select}) SELECT id FROM it");
+            for read in [&select, &with] {
+                assert_eq!(int(&done(database, read).await.rows[0][0]), 1, "{read}");
+            }
+            let rows = database.stream(statement(&select, vec![]), 10);
+            let chunk = rows.next().await.unwrap().unwrap();
+            assert_eq!(int(&chunk.rows[0][0]), 1, "{table}");
+            assert!(rows.next().await.unwrap().is_none());
+            let transaction = database.transaction();
+            let index = transaction.push(statement(&select, vec![])).unwrap();
+            transaction.push(insert(1)).unwrap();
+            transaction.flush().await.unwrap();
+            let result = transaction.take_result(index).unwrap();
+            assert_eq!(result.unwrap().rows.len(), 1, "{table}");
+            transaction.rollback().await.unwrap();
+        }
+        // A stream does not write, and what is nowhere is an error once.
+        let writes = second.stream(statement("INSERT INTO other.u VALUES (2)", vec![]), 1);
+        assert!(writes.next().await.is_err());
+        let count = done(&database, "SELECT count(*) FROM other.u").await;
+        assert_eq!(int(&count.rows[0][0]), 1);
+        let nowhere = "SELECT id FROM other.nowhere";
+        assert_eq!(sqlstate(sql(&database, nowhere).await), "42P01");
+        let rows = database.stream(statement(nowhere, vec![]), 1);
+        assert_eq!(sqlstate(rows.next().await), "42P01");
+
+        done(&database, "DETACH other").await;
+        assert_eq!(sqlstate(sql(&second, "SELECT id FROM u").await), "42P01");
+        second.close().await.unwrap();
+        database.close().await.unwrap();
+        // The rows are in the other file.
+        let other = open(&format!("sqlite:{path}")).await;
+        assert_eq!(done(&other, "SELECT id FROM u").await.rows.len(), 1);
+        other.close().await.unwrap();
+    });
+}
+
 async fn numbers(database: &Database, count: i64) {
     let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) INSERT INTO t (id) SELECT i FROM n";
     database

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use super::connection::Control;
 use super::failure;
 use super::jobs::{Command, Job, Read, Watcher};
 use super::reply_queue::{Answer, Reply, ReplyQueue};
+use super::statement_kind::StatementKind;
 use crate::sql::Error;
 
 /// Jobs that the writer takes from the queue at a time; queued jobs can still be withdrawn.
@@ -31,6 +33,8 @@ pub(super) struct Engine {
     reader_wake: Condvar,
     streams: Mutex<Vec<Weak<Control>>>,
     thread_ended: Condvar,
+    /// The connection of the writer may have tables that the file does not have: temporary ones, or those of attached databases.
+    has_tables_of_its_own: AtomicBool,
     pub writer_control: Arc<Control>,
     pub reader_controls: Vec<Arc<Control>>,
 }
@@ -102,6 +106,7 @@ impl Engine {
             reader_wake: Condvar::new(),
             streams: Mutex::default(),
             thread_ended: Condvar::new(),
+            has_tables_of_its_own: AtomicBool::new(false),
             writer_control: Arc::new(Control::new()),
             reader_controls: (0..config.readers)
                 .map(|_| Arc::new(Control::new()))
@@ -313,11 +318,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn has_watchers(&self) -> bool {
-        !self.queue().watchers.is_empty()
-    }
-
-    /// Answers the watchers whose known number of commits by others differs from `others`.
     /// After a panic of the writer: fails what is sent to the transaction that held it. The jobs that it had taken have failed.
     pub(super) fn abandon_jobs(&self, error: &Error) {
         self.writer_control.finished();
@@ -325,6 +325,11 @@ impl Engine {
         self.release_writer(|| error.clone());
     }
 
+    pub(super) fn has_watchers(&self) -> bool {
+        !self.queue().watchers.is_empty()
+    }
+
+    /// Answers the watchers whose known number of commits by others differs from `others`.
     pub(super) fn answer_watchers(&self, others: impl Fn(&ReplyQueue) -> u64) {
         let mut news = Vec::new();
         {
@@ -384,6 +389,18 @@ impl Engine {
         if wake {
             self.reader_wake.notify_one();
         }
+    }
+
+    /// Called by the writer before it runs a statement for the first time.
+    pub(super) fn note_tables(&self, sql: &str) {
+        if StatementKind::adds_tables_of_its_own(sql) {
+            self.has_tables_of_its_own.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a read has to run on the writer: its table is not in the file.
+    pub(super) fn reads_on_writer(&self, error: &Error) -> bool {
+        failure::is_missing_table(error) && self.has_tables_of_its_own.load(Ordering::Acquire)
     }
 
     /// Waits for the next read; `None` when the database is closed.

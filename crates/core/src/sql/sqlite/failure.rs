@@ -7,6 +7,8 @@ use rusqlite::ffi;
 use crate::sql::error::excerpt;
 use crate::sql::{ConnectFailure, Error, ServerError};
 
+const MISSING_TABLE: &str = "42P01";
+
 /// The error of a statement.
 pub(super) fn of_statement(error: &rusqlite::Error, sql: &str) -> Error {
     let (code, message) = code_and_message(error);
@@ -30,6 +32,11 @@ pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> E
         is_repeatable: false,
         statement: excerpt(sql),
     }))
+}
+
+/// Whether the file has no table or view of that name. The connection of the writer may have one: a temporary one, or one of an attached database.
+pub(super) fn is_missing_table(error: &Error) -> bool {
+    matches!(error, Error::Server(error) if error.sqlstate == MISSING_TABLE)
 }
 
 pub(super) fn usage(message: impl Into<String>) -> Error {
@@ -133,7 +140,7 @@ fn sqlstate(code: i32, message: &str) -> &'static str {
 
 fn sqlstate_of_message(message: &str) -> &'static str {
     const BEGINNINGS: [(&str, &str); 7] = [
-        ("no such table", "42P01"),
+        ("no such table", MISSING_TABLE),
         ("no such column", "42703"),
         ("no such savepoint", "3B001"),
         ("no such function", "42883"),

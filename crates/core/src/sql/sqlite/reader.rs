@@ -42,6 +42,7 @@ fn serve(engine: &Engine, control: &Arc<Control>) {
                 control.finished();
                 answer(read, result);
             }
+            Err(error) if engine.reads_on_writer(&error) => pass_on(engine, read),
             Err(error) => {
                 let error = error.in_words_of(&read.statement);
                 answer(read, Err(error));
@@ -54,7 +55,7 @@ fn answer(read: Read, result: Result<ResultSet, Error>) {
     read.reply.answer(Answer::Rows(result));
 }
 
-/// The error of a statement that looked like a read and is none (`WITH … INSERT`).
+/// For the writer: what looked like a read and is none (`WITH … INSERT`), and what reads a table that only its connection has.
 fn pass_on(engine: &Engine, read: Read) {
     engine.push(Job::Unit(Unit::new(Work::One(read.statement), read.reply)));
 }

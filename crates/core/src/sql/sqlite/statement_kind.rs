@@ -56,6 +56,18 @@ impl StatementKind {
         }
     }
 
+    /// Whether it may give its connection tables that the file does not have: ATTACH, and CREATE with a temporary table or view.
+    pub(super) fn adds_tables_of_its_own(sql: &str) -> bool {
+        let mut words = Words(sql);
+        let first = words.next().unwrap_or_default();
+        let is_temporary = |word: &str| {
+            word.eq_ignore_ascii_case("TEMP") || word.eq_ignore_ascii_case("TEMPORARY")
+        };
+        // CREATE TABLE IF NOT EXISTS temp.name
+        first.eq_ignore_ascii_case("ATTACH")
+            || first.eq_ignore_ascii_case("CREATE") && words.take(5).any(is_temporary)
+    }
+
     /// `None` for a prepared statement, which was classified before and does not run alone.
     pub(super) fn of_uncached<V>(prepared: &Cache<V>, sql: &str) -> Option<Self> {
         (!prepared.contains(sql)).then(|| Self::of(sql))
@@ -120,6 +132,22 @@ impl<'a> Iterator for Words<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_words_tell_what_adds_tables_of_a_connection() {
+        for (sql, adds) in [
+            ("attach 'f' AS other", true),
+            ("CREATE TEMP TABLE t (x)", true),
+            ("create temporary view v AS SELECT 1", true),
+            ("CREATE TABLE IF NOT EXISTS temp.t (x)", true),
+            ("CREATE TABLE t (temp)", true),
+            ("CREATE TABLE t (x)", false),
+            ("SELECT 1 AS temp", false),
+            ("DETACH other", false),
+        ] {
+            assert_eq!(StatementKind::adds_tables_of_its_own(sql), adds, "{sql}");
+        }
+    }
 
     #[test]
     fn the_first_words_tell_what_a_statement_does() {

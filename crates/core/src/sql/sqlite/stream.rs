@@ -33,8 +33,12 @@ struct Shared {
 
 enum Source {
     NotStarted(Statement),
-    Thread(mpsc::Receiver<Part>),
-    /// The rows of an in-memory database, which are read at once.
+    Thread {
+        parts: mpsc::Receiver<Part>,
+        /// Until the first part has come.
+        statement: Option<Statement>,
+    },
+    /// The rows of an in-memory database, or of tables that only the writer's connection has: they are read at once.
     Rows(ResultSet),
     Ended,
 }
@@ -79,9 +83,20 @@ impl Shared {
         {
             *source = self.start(statement).await?;
         }
+        if let Source::Thread { parts, statement } = source {
+            let part = parts.recv().await.unwrap_or_else(|| Err(self.cut()));
+            match (part, statement.take()) {
+                (Err(error), Some(statement))
+                    if StatementKind::of(&statement.sql) == StatementKind::Read
+                        && self.client.engine.reads_on_writer(&error) =>
+                {
+                    *source = Source::Rows(self.client.execute(statement).await?);
+                }
+                (part, _) => return part,
+            }
+        }
         match source {
-            Source::NotStarted(_) | Source::Ended => Ok(None),
-            Source::Thread(parts) => parts.recv().await.unwrap_or_else(|| Err(self.cut())),
+            Source::NotStarted(_) | Source::Thread { .. } | Source::Ended => Ok(None),
             Source::Rows(rest) => {
                 let chunk = self.split(rest);
                 if rest.rows.is_empty() {
@@ -103,6 +118,7 @@ impl Shared {
         self.stop.replace(Some(Arc::clone(&control)));
         engine.add_stream(&control);
         let chunk = self.chunk;
+        let again = Some(statement.clone());
         engine.start_thread("weft-sqlite-stream", move |engine| {
             if let Ok(mut outlet) = Outlet::new(sender, &control) {
                 let read = read(&engine.config, &control, &statement, chunk, &mut outlet);
@@ -113,7 +129,10 @@ impl Shared {
                 };
             }
         })?;
-        Ok(Source::Thread(receiver))
+        Ok(Source::Thread {
+            parts: receiver,
+            statement: again,
+        })
     }
 
     fn cut(&self) -> Error {

@@ -156,6 +156,7 @@ impl<'c> Writer<'c> {
             return;
         };
         let job = self.started(&unit.reply);
+        self.engine.note_tables(&statement.sql);
         let result = Prepared::new(self.connection, &statement.sql, StatementKind::Alone)
             .and_then(|mut prepared| prepared.run(&statement.params))
             .map_err(|error| error.in_words_of(statement));
@@ -291,7 +292,9 @@ impl<'c> Writer<'c> {
     ) -> Result<ResultSet, Error> {
         let sql = &statement.sql;
         let connection = self.connection;
+        let engine = self.engine;
         let prepared = self.statements.find_or_insert(sql, || {
+            engine.note_tables(sql);
             let kind = StatementKind::of(sql);
             kind.allow(sql, in_transaction)?;
             Ok::<_, Error>((Arc::clone(sql), Prepared::new(connection, sql, kind)?))
