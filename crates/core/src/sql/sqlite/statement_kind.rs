@@ -140,7 +140,7 @@ mod tests {
             ("CREATE TEMP TABLE t (x)", true),
             ("create temporary view v AS SELECT 1", true),
             ("CREATE TABLE IF NOT EXISTS temp.t (x)", true),
-            ("CREATE TABLE t (temp)", true),
+            ("CREATE TABLE t (temp)", false),
             ("CREATE TABLE t (x)", false),
             ("SELECT 1 AS temp", false),
             ("DETACH other", false),
