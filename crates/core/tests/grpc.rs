@@ -21,7 +21,9 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use hyper::{HeaderMap, Request, Response};
 use support::{STREAM, UNARY, connect, frame, head};
-use weft_core::grpc::{Call, Event, Limits, Status};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use weft_core::grpc::{Call, Calls, Event, Lane, Limits, Rule, Status};
 
 /// Bytes of a message.
 const MAX: usize = 1_000;
@@ -188,5 +190,44 @@ fn a_client_that_resets_its_calls_takes_nothing_from_the_others() {
             body.send_reset(h2::Reason::CANCEL);
         }
         assert_alive(&client).await;
+    });
+}
+
+/// The answer to a request of HTTP/1.1 without a body.
+async fn ask(address: SocketAddr, verb: &str, fields: &str) -> String {
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let request =
+        format!("{verb} /any HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Fetch §3.2.2: a browser asks before it calls for a page of another origin, and the question calls nothing.
+#[test]
+fn a_preflight_for_a_path_of_every_http_method_calls_nothing() {
+    run(async {
+        let limits = Limits::default();
+        let methods = vec![support::method(UNARY, false, Lane::Unary, &limits)];
+        let rule = Rule {
+            verb: "*".to_owned(),
+            template: "/any".to_owned(),
+            method: 0,
+            server_streams: false,
+        };
+        let calls = Calls::new(methods, vec![rule], limits).unwrap();
+        let address = support::serve(&calls);
+        let origin = "origin: https://evil.example\r\n";
+        let asks = format!("{origin}access-control-request-method: PUT\r\n");
+        let answer = ask(address, "OPTIONS", &asks).await;
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+        for verb in ["GET", "HEAD", "POST"] {
+            let answer = ask(address, verb, origin).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{verb}: {answer}");
+        }
+        while let Some(event) = calls.take() {
+            assert!(!matches!(event, Event::Request(_)));
+        }
     });
 }
