@@ -19,9 +19,6 @@ use crate::sql::{Error, ResultSet, Statement};
 /// one commit, and thus one sync of the disk. Reads run on threads of their own, each statement on a snapshot that
 /// contains all answered writes. With `synchronous=full` no answered write is lost.
 ///
-/// `PRAGMA` settings, attached databases and temporary tables are those of the writing connection, for all `Database`s of the file. What
-/// reads a table that the file does not have runs there.
-///
 /// Not `Send`: its futures run on the thread and in the `LocalSet` in which it was opened.
 #[derive(Clone)]
 pub struct Database {
@@ -64,8 +61,7 @@ impl Database {
 
     /// Reads rows in chunks of at most `chunk` (at least 1), on a thread and snapshot of its own.
     ///
-    /// At most two chunks are in memory. Temporary tables, those of attached databases, and an in-memory database have no second
-    /// connection: everything is read first.
+    /// At most two chunks are in memory. An in-memory database has no second connection and reads everything first.
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         RowStream::new(Rc::clone(&self.client), statement, chunk.max(1))
     }

@@ -398,9 +398,13 @@ impl Engine {
         }
     }
 
-    /// Whether a read has to run on the writer: its table is not in the file.
-    pub(super) fn reads_on_writer(&self, error: &Error) -> bool {
-        failure::is_missing_table(error) && self.has_tables_of_its_own.load(Ordering::Acquire)
+    /// Adds where a table may be that a reading connection does not find.
+    pub(super) fn with_hint(&self, error: Error) -> Error {
+        if self.has_tables_of_its_own.load(Ordering::Acquire) {
+            failure::with_hint_for_missing_table(error)
+        } else {
+            error
+        }
     }
 
     /// Waits for the next read; `None` when the database is closed.

@@ -34,9 +34,17 @@ pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> E
     }))
 }
 
-/// Whether the file has no table or view of that name. The connection of the writer may have one: a temporary one, or one of an attached database.
-pub(super) fn is_missing_table(error: &Error) -> bool {
-    matches!(error, Error::Server(error) if error.sqlstate == MISSING_TABLE)
+/// For an error of a reading connection while the writing one has more tables than the file.
+pub(super) fn with_hint_for_missing_table(mut error: Error) -> Error {
+    if let Error::Server(error) = &mut error
+        && error.sqlstate == MISSING_TABLE
+    {
+        error.hint = Some(
+            "attached databases and temporary tables belong to the connection that writes: read them in a transaction"
+                .to_owned(),
+        );
+    }
+    error
 }
 
 pub(super) fn usage(message: impl Into<String>) -> Error {

@@ -38,13 +38,13 @@ fn serve(engine: &Engine, control: &Arc<Control>) {
             Ok(prepared) => {
                 control.started(read.reply.id);
                 let result = prepared.run(&read.statement.params);
-                let result = result.map_err(|error| error.in_words_of(&read.statement));
+                let result =
+                    result.map_err(|error| engine.with_hint(error).in_words_of(&read.statement));
                 control.finished();
                 answer(read, result);
             }
-            Err(error) if engine.reads_on_writer(&error) => pass_on(engine, read),
             Err(error) => {
-                let error = error.in_words_of(&read.statement);
+                let error = engine.with_hint(error).in_words_of(&read.statement);
                 answer(read, Err(error));
             }
         }
@@ -55,7 +55,7 @@ fn answer(read: Read, result: Result<ResultSet, Error>) {
     read.reply.answer(Answer::Rows(result));
 }
 
-/// For the writer: what looked like a read and is none (`WITH … INSERT`), and what reads a table that only its connection has.
+/// The error of a statement that looked like a read and is none (`WITH … INSERT`).
 fn pass_on(engine: &Engine, read: Read) {
     engine.push(Job::Unit(Unit::new(Work::One(read.statement), read.reply)));
 }

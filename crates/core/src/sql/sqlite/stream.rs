@@ -33,12 +33,8 @@ struct Shared {
 
 enum Source {
     NotStarted(Statement),
-    Thread {
-        parts: mpsc::Receiver<Part>,
-        /// Until the first part has come.
-        statement: Option<Statement>,
-    },
-    /// The rows of an in-memory database, or of tables that only the writer's connection has: they are read at once.
+    Thread(mpsc::Receiver<Part>),
+    /// The rows of an in-memory database, which are read at once.
     Rows(ResultSet),
     Ended,
 }
@@ -83,20 +79,9 @@ impl Shared {
         {
             *source = self.start(statement).await?;
         }
-        if let Source::Thread { parts, statement } = source {
-            let part = parts.recv().await.unwrap_or_else(|| Err(self.cut()));
-            match (part, statement.take()) {
-                (Err(error), Some(statement))
-                    if StatementKind::of(&statement.sql) == StatementKind::Read
-                        && self.client.engine.reads_on_writer(&error) =>
-                {
-                    *source = Source::Rows(self.client.execute(statement).await?);
-                }
-                (part, _) => return part,
-            }
-        }
         match source {
-            Source::NotStarted(_) | Source::Thread { .. } | Source::Ended => Ok(None),
+            Source::NotStarted(_) | Source::Ended => Ok(None),
+            Source::Thread(parts) => parts.recv().await.unwrap_or_else(|| Err(self.cut())),
             Source::Rows(rest) => {
                 let chunk = self.split(rest);
                 if rest.rows.is_empty() {
@@ -118,21 +103,17 @@ impl Shared {
         self.stop.replace(Some(Arc::clone(&control)));
         engine.add_stream(&control);
         let chunk = self.chunk;
-        let again = Some(statement.clone());
         engine.start_thread("weft-sqlite-stream", move |engine| {
             if let Ok(mut outlet) = Outlet::new(sender, &control) {
                 let read = read(&engine.config, &control, &statement, chunk, &mut outlet);
-                match read.map_err(|error| error.in_words_of(&statement)) {
+                match read.map_err(|error| engine.with_hint(error).in_words_of(&statement)) {
                     Ok(true) => outlet.send(Ok(None)),
                     Ok(false) => false,
                     Err(error) => outlet.send(Err(error)),
                 };
             }
         })?;
-        Ok(Source::Thread {
-            parts: receiver,
-            statement: again,
-        })
+        Ok(Source::Thread(receiver))
     }
 
     fn cut(&self) -> Error {
