@@ -17,7 +17,9 @@ use Weft\Tests\Hooks\Support\SuspendingStream;
 use Weft\Tests\InTask;
 use Weft\Tests\PdoMysql;
 use Weft\Tests\Runtime\Subprocess;
+use Weft\Tests\Timing;
 
+use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\tasks;
@@ -1180,6 +1182,22 @@ final class HandleInUseTest extends TestCase
         } finally {
             ini_set('redis.pconnect.pooling_enabled', (string) $pooling);
         }
+    }
+
+    public function testATaskQueuesForARedisObjectThatConnectsAgain(): void
+    {
+        self::needs('redis');
+        $server = RedisServer::start() ?? self::markTestSkipped('redis-server is not installed');
+        $redis = new \Redis();
+        $redis->connect('127.0.0.1', $server->port);
+        $redis->set('key', 'value');
+        $server->command('CLIENT KILL TYPE normal');
+
+        Native\queueForHandles(true);
+
+        $values = timeout(Timing::DEADLINE, static fn(): array => all(array_fill(0, 3, static fn(): mixed => $redis->get('key'))));
+
+        self::assertSame(['value', 'value', 'value'], $values);
     }
 
     public function testTasksOpenPersistentConnectionsOfAPoolOfRedisSideBySide(): void

@@ -61,6 +61,28 @@ final class RealmFatalErrorTest extends TestCase
         $this->module->remove();
     }
 
+    public function testTasksOfAShutdownFunctionWaitAfterAFatalErrorInACompilation(): void
+    {
+        $file = \tempnam(\sys_get_temp_dir(), 'weft-broken-') ?: self::fail('no file');
+        \file_put_contents($file, '<?php class Twice {} class Twice {}');
+        try {
+            $ended = Subprocess::run(\sprintf(<<<'PHP'
+                register_shutdown_function(static function (): void {
+                    Weft\run(static function (): void {
+                        $task = Weft\async(static function (): string { Weft\delay(0.01); return 'waited'; });
+                        echo $task->await();
+                    });
+                });
+                ini_set('display_errors', '0');
+                include %s;
+                PHP, \var_export($file, true)));
+        } finally {
+            \unlink($file);
+        }
+
+        self::assertSame('waited', $ended->output, $ended->errors);
+    }
+
     /** @dataProvider programs */
     #[DataProvider('programs')]
     public function testMemoryMayRunOutAnywhereInASwitch(string $code): void

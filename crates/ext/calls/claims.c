@@ -63,9 +63,11 @@ static void suspend_call(struct weft_call *call)
 	}
 	weft_calls.suspended = call;
 	if (may_connect(call->function)) {
+		void *first = call->claims[0].handle, *second = call->claims[1].handle;
 		weft_memory_limit_lift();
 		weft_find_handles(call);
 		weft_memory_limit_restore();
+		call->has_moved |= first != call->claims[0].handle || second != call->claims[1].handle;
 	}
 	weft_bound_keep(call);
 	claim(&call->claims[0]);

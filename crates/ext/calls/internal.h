@@ -151,6 +151,8 @@ struct weft_call {
 	zend_object *freed, *operand;
 	/* The function has no rule: this exists only while it waits, allocated by emalloc(). */
 	bool is_unruled;
+	/* It has got other handles while it was in progress, so tasks may queue for those that it had. */
+	bool has_moved;
 	/* Of HANDLE_SOAP, unless it is nested in a call that has them. */
 	struct soap_copies *soap;
 	int error_reporting;
@@ -195,12 +197,18 @@ static zend_always_inline zend_ulong key(void *handle)
 	return ((zend_ulong) handle >> 4) | ((zend_ulong) handle << (sizeof(zend_ulong) * 8 - 4));
 }
 
+/* The handle of a key. */
+static zend_always_inline void *handle_at(zend_ulong key)
+{
+	return (void *) ((key << 4) | (key >> (sizeof(zend_ulong) * 8 - 4)));
+}
+
 static zend_always_inline void begin(struct weft_call *call, struct wrapped *function)
 {
 	call->interruption = NULL;
 	call->function = function;
 	call->freed = call->operand = NULL;
-	call->is_unruled = false;
+	call->is_unruled = call->has_moved = false;
 	call->soap = NULL;
 	call->bound = NULL;
 	call->bound_count = call->bound_room = 0;
@@ -271,6 +279,9 @@ void weft_turns_request_shutdown(void);
 
 /* Whether the call may start. If not, an exception is pending. */
 zend_never_inline bool weft_is_admitted(struct weft_call *call);
+
+/* As weft_is_admitted(), but the call is refused where it would have to wait for its turn. */
+zend_never_inline bool weft_is_admitted_at_once(struct weft_call *call);
 
 /*
  * Lets the first of the tasks that wait for a handle of this call go on: one for each side that is free. An exception of the call stays pending.

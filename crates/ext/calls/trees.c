@@ -66,7 +66,8 @@ static zend_never_inline bool is_admitted(struct tree *tree, zend_object *object
 	call.claims[0].side = ALL;
 	call.claims[0].call = &call;
 	call.claims[1].handle = NULL;
-	return weft_is_admitted(&call);
+	/* It never waits for a turn: PHP does not hold the node during an assignment, and another task may drop it meanwhile. */
+	return weft_is_admitted_at_once(&call);
 }
 
 static zend_always_inline bool may_change(struct tree *tree, zend_object *object)

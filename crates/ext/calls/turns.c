@@ -94,8 +94,30 @@ static void give_turn_for(struct weft_call *call, void *handle)
 	}
 }
 
+/* The tasks look again which connection they need, so a turn for a handle that has gone is no harm. */
+static void give_turns_for_free_handles(struct weft_call *call)
+{
+	uint32_t count = 0, room = zend_hash_num_elements(&weft_calls.waiters), i;
+	void **handles = safe_emalloc(room, sizeof(*handles), 0);
+	zend_ulong place;
+
+	ZEND_HASH_FOREACH_NUM_KEY(&weft_calls.waiters, place) {
+		handles[count++] = handle_at(place);
+	} ZEND_HASH_FOREACH_END();
+	for (i = 0; i < count; i++) {
+		if (weft_sides_in_use(handles[i]) == 0) {
+			give_turn_for(call, handles[i]);
+		}
+	}
+	efree(handles);
+}
+
 zend_never_inline void weft_give_turn(struct weft_call *call)
 {
+	if (UNEXPECTED(call->has_moved)) {
+		give_turns_for_free_handles(call);
+		return;
+	}
 	give_turn_for(call, call->claims[0].handle);
 	give_turn_for(call, call->claims[1].handle);
 }
@@ -145,6 +167,22 @@ zend_never_inline bool weft_is_admitted(struct weft_call *call)
 		if (EG(exception) != NULL) {
 			return false;
 		}
+	}
+	return true;
+}
+
+zend_never_inline bool weft_is_admitted_at_once(struct weft_call *call)
+{
+	struct claim *claim = NULL;
+	struct weft_call *holder;
+
+	if (weft_calls.is_describing || CG(unclean_shutdown)) {
+		return true;
+	}
+	holder = conflict(call, &claim);
+	if (claim != NULL) {
+		weft_refuse(call, holder);
+		return false;
 	}
 	return true;
 }

@@ -223,6 +223,7 @@ static ZEND_NAMED_FUNCTION(own_suspend)
 {
 	bool is_compiling = weft_scanner_is_in_use();
 	if (EXPECTED(weft_buffers_may_wait() && !is_compiling) || !weft_is_scheduler(EX(prev_execute_data))) {
+		weft_errors_before_suspension();
 		original_suspend(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
@@ -235,7 +236,8 @@ static const unsigned char *idle_scanner;
 
 bool weft_scanner_is_in_use(void)
 {
-	return LANG_SCNG(yy_start) != idle_scanner;
+	/* A fatal error in a compilation leaves the scanner where it is; shutdown functions run tasks. */
+	return LANG_SCNG(yy_start) != idle_scanner && !CG(unclean_shutdown);
 }
 
 void weft_buffers_request_startup(void)

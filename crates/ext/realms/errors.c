@@ -11,7 +11,7 @@
 #include <zend_exceptions.h>
 #include <zend_observer.h>
 
-/* Destructors of what the handler holds must neither leave the middle of an error or a switch nor be seen there. */
+/* Destructors of what the handler holds must neither leave the middle of an error nor be seen there. */
 static void forget(weft_fiber *fiber)
 {
 	zval handler;
@@ -64,7 +64,14 @@ void weft_errors_leave(zend_fiber_context *from)
 	if (Z_TYPE(EG(user_error_handler)) == IS_UNDEF && is_in_progress(&fiber->error_handler)) {
 		ZVAL_COPY(&EG(user_error_handler), &fiber->error_handler);
 		fiber->waits_in_error_handler = true;
-	} else {
+	}
+}
+
+/* In a switch, destructors would run with the output and the calls of the next task. */
+void weft_errors_before_suspension(void)
+{
+	weft_fiber *fiber = weft_fiber_here();
+	if (UNEXPECTED(Z_TYPE(fiber->error_handler) != IS_UNDEF) && !(Z_TYPE(EG(user_error_handler)) == IS_UNDEF && is_in_progress(&fiber->error_handler))) {
 		forget(fiber);
 	}
 }

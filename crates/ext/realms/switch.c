@@ -382,11 +382,18 @@ bool weft_settings_change(void (*change)(const weft_ini_list *list), const weft_
 
 #define MOVE(place, kept) memcpy(&(kept), &(place), sizeof(place))
 
+/* Superglobals of the realm that is entered, which the one that is left does not have. */
+static bool made[WEFT_SUPERGLOBALS];
+
 static void take_away(weft_realm_state *state)
 {
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
 		zval *value = find_superglobal(i);
 		if (value == NULL) {
+			ZVAL_UNDEF(&state->superglobals[i]);
+			continue;
+		}
+		if (made[i]) {
 			ZVAL_UNDEF(&state->superglobals[i]);
 			continue;
 		}
@@ -501,7 +508,8 @@ static void prepare(weft_realm_state *left, const weft_realm_state *entered)
 	}
 	left->locale = weft_locale();
 	for (unsigned i = 0; i < WEFT_SUPERGLOBALS; i++) {
-		if (Z_TYPE(entered->superglobals[i]) != IS_UNDEF) {
+		made[i] = Z_TYPE(entered->superglobals[i]) != IS_UNDEF && find_superglobal(i) == NULL;
+		if (made[i]) {
 			weft_superglobal(i);
 		}
 	}
@@ -556,6 +564,8 @@ static bool exchange(weft_realm *realm)
 	} else {
 		ini_exchange_strings(&entered->ini);
 	}
+	/* A setting may have put a limit in force. */
+	weft_memory_limit_lift();
 	if (weft_included_is_behind(entered)) {
 		has_ended &= has_caught_up(entered);
 	}

@@ -178,6 +178,9 @@ void weft_exit_show_guards(struct weft_exit_guard *hidden);
 /* errors.c: the handlers that run in fibers, before and after the exchange. */
 void weft_errors_startup(void);
 void weft_errors_leave(zend_fiber_context *from);
+
+/* To be called before the scheduler suspends a task: frees an error handler that has returned. */
+void weft_errors_before_suspension(void);
 void weft_errors_enter(zend_fiber_context *to);
 
 /* signals.c */
