@@ -478,12 +478,18 @@ final class LifecycleTest extends TestCase
             $bus->send(new Pay());
             $bus->send(new Pay());
             $app->consume($bus, 'payments', 1, new Weft\Bus\ConsumeOptions(limit: 1));
-            $app->task('after', function () use ($bus) { while ($bus->admin()->stats()->commands === 0) { delay(0.01); } say('left ' . $bus->queue('payments')->depth()); });
+            $app->task('after', function () use ($bus) {
+                $queue = $bus->queue('payments');
+                // The consumer may have fetched the second message, which it gives back when it ends.
+                for ($tries = 0; $tries < 3000 && ($bus->admin()->stats()->commands === 0 || $queue->depth() !== 1); ++$tries) { delay(0.01); }
+                say('left ' . $queue->depth());
+            });
             PHP);
         $told = '';
-        while (($line = $this->line()) !== 'left 1') {
+        while (!\str_starts_with($line = $this->line(), 'left ')) {
             $told .= "$line\n";
         }
+        self::assertSame('left 1', $line);
         \proc_terminate($this->process);
         self::assertSame(0, $this->end()[0]);
 
