@@ -7,7 +7,7 @@ namespace Weft\Tests\Grpc;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Weft\Grpc\Status;
 
-/** What a gRPC server refuses is counted by reason, and logged with its reason, its peer and what was wrong. */
+/** Each refusal of a gRPC server is counted by its reason, and logged with reason, peer and details. */
 final class RefusalTest extends GrpcTestCase
 {
     private const METRICS = '$app->metrics("127.0.0.1:0");';
