@@ -1175,6 +1175,10 @@ final class HandleInUseTest extends TestCase
             $errors = array_map(self::refusal(...), [static fn(): mixed => $two->get('key'), $open, $two->close(...)]);
 
             self::assertSame(array_fill(0, 3, 'Redis::blPop()'), array_map(static fn(?HandleInUseError $error): ?string => $error?->call, $errors));
+            // Another id is another connection.
+            $three = new \Redis();
+            self::assertTrue($three->pconnect('127.0.0.1', $server->port, 0.0, 'three'));
+            self::assertFalse($three->get('key'));
             $server->command('RPUSH list value');
             self::assertSame('value', $first->await());
             self::assertFalse($two->get('key'));

@@ -27,33 +27,66 @@ static void claim_name(struct weft_call *call, zend_string *name)
 }
 
 /*
- * Without its pool, ext-redis has one persistent connection for all objects that connect to a server with the same timeout or id. It makes its key
- * `phpredis:tcp://host:port:timeout` from more than the arguments; the host and the port are enough.
+ * Without its pool, ext-redis has one persistent connection for all objects that connect to a server with the same timeout or id, under the key
+ * `phpredis:tcp://host:port:` with the id, or else the timeout, at the end. Timeouts are not compared: how they are written is the library's matter.
  */
+struct redis_server {
+	const char *host, *id;
+	size_t host_length;
+	/* `:port:`, or `:` for a socket of a path. */
+	zend_string *port;
+};
+
+static bool is_key_of(const char *key, const struct redis_server *server)
+{
+	const char *scheme = strstr(key, "://");
+	const char *host = scheme != NULL ? scheme + strlen("://") : key;
+
+	if (strncmp(host, server->host, server->host_length) != 0 || strncmp(host + server->host_length, ZSTR_VAL(server->port), ZSTR_LEN(server->port)) != 0) {
+		return false;
+	}
+	return *server->id == '\0' || strcmp(host + server->host_length + ZSTR_LEN(server->port), server->id) == 0;
+}
+
+/* The connection that is kept for the server and in which another fiber waits; NULL if there is none. */
+static void *redis_connection_in_use(const struct redis_server *server)
+{
+	zend_string *key;
+	zend_resource *kept;
+
+	ZEND_HASH_FOREACH_STR_KEY_PTR(&EG(persistent_list), key, kept) {
+		if (key != NULL && kept != NULL && zend_string_starts_with_literal(key, "phpredis:") && is_key_of(ZSTR_VAL(key) + strlen("phpredis:"), server)
+				&& weft_sides_in_use(kept->ptr) != 0) {
+			return kept->ptr;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return NULL;
+}
+
 static void claim_redis(struct weft_call *call)
 {
-	const zval *host = argument(call->execute_data, 1);
+	const zval *host = argument(call->execute_data, 1), *id = argument(call->execute_data, 4);
 	zval *number = argument(call->execute_data, 2);
 	zend_long port = number != NULL ? zval_get_long(number) : 0;
-	zend_string *key, *part;
-	zend_resource *kept;
+	struct redis_server server;
+	const char *scheme;
 
 	if (host == NULL || Z_TYPE_P(host) != IS_STRING || zend_ini_long(ZEND_STRL("redis.pconnect.pooling_enabled"), 0) != 0) {
 		return;
 	}
-	part = zend_strpprintf(0, ":" ZEND_LONG_FMT ":", port > 0 ? port : 6379);
-	ZEND_HASH_FOREACH_STR_KEY_PTR(&EG(persistent_list), key, kept) {
-		if (key != NULL && kept != NULL && zend_string_starts_with_literal(key, "phpredis:") && strstr(ZSTR_VAL(key), Z_STRVAL_P(host)) != NULL
-				&& (Z_STRVAL_P(host)[0] == '/' || strstr(ZSTR_VAL(key), ZSTR_VAL(part)) != NULL) && weft_sides_in_use(kept->ptr) != 0) {
-			call->claims[1].handle = kept->ptr;
-			call->claims[1].side = ALL;
-			call->claims[1].call = call;
-			zend_string_release(part);
-			return;
-		}
-	} ZEND_HASH_FOREACH_END();
-	claim_name(call, zend_strpprintf(0, "phpredis:%s%s", Z_STRVAL_P(host), ZSTR_VAL(part)));
-	zend_string_release(part);
+	scheme = strstr(Z_STRVAL_P(host), "://");
+	server.host = scheme != NULL ? scheme + strlen("://") : Z_STRVAL_P(host);
+	server.host_length = strlen(server.host);
+	server.id = id != NULL && Z_TYPE_P(id) == IS_STRING ? Z_STRVAL_P(id) : "";
+	server.port = *server.host == '/' ? zend_string_init(ZEND_STRL(":"), false) : zend_strpprintf(0, ":" ZEND_LONG_FMT ":", port > 0 ? port : 6379);
+	call->claims[1].handle = redis_connection_in_use(&server);
+	if (call->claims[1].handle != NULL) {
+		call->claims[1].side = ALL;
+		call->claims[1].call = call;
+	} else {
+		claim_name(call, zend_strpprintf(0, "phpredis:%s%s%s", server.host, ZSTR_VAL(server.port), server.id));
+	}
+	zend_string_release(server.port);
 }
 
 void weft_claim_persistent_connection(struct weft_call *call, struct wrapped *function)
