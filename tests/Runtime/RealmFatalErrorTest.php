@@ -93,7 +93,7 @@ final class RealmFatalErrorTest extends TestCase
                 self::assertSame(['went on fiber outside none', '', 0], [$ended->output, $ended->errors, $ended->exitCode]);
                 break;
             }
-            self::assertStringContainsString('There is no memory left', $ended->errors, "allocation $number");
+            self::assertStringContainsString('There is no memory left', $ended->errors, "allocation $number: exit code {$ended->exitCode}, signal {$ended->signal}, output \"{$ended->output}\"");
             self::assertSame(['fiber outside none', 255, null], [$ended->output, $ended->exitCode, $ended->signal], "allocation $number: $ended->errors");
         }
         self::assertLessThan(self::MOST_ALLOCATIONS, $number);
